@@ -1,0 +1,24 @@
+"""The one reader of the wall clock.
+
+Time inside the program is UTC epoch milliseconds; it is passed as an argument. ``now_ms`` is called in views, API views and
+``run_loop`` only. Durations use ``monotonic_ms``.
+"""
+
+import time
+
+Millis = int
+
+#: milliseconds in a second, a minute, a day
+SECOND_MS: Millis = 1_000
+MINUTE_MS: Millis = 60_000
+DAY_MS: Millis = 86_400_000
+
+
+def now_ms() -> Millis:
+    """Return the wall clock as UTC epoch milliseconds."""
+    return time.time_ns() // 1_000_000  # noqa: TID251 - the one reader
+
+
+def monotonic_ms() -> Millis:
+    """Return a clock that never jumps, in milliseconds; only differences mean anything."""
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,156 @@
+"""The closed sets of values of the tables and the wire, by XXL-JOB's own names."""
+
+from enum import IntEnum, StrEnum
+
+
+class ScheduleType(StrEnum):
+    """How a job's next time is found (`xxl_job_info.schedule_type`)."""
+
+    NONE = "NONE"
+    CRON = "CRON"
+    FIX_RATE = "FIX_RATE"
+    FIX_DELAY = "FIX_DELAY"
+    AT = "AT"
+
+
+class MisfireStrategy(StrEnum):
+    """What becomes of instants more than five seconds late."""
+
+    DO_NOTHING = "DO_NOTHING"
+    FIRE_ONCE_NOW = "FIRE_ONCE_NOW"
+
+
+class RouteStrategy(StrEnum):
+    """How one address of a group is chosen."""
+
+    FIRST = "FIRST"
+    LAST = "LAST"
+    ROUND = "ROUND"
+    RANDOM = "RANDOM"
+    CONSISTENT_HASH = "CONSISTENT_HASH"
+    LEAST_FREQUENTLY_USED = "LEAST_FREQUENTLY_USED"
+    LEAST_RECENTLY_USED = "LEAST_RECENTLY_USED"
+    FAILOVER = "FAILOVER"
+    BUSYOVER = "BUSYOVER"
+    SHARDING_BROADCAST = "SHARDING_BROADCAST"
+
+
+class BlockStrategy(StrEnum):
+    """What an executor does with a run of a job that is still busy."""
+
+    SERIAL_EXECUTION = "SERIAL_EXECUTION"
+    DISCARD_LATER = "DISCARD_LATER"
+    COVER_EARLY = "COVER_EARLY"
+
+
+class GlueType(StrEnum):
+    """What kind of code a job runs."""
+
+    BEAN = "BEAN"
+    GLUE_GROOVY = "GLUE_GROOVY"
+    GLUE_SHELL = "GLUE_SHELL"
+    GLUE_PYTHON = "GLUE_PYTHON"
+    GLUE_PHP = "GLUE_PHP"
+    GLUE_NODEJS = "GLUE_NODEJS"
+    GLUE_POWERSHELL = "GLUE_POWERSHELL"
+
+
+class TriggerType(StrEnum):
+    """Why a fire exists (`xxl_job_fire.trigger_type`)."""
+
+    CRON = "CRON"
+    MISFIRE = "MISFIRE"
+    MANUAL = "MANUAL"
+    PARENT = "PARENT"
+    RETRY = "RETRY"
+    API = "API"
+
+
+class TriggerStatus(IntEnum):
+    """Is the schedule of a job switched on."""
+
+    STOPPED = 0
+    RUNNING = 1
+
+
+class FireState(StrEnum):
+    """Where a fire stands between its scan and its result (DESIGN section 3)."""
+
+    PENDING = "PENDING"
+    ROUTING = "ROUTING"
+    SENDING = "SENDING"
+    ACCEPTED = "ACCEPTED"
+    UNKNOWN = "UNKNOWN"
+
+
+class Delivery(StrEnum):
+    """May a run whose fate is unknown be sent again."""
+
+    AUTO = "auto"
+    AT_MOST_ONCE = "at_most_once"
+    AT_LEAST_ONCE = "at_least_once"
+
+
+class AddressType(IntEnum):
+    """Who writes the address list of a group: the registry, or a person."""
+
+    AUTOMATIC = 0
+    MANUAL = 1
+
+
+class AlarmStatus(IntEnum):
+    """`xxl_job_log.alarm_status`."""
+
+    NOT_EXAMINED = 0
+    LOCKED = -1
+    NOT_NEEDED = 1
+    SENT = 2
+    FAILED = 3
+
+
+class Role(IntEnum):
+    """`xxl_job_user.role`."""
+
+    NORMAL = 0
+    ADMIN = 1
+
+
+class TriggerCode(IntEnum):
+    """`xxl_job_log.trigger_code`: what became of the sending."""
+
+    NONE = 0
+    ACCEPTED = 200
+    REFUSED = 500
+    UNRESOLVED = 504
+
+
+class HandleCode(IntEnum):
+    """`xxl_job_log.handle_code`: what the executor reported."""
+
+    NONE = 0
+    SUCCESS = 200
+    FAIL = 500
+    TIMEOUT = 502
+
+
+class RegistryGroup(StrEnum):
+    """`xxl_job_registry.registry_group`."""
+
+    EXECUTOR = "EXECUTOR"
+    ADMIN = "ADMIN"
+
+
+class NodeKind(StrEnum):
+    """`xxl_job_node.kind`: which process beats."""
+
+    CONSOLE = "console"
+    WORKERS = "workers"
+
+
+class AlarmState(StrEnum):
+    """`xxl_job_alarm.state`: has the alarm been told."""
+
+    PENDING = "PENDING"
+    SENDING = "SENDING"
+    SENT = "SENT"
+    FAILED = "FAILED"
