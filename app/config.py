@@ -1,0 +1,298 @@
+"""Every setting, read once from ``XXL_JOB_*`` environment variables and checked at the door.
+
+An unknown ``XXL_JOB_*`` name or a bad value ends the start with its name and what would be right (``NotConfigured``).
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from app.errors import NotConfigured
+
+Network = IPv4Network | IPv6Network
+
+#: variables of the executor client; console and workers ignore them
+CLIENT_VARIABLES = frozenset(
+    {
+        "XXL_JOB_ADMIN_ADDRESSES",
+        "XXL_JOB_EXECUTOR_APPNAME",
+        "XXL_JOB_EXECUTOR_HOST",
+        "XXL_JOB_EXECUTOR_PORT",
+        "XXL_JOB_EXECUTOR_ADDRESS",
+        "XXL_JOB_EXECUTOR_LOG_PATH",
+        "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS",
+        "XXL_JOB_EXECUTOR_ALLOW_GLUE",
+    }
+)
+#: networks an executor address may lie in unless told otherwise: loopback and the private ranges
+DEFAULT_NETWORKS = "127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7"
+#: a log retention below this many days means "keep for ever", as in the original
+MIN_RETENTION_DAYS = 7
+#: tokens the original shipped, or nobody could call secret
+REFUSED_TOKENS = frozenset({"default_token"})
+MIN_TOKEN_LENGTH = 16
+LANGUAGES = ("zh_CN", "zh_TW", "en")
+
+
+def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path("/etc/timezone")) -> str:
+    """Return the IANA name of the machine's zone, ``UTC`` where it cannot be told."""
+    candidates = [os.environ.get("TZ", "").lstrip(":")]
+    if localtime.is_symlink():
+        candidates.append(str(localtime.resolve()).partition("zoneinfo/")[2])
+    if timezone.is_file():
+        candidates.append(timezone.read_text(encoding="utf-8").strip())
+    for name in candidates:
+        if name and _is_zone(name):
+            return name
+    return "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class MailConfig:
+    """Where alarm mails go out; an empty host means that no mail is sent."""
+
+    host: str = ""
+    #: 465 with TLS from the first byte, 587 with STARTTLS, 25 without
+    port: int = 587
+    username: str = ""
+    password: str = field(default="", repr=False)
+    #: sender address; empty: the user name
+    sender: str = ""
+    #: ``starttls``, ``tls`` or ``none``
+    security: str = "starttls"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of console and workers. Quantities carry their unit in the name."""
+
+    home: Path = Path("instance")
+    #: SQLAlchemy URL; never printed with its password
+    database_url: str = field(default="", repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8080
+    allowed_hosts: tuple[str, ...] = ()
+    context_path: str = "/xxl-job-admin"
+    #: given tokens, first one is sent; empty: the file of the home (see ``app.home``)
+    access_tokens: tuple[str, ...] = field(default=(), repr=False)
+    admin_password: str = field(default="", repr=False)
+    time_zone: str = "UTC"
+    language: str = "zh_CN"
+    trigger_timeout_s: int = 3
+    fast_max: int = 200
+    slow_max: int = 100
+    address_inflight_max: int = 32
+    #: 0: kept for ever
+    log_retention_days: int = 30
+    shared_with_java: bool = False
+    executor_networks: tuple[Network, ...] = ()
+    #: reverse proxies in front whose X-Forwarded headers are believed
+    proxy_count: int = 0
+    #: address people open the console at, used in links of alarms; empty: made from host and port
+    public_url: str = ""
+    log_level: str = "INFO"
+    node_name: str = ""
+    threads: int = 32
+    mail: MailConfig = field(default_factory=MailConfig)
+    #: Apprise URLs every alarm goes to
+    alarm_urls: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")) -> "Config":
+        """Read and check all variables; ``dotenv`` names an optional file of defaults (the environment wins).
+
+        Raises NotConfigured with one line that names the variable, its problem and what would be right.
+        """
+        values = _collect(os.environ if environ is None else environ, dotenv)
+        settings: dict[str, Any] = {}
+        mail: dict[str, Any] = {}
+        for variable, text in values.items():
+            name, parse = SETTINGS[variable]
+            try:
+                target = mail if variable.startswith("XXL_JOB_MAIL_") else settings
+                target[name] = parse(text)
+            except ValueError as exc:
+                shown = "" if variable in SECRET_VARIABLES else f"={text!r}"
+                raise NotConfigured(f"{variable}{shown}: {exc}") from exc
+        settings["mail"] = MailConfig(**mail)
+        settings.setdefault("time_zone", system_zone())
+        settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
+        home = Path(settings.setdefault("home", cls.home)).absolute()
+        settings["home"] = home
+        settings.setdefault("database_url", f"sqlite:///{home / 'xxl_job.db'}")
+        return cls(**settings)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the database is a SQLite file (one node)."""
+        return self.database_url.startswith("sqlite")
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether the console listens to this machine only."""
+        return self.host in {"127.0.0.1", "::1", "localhost"}
+
+
+def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
+    values: dict[str, str] = {}
+    if dotenv is not None and dotenv.is_file():
+        values.update(_read_dotenv(dotenv))
+    values.update({name: text for name, text in environ.items() if name.startswith("XXL_JOB_")})
+    values = {name: text.strip() for name, text in values.items() if name not in CLIENT_VARIABLES and text.strip()}
+    for name in sorted(values):
+        if name not in SETTINGS:
+            raise NotConfigured(f"{name} is not a setting of this program{_suggestion(name)}; docs/configuration.md lists all of them")
+    return values
+
+
+def _suggestion(name: str) -> str:
+    words = set(name.split("_"))
+    best = max(SETTINGS, key=lambda known: len(words & set(known.split("_"))))
+    return f" (did you mean {best}?)" if len(words & set(best.split("_"))) > 2 else ""
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    values = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        line = line.strip().removeprefix("export ")
+        if not line or line.startswith("#"):
+            continue
+        name, equals, text = line.partition("=")
+        if not equals:
+            raise NotConfigured(f"{path}, line {number}: NAME=value is needed, not {line!r}")
+        if name.strip().startswith("XXL_JOB_"):
+            values[name.strip()] = text.strip().strip("\"'")
+    return values
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high} is needed")
+        return int(text)
+
+    return parse
+
+
+def _choice(*options: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        found = {option.lower(): option for option in options}.get(text.lower())
+        if found is None:
+            raise ValueError(f"one of {', '.join(options)} is needed")
+        return found
+
+    return parse
+
+
+def _switch(text: str) -> bool:
+    return _choice("true", "false")(text) == "true"
+
+
+def _database_url(text: str) -> str:
+    if re.match(r"sqlite:///.|mysql\+pymysql://.|postgresql\+psycopg://.", text) is None:
+        raise ValueError("sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://… is needed")
+    if text.startswith("mysql") and "charset=" not in text:
+        text += ("&" if "?" in text else "?") + "charset=utf8mb4"
+    return text
+
+
+def _context_path(text: str) -> str:
+    path = "/" + text.strip("/")
+    if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
+        raise ValueError("a path such as /xxl-job-admin is needed, or / for none")
+    return "" if path == "/" else path
+
+
+def _tokens(text: str) -> tuple[str, ...]:
+    tokens = tuple(token.strip() for token in text.split(","))
+    if len(tokens) > 2:
+        raise ValueError("one token is needed, or two, comma separated, while one is being replaced")
+    for token in tokens:
+        if token in REFUSED_TOKENS or len(token) < MIN_TOKEN_LENGTH:
+            raise ValueError(f"a secret of at least {MIN_TOKEN_LENGTH} characters is needed, and not a well-known one such as default_token")
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError("printable ASCII characters without blanks are needed")
+    return tokens
+
+
+def _password(text: str) -> str:
+    if not 8 <= len(text) <= 128:
+        raise ValueError("8 to 128 characters are needed")
+    return text
+
+
+def _zone_name(text: str) -> str:
+    if not _is_zone(text):
+        raise ValueError("the IANA name of a time zone is needed, such as Asia/Shanghai")
+    return text
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
+    except ValueError as exc:
+        raise ValueError(f"networks such as 10.0.0.0/8, comma separated, are needed ({exc})") from exc
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in re.split(r"[,\s]+", text) if word)
+
+
+def _retention(text: str) -> int:
+    days = _whole(0, 36_500)(text)
+    return days if days >= MIN_RETENTION_DAYS else 0
+
+
+#: variable -> (field of Config or MailConfig, parser that raises ValueError with what would be right)
+SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "XXL_JOB_HOME": ("home", Path),
+    "XXL_JOB_DATABASE_URL": ("database_url", _database_url),
+    "XXL_JOB_HOST": ("host", _text),
+    "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
+    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", _words),
+    "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
+    "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
+    "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
+    "XXL_JOB_TIMEZONE": ("time_zone", _zone_name),
+    "XXL_JOB_LANGUAGE": ("language", _choice(*LANGUAGES)),
+    "XXL_JOB_TRIGGER_TIMEOUT": ("trigger_timeout_s", _whole(1, 10)),
+    "XXL_JOB_TRIGGERPOOL_FAST_MAX": ("fast_max", _whole(1, 10_000)),
+    "XXL_JOB_TRIGGERPOOL_SLOW_MAX": ("slow_max", _whole(1, 10_000)),
+    "XXL_JOB_ADDRESS_INFLIGHT_MAX": ("address_inflight_max", _whole(1, 10_000)),
+    "XXL_JOB_LOG_RETENTION_DAYS": ("log_retention_days", _retention),
+    "XXL_JOB_SHARED_WITH_JAVA": ("shared_with_java", _switch),
+    "XXL_JOB_EXECUTOR_NETWORKS": ("executor_networks", _networks),
+    "XXL_JOB_PROXY_COUNT": ("proxy_count", _whole(0, 10)),
+    "XXL_JOB_PUBLIC_URL": ("public_url", _text),
+    "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
+    "XXL_JOB_NODE_NAME": ("node_name", _text),
+    "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
+    "XXL_JOB_ALARM_URLS": ("alarm_urls", _words),
+    "XXL_JOB_MAIL_HOST": ("host", _text),
+    "XXL_JOB_MAIL_PORT": ("port", _whole(1, 65_535)),
+    "XXL_JOB_MAIL_USERNAME": ("username", _text),
+    "XXL_JOB_MAIL_PASSWORD": ("password", _text),
+    "XXL_JOB_MAIL_FROM": ("sender", _text),
+    "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
+}
+#: variables whose values never appear in an error text
+SECRET_VARIABLES = frozenset(
+    {"XXL_JOB_ACCESS_TOKEN", "XXL_JOB_ADMIN_PASSWORD", "XXL_JOB_DATABASE_URL", "XXL_JOB_MAIL_PASSWORD", "XXL_JOB_ALARM_URLS"}
+)
