@@ -1,0 +1,161 @@
+"""Engine and sessions: one engine a process, short transactions that commit or roll back.
+
+``db.session`` (Flask-SQLAlchemy) serves reading views; whatever writes opens ``session_scope``. On SQLite a writing
+transaction begins IMMEDIATE, so that it waits for its turn at the start instead of failing in the middle.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.config import Config
+from app.errors import NotConfigured
+from app.models.base import Base, use_zone
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
+
+#: a statement that takes longer is logged
+SLOW_STATEMENT_S = 0.05
+#: how long SQLite waits for another process's write
+BUSY_TIMEOUT_MS = 5_000
+#: a transaction that lost a deadlock is tried so often
+ATTEMPTS = 5
+#: error codes of MySQL and SQLSTATEs of PostgreSQL for "you lost a deadlock or waited too long for a lock"
+_TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
+_TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+
+
+class _Binding:
+    """The engine of this process and the sessions made on it."""
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
+        self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
+
+
+_binding = _Binding()
+
+
+def engine_options(config: Config) -> dict[str, Any]:
+    """Return what ``create_engine`` needs beside the URL, for Flask-SQLAlchemy and the workers alike."""
+    options: dict[str, Any] = {"pool_size": 8, "max_overflow": config.threads}
+    if config.is_sqlite:
+        options["connect_args"] = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000}
+        return options
+    options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
+    timeouts = {"connect_timeout": 5}
+    if make_url(config.database_url).get_backend_name() == "mysql":
+        timeouts |= {"read_timeout": 60, "write_timeout": 60}
+    options["connect_args"] = timeouts
+    return options
+
+
+def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
+    """Make ``engine`` (default: a new one for the configured URL) the one of this process."""
+    unbind_engine()
+    engine = engine or create_engine(config.database_url, **engine_options(config))
+    use_zone(config.time_zone)
+    if not event.contains(engine, "before_cursor_execute", _note_start):
+        _listen(engine)
+    _binding.engine = engine
+    _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
+    _binding.reading.configure(bind=engine)
+    return engine
+
+
+def unbind_engine() -> None:
+    """Close all connections of this process."""
+    if _binding.engine is not None:
+        _binding.engine.dispose()
+        _binding.engine = None
+
+
+@contextmanager
+def session_scope() -> Iterator[Session]:
+    """Open a writing transaction: commits at the end, rolls back on an error. Inside: no HTTP, no e-mail, no wait."""
+    with _binding.writing() as session, session.begin():
+        yield session
+
+
+@contextmanager
+def read_scope() -> Iterator[Session]:
+    """Open a transaction that only reads; it never waits for a writer of SQLite."""
+    with _binding.reading() as session:
+        yield session
+
+
+def transact(work: Callable[[Session], T]) -> T:
+    """Run ``work`` in a writing transaction, again if it lost a deadlock; ``work`` must be free of other effects."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with session_scope() as session:
+                return work(session)
+        except DBAPIError as exc:
+            if attempt == ATTEMPTS or not is_transient(exc):
+                raise
+            logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
+    raise AssertionError("not reached")
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed when it is tried again at once."""
+    code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    return code in _TRANSIENT_MYSQL or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
+
+
+def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
+    """Execute an UPDATE or DELETE and return how many rows it changed."""
+    result = cast("CursorResult[Any]", session.execute(statement, rows, execution_options={"synchronize_session": False}))
+    return result.rowcount
+
+
+def check_database(config: Config) -> None:
+    """Raise NotConfigured, with one line that names the problem, where the database cannot be reached."""
+    try:
+        engine = create_engine(config.database_url, **engine_options(config))
+        with engine.connect():
+            pass
+        engine.dispose()
+    except OperationalError as exc:
+        shown = make_url(config.database_url).render_as_string(hide_password=True)
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {exc.orig}") from exc
+
+
+def _listen(engine: Engine) -> None:
+    event.listen(engine, "before_cursor_execute", _note_start)
+    event.listen(engine, "after_cursor_execute", _note_slow)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    mode = connection.get_execution_options().get("sqlite_begin", "DEFERRED")
+    connection.exec_driver_sql(f"BEGIN {mode}")
+
+
+def _note_start(connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool) -> None:
+    connection.info["statement_started"] = time.monotonic()
+
+
+def _note_slow(connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool) -> None:
+    took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
+    if took_s > SLOW_STATEMENT_S:
+        logger.info("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

@@ -1,0 +1,29 @@
+"""`xxl_job_alarm`: alarms to be told."""
+
+from sqlalchemy import BigInteger, Index, Integer, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, BigId
+
+
+class Alarm(Base):
+    """The alarm of one log row."""
+
+    __tablename__ = "xxl_job_alarm"
+    __table_args__ = (Index("ux_xxl_job_alarm_log", "log_id", unique=True), Index("ix_xxl_job_alarm_due", "state", "next_ms"))
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    log_id: Mapped[int] = mapped_column(BigInteger)
+    job_id: Mapped[int] = mapped_column(Integer)
+    #: ``failed``, ``unresolved``
+    reason: Mapped[str] = mapped_column(String(20))
+    state: Mapped[str] = mapped_column(String(12), default="PENDING", server_default="PENDING")
+    attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    created_ms: Mapped[Millis] = mapped_column(BigInteger)
+    #: not told before
+    next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: what each channel said at the last attempt
+    outcome: Mapped[str | None] = mapped_column(Text)

@@ -1,0 +1,28 @@
+"""`xxl_job_audit`: who did what."""
+
+from sqlalchemy import BigInteger, Index, Integer, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, BigId
+
+
+class AuditEntry(Base):
+    """One change, or one refusal. Rows are only ever added."""
+
+    __tablename__ = "xxl_job_audit"
+    __table_args__ = (Index("ix_xxl_job_audit_time", "at_ms"), Index("ix_xxl_job_audit_object", "object_type", "object_id"))
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    at_ms: Mapped[Millis] = mapped_column(BigInteger)
+    #: null: nobody is logged in (a refused login, an executor)
+    user_id: Mapped[int | None] = mapped_column(Integer)
+    username: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: where the request came from
+    address: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: ``job.start``, ``login.refused``, …
+    action: Mapped[str] = mapped_column(String(40))
+    object_type: Mapped[str] = mapped_column(String(20), default="", server_default="")
+    object_id: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    #: JSON of the changed fields, secrets blanked
+    changes: Mapped[str | None] = mapped_column(Text)

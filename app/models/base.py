@@ -1,0 +1,69 @@
+"""Declarative base, names of constraints, and the column type that maps DATETIME to epoch milliseconds."""
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import BigInteger, DateTime, Dialect, Integer, MetaData, Text, TypeDecorator
+from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.orm import DeclarativeBase
+
+from app.clock import Millis
+
+#: Alembic needs a name for every constraint
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+#: 64-bit ids; SQLite counts up only in a column of the type INTEGER
+BigId = BigInteger().with_variant(Integer, "sqlite")
+#: sources of GLUE jobs: up to 16 MB on MySQL
+LongText = Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
+
+
+class Base(DeclarativeBase):
+    """Parent of all models."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+
+class _Zone:
+    """The zone DATETIME columns are written in; one for a process, set when its engine is bound."""
+
+    def __init__(self) -> None:
+        self.current = ZoneInfo("UTC")
+
+
+_zone = _Zone()
+
+
+def use_zone(name: str) -> None:
+    """Read and write DATETIME columns as local time of this IANA zone from now on."""
+    _zone.current = ZoneInfo(name)
+
+
+def local_datetime(millis: Millis) -> datetime:
+    """Return an instant as naive local time of the configured zone, in whole seconds."""
+    return datetime.fromtimestamp(millis // 1000, _zone.current).replace(tzinfo=None)
+
+
+class EpochMillis(TypeDecorator[Millis]):
+    """A DATETIME column of local time in whole seconds, as the original writes it; in Python: UTC epoch milliseconds.
+
+    Always cut to seconds before it is stored: MySQL rounds, MariaDB cuts (spec/schema.md, section 10). Of two equal local
+    times at the end of summer time the first is meant.
+    """
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: Millis | None, dialect: Dialect) -> datetime | None:
+        """Python to database."""
+        return None if value is None else local_datetime(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Millis | None:
+        """Database to Python."""
+        if value is None:
+            return None
+        return int(value.replace(tzinfo=_zone.current).astimezone(UTC).timestamp()) * 1000

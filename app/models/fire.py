@@ -1,0 +1,52 @@
+"""`xxl_job_fire`: fires on their way, from the scan that saw them due until their result."""
+
+from sqlalchemy import BigInteger, Index, Integer, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, BigId
+
+#: `fail_retry_count` of a fire that takes the job's own
+RETRIES_OF_THE_JOB = -1
+
+
+class Fire(Base):
+    """A fire. Small and hot: the log may hold ten million rows without slowing it."""
+
+    __tablename__ = "xxl_job_fire"
+    __table_args__ = (
+        Index("ux_xxl_job_fire_key", "fire_key", unique=True),
+        Index("ix_xxl_job_fire_due", "state", "due_time"),
+        Index("ix_xxl_job_fire_lease", "state", "lease_until"),
+        Index("ix_xxl_job_fire_job", "job_id", "state"),
+        Index("ix_xxl_job_fire_log", "log_id"),
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    job_id: Mapped[int] = mapped_column(Integer)
+    #: makes a second row for the same thing impossible: ``cron:<job>:<due_ms>``, ``manual:<uuid>``, …
+    fire_key: Mapped[str] = mapped_column(String(120))
+    due_time: Mapped[Millis] = mapped_column(BigInteger)
+    trigger_type: Mapped[str] = mapped_column(String(20))
+    #: null: the job's own
+    executor_param: Mapped[str | None] = mapped_column(Text)
+    #: addresses a manual run is restricted to; null: the group's
+    address_list: Mapped[str | None] = mapped_column(Text)
+    sharding_param: Mapped[str | None] = mapped_column(String(20))
+    fail_retry_count: Mapped[int] = mapped_column(Integer, default=RETRIES_OF_THE_JOB, server_default="-1")
+    state: Mapped[str] = mapped_column(String(12), default="PENDING", server_default="PENDING")
+    log_id: Mapped[int | None] = mapped_column(BigInteger)
+    address: Mapped[str | None] = mapped_column(String(255))
+    attempt: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: node that wrote or claimed the row; a hint while PENDING
+    owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: grows with every claim; a write of an older epoch changes nothing
+    epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    sent_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: when the resolver looks at the row next; 0: not watched
+    deadline_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: boot of the executor that accepted
+    boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    probe_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

@@ -1,0 +1,31 @@
+"""`xxl_job_group`: executor groups."""
+
+from sqlalchemy import Integer, SmallInteger, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, EpochMillis
+
+
+class Group(Base):
+    """A cluster of executors that share one appname."""
+
+    __tablename__ = "xxl_job_group"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    app_name: Mapped[str] = mapped_column(String(64))
+    title: Mapped[str] = mapped_column(String(64))
+    address_type: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: comma separated; automatic groups: sorted, from the registry
+    address_list: Mapped[str | None] = mapped_column(Text)
+    update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
+
+    #: wins over the global token where set
+    access_token: Mapped[str | None] = mapped_column(String(255))
+    #: Apprise URLs, one a line
+    alarm_urls: Mapped[str | None] = mapped_column(Text)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses as a list, blanks left out."""
+        return [text.strip() for text in (self.address_list or "").split(",") if text.strip()]

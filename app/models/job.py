@@ -1,0 +1,61 @@
+"""`xxl_job_info`: jobs."""
+
+from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, EpochMillis, LongText
+
+#: `trigger_next_time` of a FIX_DELAY job while its run is out: no scan ever sees it due
+AFTER_THE_CURRENT_RUN: Millis = 2**63 - 1
+
+
+class Job(Base):
+    """One job. `trigger_status` says whether its schedule is on, not whether it is executing."""
+
+    __tablename__ = "xxl_job_info"
+    __table_args__ = (Index("ix_xxl_job_info_due", "trigger_status", "trigger_next_time"), Index("ix_xxl_job_info_group", "job_group"))
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    job_group: Mapped[int] = mapped_column(Integer)
+    job_desc: Mapped[str] = mapped_column(String(255))
+    add_time: Mapped[Millis | None] = mapped_column(EpochMillis)
+    update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
+    author: Mapped[str | None] = mapped_column(String(64))
+    alarm_email: Mapped[str | None] = mapped_column(String(255))
+    schedule_type: Mapped[str] = mapped_column(String(50), default="NONE", server_default="NONE")
+    schedule_conf: Mapped[str | None] = mapped_column(String(128))
+    misfire_strategy: Mapped[str] = mapped_column(String(50), default="DO_NOTHING", server_default="DO_NOTHING")
+    executor_route_strategy: Mapped[str | None] = mapped_column(String(50))
+    executor_handler: Mapped[str | None] = mapped_column(String(255))
+    executor_param: Mapped[str | None] = mapped_column(String(512))
+    executor_block_strategy: Mapped[str | None] = mapped_column(String(50))
+    #: seconds; 0 or less: none
+    executor_timeout: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    executor_fail_retry_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    glue_type: Mapped[str] = mapped_column(String(50))
+    glue_source: Mapped[str | None] = mapped_column(LongText)
+    glue_remark: Mapped[str | None] = mapped_column(String(128))
+    glue_updatetime: Mapped[Millis | None] = mapped_column(EpochMillis)
+    #: comma separated job ids
+    child_jobid: Mapped[str | None] = mapped_column(String(255))
+    trigger_status: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    trigger_last_time: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    trigger_next_time: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+
+    #: IANA zone of the schedule; empty: the configured one
+    time_zone: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: validity window of the schedule; 0: open
+    not_before_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    not_after_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    delivery: Mapped[str] = mapped_column(String(20), default="auto", server_default="auto")
+    retry_interval_s: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: each further retry waits this percentage of the wait before it
+    retry_backoff_percent: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
+    #: the latest instant ever turned into a fire or a skip
+    last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+
+    @property
+    def child_ids(self) -> list[int]:
+        """The ids of the child jobs that are numbers at all."""
+        return [int(text) for text in (self.child_jobid or "").split(",") if text.isascii() and text.isdigit()]

@@ -1,0 +1,30 @@
+"""`xxl_job_node`: live console and workers processes."""
+
+from sqlalchemy import BigInteger, Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base
+
+#: period of the heartbeat
+NODE_BEAT_MS: Millis = 1_000
+#: a node not heard of for so long is dead
+NODE_DEAD_MS: Millis = 2_500
+
+
+class Node(Base):
+    """One console or workers process and its last heartbeat."""
+
+    __tablename__ = "xxl_job_node"
+    __table_args__ = (Index("ux_xxl_job_node_name", "name", "kind", unique=True),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    name: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(12))
+    #: counts the starts of this node
+    epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    started_ms: Mapped[Millis] = mapped_column(BigInteger)
+    heartbeat_ms: Mapped[Millis] = mapped_column(BigInteger)
+    version: Mapped[str] = mapped_column(String(32))
+    #: SHA-256 of the access tokens, shortened; nodes of one database must agree
+    token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")

@@ -1,0 +1,25 @@
+"""`xxl_job_registry`: heartbeats of executors."""
+
+from sqlalchemy import Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, BigId, EpochMillis
+
+
+class Registration(Base):
+    """One address of one application, and when it was last heard of."""
+
+    __tablename__ = "xxl_job_registry"
+    __table_args__ = (Index("i_g_k_v", "registry_group", "registry_key", "registry_value", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    registry_group: Mapped[str] = mapped_column(String(50))
+    registry_key: Mapped[str] = mapped_column(String(255))
+    registry_value: Mapped[str] = mapped_column(String(255))
+    update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
+
+    #: what our own client says by headers: ``durable-dedup``; empty for others
+    capabilities: Mapped[str] = mapped_column(String(255), default="", server_default="")
+    #: changes with every start of our own client
+    boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")

@@ -1,0 +1,19 @@
+"""`xxl_job_right`: the finer rights of a user on a group."""
+
+from sqlalchemy import Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base
+
+
+class Right(Base):
+    """What one normal user may do with one group, beside the original's `permission` list."""
+
+    __tablename__ = "xxl_job_right"
+    __table_args__ = (Index("ux_xxl_job_right", "user_id", "group_id", unique=True),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    user_id: Mapped[int] = mapped_column(Integer)
+    group_id: Mapped[int] = mapped_column(Integer)
+    #: comma separated: ``view,operate,edit,glue``
+    rights: Mapped[str] = mapped_column(String(64))

@@ -1,0 +1,27 @@
+"""`xxl_job_skip`: instants that were due and deliberately not fired."""
+
+from sqlalchemy import BigInteger, Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base, BigId
+
+#: counting missed instants stops here
+SKIPPED_MAX = 10_000
+
+
+class Skip(Base):
+    """A run of instants of one job, both ends inclusive."""
+
+    __tablename__ = "xxl_job_skip"
+    __table_args__ = (Index("ix_xxl_job_skip_job", "job_id", "recorded_ms"),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    job_id: Mapped[int] = mapped_column(Integer)
+    from_ms: Mapped[Millis] = mapped_column(BigInteger)
+    to_ms: Mapped[Millis] = mapped_column(BigInteger)
+    #: how many, counted to SKIPPED_MAX
+    skipped: Mapped[int] = mapped_column(Integer)
+    #: ``misfire``, ``stopped``, ``edited``
+    reason: Mapped[str] = mapped_column(String(20))
+    recorded_ms: Mapped[Millis] = mapped_column(BigInteger)

@@ -1,0 +1,20 @@
+"""`xxl_job_throttle`: counters of failed logins."""
+
+from sqlalchemy import BigInteger, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.clock import Millis
+from app.models.base import Base
+
+
+class Throttle(Base):
+    """Failures of one account (``account:<name>``) or one source (``address:<ip>``)."""
+
+    __tablename__ = "xxl_job_throttle"
+
+    subject: Mapped[str] = mapped_column(String(120), primary_key=True)
+    failures: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    first_ms: Mapped[Millis] = mapped_column(BigInteger)
+    last_ms: Mapped[Millis] = mapped_column(BigInteger)
+    #: no attempt is looked at before this instant
+    blocked_until_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

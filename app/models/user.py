@@ -1,0 +1,35 @@
+"""`xxl_job_user`: people who log in."""
+
+from sqlalchemy import Index, Integer, SmallInteger, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.domain.enums import Role
+from app.models.base import Base
+
+
+class User(Base):
+    """A login; `password` holds an Argon2id string, with a prefix while something is still to be done to it."""
+
+    __tablename__ = "xxl_job_user"
+    __table_args__ = (Index("i_username", "username", unique=True),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    username: Mapped[str] = mapped_column(String(50))
+    password: Mapped[str] = mapped_column(String(255))
+    role: Mapped[int] = mapped_column(SmallInteger)
+    #: comma separated group ids of a normal user
+    permission: Mapped[str | None] = mapped_column(String(255))
+
+    disabled: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    language: Mapped[str] = mapped_column(String(10), default="", server_default="")
+    time_zone: Mapped[str] = mapped_column(String(64), default="", server_default="")
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user may do everything."""
+        return self.role == Role.ADMIN
+
+    @property
+    def group_ids(self) -> list[int]:
+        """The groups a normal user may see."""
+        return [int(text) for text in (self.permission or "").split(",") if text.isascii() and text.isdigit()]
