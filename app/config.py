@@ -71,7 +71,7 @@ class MailConfig:
 class Config:
     """All settings of console and workers. Quantities carry their unit in the name."""
 
-    home: Path = Path("instance")
+    home: Path = field(default_factory=lambda: Path("instance"))
     #: SQLAlchemy URL; never printed with its password
     database_url: str = field(default="", repr=False)
     host: str = "127.0.0.1"
@@ -122,7 +122,7 @@ class Config:
         settings["mail"] = MailConfig(**mail)
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
-        home = Path(settings.setdefault("home", cls.home)).absolute()
+        home = Path(settings.get("home", "instance")).absolute()
         settings["home"] = home
         settings.setdefault("database_url", f"sqlite:///{home / 'xxl_job.db'}")
         return cls(**settings)

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import time
 
 #: libraries that tell more than an operator wants to read
 QUIET = ("aiohttp.access", "apprise", "asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
@@ -10,8 +9,6 @@ QUIET = ("aiohttp.access", "apprise", "asyncio", "urllib3", "waitress.queue", "a
 
 class _Formatter(logging.Formatter):
     """One record, one line: a line end inside a message cannot forge another record."""
-
-    converter = time.localtime
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
