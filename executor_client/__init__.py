@@ -1,0 +1,1 @@
+"""Run XXL-JOB handlers in Python."""

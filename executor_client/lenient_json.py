@@ -1,0 +1,95 @@
+"""Reading JSON as leniently as the programs that send it deserve, and writing it compactly.
+
+Numeric strings count as numbers, absent and null alike become 0 or "". What cannot be read raises ``ValueError`` with a reason.
+"""
+
+import json
+import math
+import re
+from typing import Any
+
+_LONG_MAX = 2**63 - 1
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,400}(\.0*)?")
+_TRAILING_COMMA = re.compile(r",\s*\]\s*\Z")
+
+
+class Unreadable(ValueError):
+    """A body or a field is not what the protocol says; the text names it."""
+
+
+def dump_json(value: Any) -> bytes:
+    """Return compact JSON in UTF-8; key order is kept."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
+    """Read JSON whatever its content type said; raise ``Unreadable`` for anything that is none.
+
+    With ``trailing_comma``, ``[1,]`` is ``[1, null]``, as the original's parser has it.
+    """
+    text = body.decode("utf-8-sig", "replace")
+    if trailing_comma:
+        text = _TRAILING_COMMA.sub(",null]", text)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError as exc:
+        raise Unreadable("nested too deeply") from exc
+    except ValueError as exc:
+        raise Unreadable(f"not JSON: {exc}") from exc
+
+
+def _refuse_constant(name: str) -> Any:
+    raise Unreadable(f"{name} is not JSON")
+
+
+def object_of(value: Any, what: str) -> dict[str, Any]:
+    """Return the value if it is a JSON object; ``what`` names it in the refusal."""
+    if not isinstance(value, dict):
+        raise Unreadable(f"{what} must be a JSON object, not {kind_of(value)}")
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """Name the JSON type of a value, for messages."""
+    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def first_of(fields: dict[str, Any], *names: str) -> Any:
+    """Return the first of these fields that is neither absent nor null."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Read ``17``, ``17.0``, ``"17"`` and null (0); refuse everything else."""
+    if value is None or value == "":
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
+        return int(value.strip().partition(".")[0])
+    raise Unreadable(f"{name} must be a whole number, not {kind_of(value)}")
+
+
+def long_field(fields: dict[str, Any], *names: str) -> int:
+    """Read a 64-bit number from the first of these fields that holds one."""
+    number = whole_number(first_of(fields, *names), names[0])
+    if abs(number) > _LONG_MAX:
+        raise Unreadable(f"{names[0]} is out of range")
+    return number
+
+
+def as_text(value: Any) -> str:
+    """Return a text as it is, anything else as JSON; half surrogates become question marks, NUL is dropped."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+
+
+def text_field(fields: dict[str, Any], name: str) -> str:
+    """Read a text; null and absent are "", numbers their text."""
+    value = fields.get(name)
+    if isinstance(value, (dict, list)):
+        raise Unreadable(f"{name} must be a text, not {kind_of(value)}")
+    return "" if value is None else as_text(value)
