@@ -12,6 +12,8 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+#: SQLite: an id is never given twice, not even after the newest row was deleted
+TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_autoincrement": True}
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 LONG_TEXT = sa.Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
 
@@ -128,7 +130,7 @@ def upgrade() -> None:
     present = set(sa.inspect(op.get_bind()).get_table_names())
     for name, parts in TABLES.items():
         if name not in present:
-            op.create_table(name, *parts, mysql_charset="utf8mb4", mysql_engine="InnoDB")
+            op.create_table(name, *parts, **TABLE_OPTIONS)
     lock = sa.table("xxl_job_lock", sa.column("lock_name", sa.String))
     if op.get_bind().execute(sa.select(lock)).first() is None:
         op.bulk_insert(lock, [{"lock_name": "schedule_lock"}])

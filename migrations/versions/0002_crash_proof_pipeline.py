@@ -12,6 +12,8 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+#: SQLite: an id is never given twice, not even after the newest row was deleted
+TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_autoincrement": True}
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -185,7 +187,7 @@ def upgrade() -> None:
     present = set(sa.inspect(op.get_bind()).get_table_names())
     for name, parts in TABLES.items():
         if name not in present:
-            op.create_table(name, *parts, mysql_charset="utf8mb4", mysql_engine="InnoDB")
+            op.create_table(name, *parts, **TABLE_OPTIONS)
 
 
 def index_names(table: str) -> set[str | None]:

@@ -1,0 +1,118 @@
+"""What one scan does with one due job: which instants become fires, which are skipped, what the next time is.
+
+Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, every case is a row of a test table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.clock import Millis
+from app.domain.enums import MisfireStrategy, TriggerType
+
+#: a scan looks so far ahead; an instant older than this is a misfire
+PRE_READ_MS: Millis = 5_000
+#: fires made of one job in one pass; the rest at the next
+MAX_FIRES_A_PASS = 20
+#: missed instants are counted up to here
+MAX_COUNTED = 10_000
+
+#: an instant of the schedule (or any time) -> the next instant, None when there is none
+NextAfter = Callable[[Millis], Millis | None]
+PlannedFire = tuple[Millis, TriggerType]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A run of instants that will not be fired, both ends inclusive; ``count`` stops at MAX_COUNTED."""
+
+    from_ms: Millis
+    to_ms: Millis
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision. ``next_ms`` None: the schedule has ended."""
+
+    fires: tuple[PlannedFire, ...]
+    skipped: Skipped | None
+    next_ms: Millis | None
+
+    @property
+    def last_ms(self) -> Millis | None:
+        """The latest instant this plan turns into a fire or a skip."""
+        instants = [instant for instant, _ in self.fires]
+        if self.skipped is not None:
+            instants.append(self.skipped.to_ms)
+        return max(instants, default=None)
+
+
+def plan(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after: NextAfter, period_ms: Millis = 0) -> Plan:
+    """Decide what one scan does with a job whose next time is ``due_ms``.
+
+    ``period_ms`` is the period of a fixed rate, 0 for calendars: missed instants of a rate are counted, not walked through.
+    """
+    if due_ms >= now_ms - PRE_READ_MS:
+        return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
+    missed = _missed(due_ms, now_ms, next_after, period_ms)
+    following = next_after(missed.to_ms)
+    ahead = Plan((), None, None) if following is None else _plan_due(following, now_ms=now_ms, next_after=next_after)
+    if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
+        return Plan(ahead.fires, missed, ahead.next_ms)
+    once = (missed.to_ms, TriggerType.MISFIRE)
+    return Plan((once, *ahead.fires), _without_last(missed, next_after, period_ms), ahead.next_ms)
+
+
+def plan_delay(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, delay_ms: Millis, after_run_ms: Millis) -> Plan:
+    """Decide for a fixed delay: one fire, and no next time (``after_run_ms``) until its result is there."""
+    if due_ms >= now_ms - PRE_READ_MS:
+        return Plan(((due_ms, TriggerType.CRON),), None, after_run_ms)
+    if misfire is MisfireStrategy.FIRE_ONCE_NOW:
+        return Plan(((due_ms, TriggerType.MISFIRE),), None, after_run_ms)
+    return Plan((), Skipped(due_ms, due_ms, 1), now_ms + delay_ms)
+
+
+def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
+    fires: list[PlannedFire] = []
+    instant: Millis | None = due_ms
+    while instant is not None and instant <= now_ms + PRE_READ_MS and len(fires) < MAX_FIRES_A_PASS:
+        fires.append((instant, TriggerType.CRON))
+        instant = next_after(instant)
+    return Plan(tuple(fires), None, instant)
+
+
+def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Millis) -> Skipped:
+    """Return all instants from the due one up to now."""
+    if period_ms > 0:
+        periods = (now_ms - due_ms) // period_ms
+        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, MAX_COUNTED))
+    last, count = due_ms, 1
+    while (instant := next_after(last)) is not None and instant <= now_ms:
+        if count == MAX_COUNTED:
+            return Skipped(due_ms, _latest_until(now_ms, next_after), MAX_COUNTED)
+        last, count = instant, count + 1
+    return Skipped(due_ms, last, count)
+
+
+def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
+    """Return the latest instant of a calendar up to now, looked for in windows that double; one is known to exist."""
+    window_ms = 1_000
+    while (instant := next_after(now_ms - window_ms)) is None or instant > now_ms:
+        window_ms *= 2
+    while (following := next_after(instant)) is not None and following <= now_ms:
+        instant = following
+    return instant
+
+
+def _without_last(missed: Skipped, next_after: NextAfter, period_ms: Millis) -> Skipped | None:
+    """Return the missed instants but the latest, which is fired."""
+    if missed.from_ms == missed.to_ms:
+        return None
+    if period_ms > 0:
+        return Skipped(missed.from_ms, missed.to_ms - period_ms, missed.count if missed.count == MAX_COUNTED else missed.count - 1)
+    if missed.count == MAX_COUNTED:
+        return Skipped(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), MAX_COUNTED)
+    last = missed.from_ms
+    while (instant := next_after(last)) is not None and instant < missed.to_ms:
+        last = instant
+    return Skipped(missed.from_ms, last, missed.count - 1)

@@ -1,0 +1,157 @@
+"""`xxl_job_fire`: every statement on fires on their way."""
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import and_, delete, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import FireState, TriggerType
+from app.models.fire import RETRIES_OF_THE_JOB, Fire
+from app.models.skip import SKIPPED_MAX, Skip
+from app.store import bulk
+
+#: trigger types a schedule makes; the others come from people, parents and failures
+SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
+
+
+@dataclass(frozen=True, slots=True)
+class NewFire:
+    """A fire to be written; ``key`` makes it unique."""
+
+    key: str
+    job_id: int
+    due_time: Millis
+    trigger_type: TriggerType
+    executor_param: str | None = None
+    address_list: str | None = None
+    sharding_param: str | None = None
+    fail_retry_count: int = RETRIES_OF_THE_JOB
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DueFire:
+    """As much of a PENDING fire as waiting for its turn needs."""
+
+    id: int
+    job_id: int
+    due_time: Millis
+
+
+def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
+    """Insert those fires whose key is new; return them with their ids. The caller keeps others from the same keys."""
+    known = _known_keys(session, [fire.key for fire in fires])
+    fresh = list({fire.key: fire for fire in fires if fire.key not in known}.values())
+    ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
+    return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
+
+
+def insert_unless_known(session: Session, fires: Sequence[NewFire]) -> None:
+    """Insert fires; one whose key exists already is left out, whoever wrote it."""
+    bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+
+
+def insert_manual(session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis) -> str:
+    """Insert a fire a person asked for, due now; return its key."""
+    key = f"manual:{uuid.uuid4().hex}"
+    fire = NewFire(key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list)
+    session.execute(insert(Fire).values(_row(fire)))
+    return key
+
+
+def _known_keys(session: Session, keys: list[str]) -> set[str]:
+    return set(session.scalars(select(Fire.fire_key).where(Fire.fire_key.in_(keys)))) if keys else set()
+
+
+def _row(fire: NewFire) -> bulk.Row:
+    return {
+        "job_id": fire.job_id,
+        "fire_key": fire.key,
+        "due_time": fire.due_time,
+        "trigger_type": fire.trigger_type.value,
+        "executor_param": fire.executor_param,
+        "address_list": fire.address_list,
+        "sharding_param": fire.sharding_param,
+        "fail_retry_count": fire.fail_retry_count,
+        "state": FireState.PENDING.value,
+        "owner": fire.owner,
+    }
+
+
+def find_unseen(session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int) -> list[DueFire]:
+    """Return PENDING fires beyond ``after_id`` that nobody's ring holds: due ones without owner, orphans, own ones of an earlier life.
+
+    A row of another node counts from ``orphan_ms`` after its due time: the owner is a hint, not a right.
+    """
+    mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
+    orphaned = Fire.due_time <= now_ms - orphan_ms
+    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == FireState.PENDING, Fire.id > after_id, or_(mine, orphaned))
+    return [DueFire(*row) for row in session.execute(rows.order_by(Fire.id).limit(limit))]
+
+
+def lock_pending(session: Session, fire_ids: Collection[int]) -> list[Fire]:
+    """Return those of the fires that are still PENDING and that no other claimer holds, locked, ids ascending."""
+    rows = select(Fire).where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING).order_by(Fire.id)
+    return list(session.scalars(rows.with_for_update(skip_locked=True)))
+
+
+def lock_fires(session: Session, fire_ids: Collection[int]) -> dict[int, Fire]:
+    """Return the fires that exist, locked, by id."""
+    rows = select(Fire).where(Fire.id.in_(fire_ids)).order_by(Fire.id).with_for_update()
+    return {fire.id: fire for fire in session.scalars(rows.execution_options(populate_existing=True))}
+
+
+def lock_fires_of_logs(session: Session, log_ids: Collection[int]) -> list[Fire]:
+    """Return the fires of these runs, locked, ids ascending."""
+    rows = select(Fire).where(Fire.log_id.in_(log_ids)).order_by(Fire.id).with_for_update()
+    return list(session.scalars(rows))
+
+
+def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
+    """Delete fires by id; return how many there were."""
+    ids = sorted(fire_ids)
+    return affected(session, delete(Fire).where(Fire.id.in_(ids))) if ids else 0
+
+
+def delete_of_job(session: Session, job_id: int) -> int:
+    """Delete every fire of a job that is being deleted."""
+    return affected(session, delete(Fire).where(Fire.job_id == job_id))
+
+
+def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
+    """Delete the fires of log rows that are being cleared."""
+    return affected(session, delete(Fire).where(Fire.log_id.in_(log_ids))) if log_ids else 0
+
+
+def withdraw_scheduled(session: Session, job_id: int, *, now_ms: Millis, reason: str) -> int:
+    """Remove a job's PENDING fires of its schedule; those already due get a skip with this reason. Return how many."""
+    pending = and_(Fire.job_id == job_id, Fire.state == FireState.PENDING, Fire.trigger_type.in_(SCHEDULED))
+    rows = session.execute(select(Fire.id, Fire.due_time).where(pending).order_by(Fire.id).with_for_update()).all()
+    due = [row.due_time for row in rows if row.due_time <= now_ms]
+    if due:
+        skipped = min(len(due), SKIPPED_MAX)
+        session.add(Skip(job_id=job_id, from_ms=min(due), to_ms=max(due), skipped=skipped, reason=reason, recorded_ms=now_ms))
+    return delete_fires(session, [row.id for row in rows])
+
+
+def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return how many fires of schedules, and retries, each of the jobs still has."""
+    out: dict[int, int] = dict.fromkeys(job_ids, 0)
+    rows = select(Fire.job_id).where(Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))
+    for job_id in session.scalars(rows):
+        out[job_id] += 1
+    return out
+
+
+def set_expired_unknown(session: Session, *, now_ms: Millis, limit: int) -> list[int]:
+    """Turn fires whose sender never reported into UNKNOWN ones; return their ids."""
+    expired = select(Fire.id).where(Fire.state == FireState.SENDING, Fire.lease_until < now_ms).order_by(Fire.id).limit(limit)
+    ids = list(session.scalars(expired.with_for_update(skip_locked=True)))
+    if ids:
+        unknown = update(Fire).where(Fire.id.in_(ids)).values(state=FireState.UNKNOWN, deadline_ms=now_ms, probe_count=0)
+        affected(session, unknown)
+    return ids

@@ -1,0 +1,36 @@
+"""Executor groups and their address lists."""
+
+from collections.abc import Collection
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import AddressType
+from app.models.group import Group
+
+
+def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group]:
+    """Return those of the groups that exist, by id."""
+    return {group.id: group for group in session.scalars(select(Group).where(Group.id.in_(group_ids)))}
+
+
+def find_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:
+    """Return the groups whose addresses come from the registry; None: of all applications."""
+    rows = select(Group).where(Group.address_type == AddressType.AUTOMATIC).order_by(Group.id)
+    if app_names is not None:
+        rows = rows.where(Group.app_name.in_(app_names))
+    return list(session.scalars(rows))
+
+
+def set_addresses(session: Session, group_id: int, address_list: str | None, *, now_ms: Millis) -> bool:
+    """Write the address list of an automatic group; False where a person has made it manual meanwhile."""
+    automatic = update(Group).where(Group.id == group_id, Group.address_type == AddressType.AUTOMATIC)
+    return affected(session, automatic.values(address_list=address_list, update_time=now_ms)) == 1
+
+
+def list_tokens(session: Session) -> dict[str, str]:
+    """Return appname -> token of the groups that have one of their own."""
+    rows = session.execute(select(Group.app_name, Group.access_token).where(Group.access_token.is_not(None), Group.access_token != ""))
+    return {row.app_name: row.access_token or "" for row in rows}

@@ -1,0 +1,25 @@
+"""`xxl_job_log` as the pipeline needs it; the console's lists are in ``log_lists``."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.models.log import JobLog
+from app.store import bulk
+
+
+def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
+    """Insert log rows; return their ids, which never change from here on."""
+    return bulk.insert_with_ids(session, JobLog, rows)
+
+
+def lock_logs(session: Session, log_ids: Collection[int]) -> dict[int, JobLog]:
+    """Return the log rows that exist, locked, by id."""
+    rows = select(JobLog).where(JobLog.id.in_(log_ids)).order_by(JobLog.id).with_for_update()
+    return {log.id: log for log in session.scalars(rows.execution_options(populate_existing=True))}
+
+
+def find_job_ids(session: Session, log_ids: Collection[int]) -> set[int]:
+    """Return the ids of the jobs these runs belong to."""
+    return set(session.scalars(select(JobLog.job_id).where(JobLog.id.in_(log_ids)).distinct()))

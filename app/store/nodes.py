@@ -1,0 +1,38 @@
+"""`xxl_job_node`: who is alive."""
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import NodeKind
+from app.models.node import NODE_DEAD_MS, Node
+
+
+def start_node(session: Session, name: str, kind: NodeKind, *, version: str, token_fingerprint: str, now_ms: Millis) -> int:
+    """Write down that a node starts; return its epoch, one more than at its last start."""
+    node = session.scalar(select(Node).where(Node.name == name, Node.kind == kind).with_for_update())
+    if node is None:
+        node = Node(name=name, kind=kind.value, epoch=0)
+        session.add(node)
+    node.epoch += 1
+    node.started_ms = node.heartbeat_ms = now_ms
+    node.version = version
+    node.token_fingerprint = token_fingerprint
+    return node.epoch
+
+
+def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis) -> bool:
+    """Note a heartbeat; False where the node's row is gone."""
+    own = update(Node).where(Node.name == name, Node.kind == kind)
+    return affected(session, own.values(heartbeat_ms=now_ms)) == 1
+
+
+def end_node(session: Session, name: str, kind: NodeKind) -> None:
+    """Write down an orderly stop: the node counts as dead at once."""
+    affected(session, update(Node).where(Node.name == name, Node.kind == kind).values(heartbeat_ms=0))
+
+
+def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
+    """Return the nodes heard of within NODE_DEAD_MS."""
+    return list(session.scalars(select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)))

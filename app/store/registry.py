@@ -1,0 +1,77 @@
+"""Heartbeats of executors."""
+
+from collections.abc import Collection
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import RegistryGroup
+from app.models.registry import Registration
+from app.store import bulk
+
+#: an address not heard of for so long is dead
+DEAD_AFTER_MS: Millis = 90_000
+
+
+def touch(session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis) -> bool:
+    """Note a heartbeat of a known address; False where it is not registered yet."""
+    known = update(Registration).where(
+        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+    )
+    return affected(session, known.values(update_time=now_ms, capabilities=capabilities, boot_id=boot_id)) > 0
+
+
+def insert_registration(session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis) -> None:
+    """Insert an address; an equal one inserted at the same time by another node stays."""
+    row = {
+        "registry_group": group,
+        "registry_key": app_name,
+        "registry_value": address,
+        "capabilities": capabilities,
+        "boot_id": boot_id,
+        "update_time": now_ms,
+    }
+    bulk.insert_ignore(session, Registration, [row])
+
+
+def delete_registration(session: Session, group: str, app_name: str, address: str) -> bool:
+    """Delete an address; False where it was not there."""
+    own = delete(Registration).where(
+        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+    )
+    return affected(session, own) > 0
+
+
+def count_registrations(session: Session, app_name: str | None = None) -> int:
+    """Return how many addresses are stored, of one application or of all."""
+    rows = select(func.count()).select_from(Registration)
+    if app_name is not None:
+        rows = rows.where(Registration.registry_key == app_name)
+    return session.scalar(rows) or 0
+
+
+def delete_dead(session: Session, *, now_ms: Millis) -> int:
+    """Delete the addresses that have not been heard of for DEAD_AFTER_MS."""
+    return affected(session, delete(Registration).where(Registration.update_time < now_ms - DEAD_AFTER_MS))
+
+
+def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:
+    """Return appname -> its live addresses, sorted; None: of all applications."""
+    live = select(Registration.registry_key, Registration.registry_value).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= now_ms - DEAD_AFTER_MS
+    )
+    if app_names is not None:
+        live = live.where(Registration.registry_key.in_(app_names))
+    found: dict[str, set[str]] = {}
+    for row in session.execute(live):
+        found.setdefault(row.registry_key, set()).add(row.registry_value)
+    return {app_name: sorted(addresses) for app_name, addresses in found.items()}
+
+
+def find_boots(session: Session, addresses: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return address -> (boot id, capabilities) of those of our own executors among the addresses."""
+    rows = select(Registration.registry_value, Registration.boot_id, Registration.capabilities)
+    found = session.execute(rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != ""))
+    return {row.registry_value: (row.boot_id, row.capabilities) for row in found}
