@@ -226,7 +226,9 @@ def _tokens(text: str) -> tuple[str, ...]:
         raise ValueError("one token is needed, or two, comma separated, while one is being replaced")
     for token in tokens:
         if token in REFUSED_TOKENS or len(token) < MIN_TOKEN_LENGTH:
-            raise ValueError(f"a secret of at least {MIN_TOKEN_LENGTH} characters is needed, and not a well-known one such as default_token")
+            raise ValueError(
+                f"a secret of at least {MIN_TOKEN_LENGTH} characters is needed, and not a well-known one such as default_token"
+            )
         if not token.isascii() or not token.isprintable() or " " in token:
             raise ValueError("printable ASCII characters without blanks are needed")
     return tokens

@@ -97,5 +97,5 @@ def _update_by_case(session: Session, table: Table, names: list[str], rows: Sequ
 
 
 def _bind_processor(column_type: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    found: Callable[[Any], Any] | None = column_type.dialect_impl(dialect).bind_processor(dialect)  # type: ignore[no-untyped-call]
+    found: Callable[[Any], Any] | None = column_type.dialect_impl(dialect).bind_processor(dialect)
     return found or (lambda value: value)

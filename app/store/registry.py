@@ -23,7 +23,9 @@ def touch(session: Session, group: str, app_name: str, address: str, *, capabili
     return affected(session, known.values(update_time=now_ms, capabilities=capabilities, boot_id=boot_id)) > 0
 
 
-def insert_registration(session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis) -> None:
+def insert_registration(
+    session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis
+) -> None:
     """Insert an address; an equal one inserted at the same time by another node stays."""
     row = {
         "registry_group": group,

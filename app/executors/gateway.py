@@ -1,0 +1,150 @@
+"""The one way out to executors, blocking (requests): for the console and the monitors. Dispatch has ``dispatch_client``.
+
+Every call: a checked address, the peer checked again once connected, no redirect, no proxy of the environment, a bounded
+answer within a bounded time, one attempt.
+"""
+
+import socket
+import time
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from app.config import Network
+from app.errors import ExecutorUnreachable, InvalidInput
+from app.executors.addresses import check_address, is_allowed, join
+from app.executors.replies import LOG_REPLY_MAX, REPLY_MAX
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, JobRequest, LogRequest, LogResult, Reply
+
+#: seconds for a whole call, and for /log
+CALL_TIMEOUT_S = 5.0
+LOG_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """An executor to call, and who we are to it."""
+
+    address: str
+    app_name: str
+    token: str
+
+
+class Gateway:
+    """Calls executors; one instance a process, usable from several threads at once."""
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._networks = networks
+
+    def beat(self, peer: Peer, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
+        """Ask whether the executor is alive. Raises ExecutorUnreachable."""
+        return self._call(peer, "beat", {}, limit=REPLY_MAX, timeout_s=timeout_s)
+
+    def idle_beat(self, peer: Peer, job_id: int, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
+        """Ask whether a job is idle there. Raises ExecutorUnreachable."""
+        return self._call(peer, "idleBeat", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=timeout_s)
+
+    def kill(self, peer: Peer, job_id: int) -> Reply:
+        """Ask to end a job's run and to drop its queue. Raises ExecutorUnreachable."""
+        return self._call(peer, "kill", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=CALL_TIMEOUT_S)
+
+    def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
+        """Read a piece of a run's log. Raises ExecutorUnreachable, also where the executor refuses."""
+        reply = self._call(peer, "log", request.to_wire(), limit=LOG_REPLY_MAX, timeout_s=timeout_s)
+        if reply.code != requests.codes.ok:
+            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        return LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
+
+    def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
+        headers = {"Content-Type": CONTENT_TYPE, TOKEN_HEADER: peer.token, APPNAME_HEADER: peer.app_name}
+        until = time.monotonic() + timeout_s
+        try:
+            check_address(peer.address, self._networks)
+            with _session(self._networks) as http:
+                response = http.post(
+                    join(peer.address, action),
+                    data=dump_json(body),
+                    headers=headers,
+                    timeout=(min(CONNECT_TIMEOUT_S, timeout_s), timeout_s),
+                    allow_redirects=False,
+                    stream=True,
+                )
+                return Reply.parse(response.status_code, _read(response, limit, until))
+        except InvalidInput as exc:
+            raise ExecutorUnreachable(peer.address, exc.message) from exc
+        except (requests.RequestException, OSError) as exc:
+            raise ExecutorUnreachable(peer.address, _reason(exc)) from exc
+
+
+def _read(response: requests.Response, limit: int, until: float) -> bytes:
+    parts, size = [], 0
+    for part in response.iter_content(16 * 1024):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise requests.RequestException(f"the answer is longer than {limit} bytes")
+        if time.monotonic() > until:
+            raise requests.Timeout("the answer did not end in time")
+    return b"".join(parts)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, requests.ConnectTimeout):
+        return "no connection in time"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    return str(cause)[:300] or type(cause).__name__
+
+
+def _session(networks: tuple[Network, ...]) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    adapter = _CheckedAdapter(networks)
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    return session
+
+
+class _CheckedAdapter(HTTPAdapter):
+    """Closes a connection whose peer lies outside the allowed networks, before a byte is sent: a name may resolve to anything."""
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._networks = networks
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)  # type: ignore[no-untyped-call]
+        networks = self._networks
+
+        def check(connection: socket.socket) -> socket.socket:
+            peer = connection.getpeername()[0]
+            if not is_allowed(ip_address(peer.partition("%")[0]), networks):
+                connection.close()
+                raise OSError(f"the name leads to {peer}, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+            return connection
+
+        class CheckedHTTP(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return check(super()._new_conn())
+
+        class CheckedHTTPS(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return check(super()._new_conn())
+
+        class HTTPPool(HTTPConnectionPool):
+            ConnectionCls = CheckedHTTP
+
+        class HTTPSPool(HTTPSConnectionPool):
+            ConnectionCls = CheckedHTTPS
+
+        self.poolmanager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
