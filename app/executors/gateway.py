@@ -123,7 +123,7 @@ class _CheckedAdapter(HTTPAdapter):
         super().__init__(max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)  # type: ignore[no-untyped-call]
+        super().init_poolmanager(*args, **kwargs)
         networks = self._networks
 
         def check(connection: socket.socket) -> socket.socket:

@@ -93,10 +93,48 @@ def find_unseen(session: Session, *, owner: str, after_id: int, now_ms: Millis, 
     return [DueFire(*row) for row in session.execute(rows.order_by(Fire.id).limit(limit))]
 
 
-def lock_pending(session: Session, fire_ids: Collection[int]) -> list[Fire]:
+_CLAIMED_BY = (
+    Fire.id,
+    Fire.job_id,
+    Fire.fire_key,
+    Fire.due_time,
+    Fire.trigger_type,
+    Fire.executor_param,
+    Fire.address_list,
+    Fire.sharding_param,
+    Fire.fail_retry_count,
+    Fire.log_id,
+    Fire.address,
+    Fire.attempt,
+    Fire.owner,
+    Fire.epoch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFire:
+    """A PENDING fire as the claim reads it."""
+
+    id: int
+    job_id: int
+    fire_key: str
+    due_time: Millis
+    trigger_type: str
+    executor_param: str | None
+    address_list: str | None
+    sharding_param: str | None
+    fail_retry_count: int
+    log_id: int | None
+    address: str | None
+    attempt: int
+    owner: str
+    epoch: int
+
+
+def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Return those of the fires that are still PENDING and that no other claimer holds, locked, ids ascending."""
-    rows = select(Fire).where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING).order_by(Fire.id)
-    return list(session.scalars(rows.with_for_update(skip_locked=True)))
+    rows = select(*_CLAIMED_BY).where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING).order_by(Fire.id)
+    return [PendingFire(*row) for row in session.execute(rows.with_for_update(skip_locked=True))]
 
 
 def lock_fires(session: Session, fire_ids: Collection[int]) -> dict[int, Fire]:

@@ -62,3 +62,41 @@ def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
     """Return those of the jobs that exist, by id."""
     return {job.id: job for job in session.scalars(select(Job).where(Job.id.in_(job_ids)))}
+
+
+#: what a run needs of its job
+_RUN_BY = (
+    Job.id,
+    Job.job_group,
+    Job.executor_route_strategy,
+    Job.executor_handler,
+    Job.executor_param,
+    Job.executor_block_strategy,
+    Job.executor_timeout,
+    Job.executor_fail_retry_count,
+    Job.glue_type,
+    Job.glue_source,
+    Job.glue_updatetime,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobToRun:
+    """What the claim reads of a job."""
+
+    id: int
+    job_group: int
+    executor_route_strategy: str | None
+    executor_handler: str | None
+    executor_param: str | None
+    executor_block_strategy: str | None
+    executor_timeout: int
+    executor_fail_retry_count: int
+    glue_type: str
+    glue_source: str | None
+    glue_updatetime: Millis | None
+
+
+def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
+    """Return those of the jobs that exist, as their runs need them, by id."""
+    return {row.id: JobToRun(*row) for row in session.execute(select(*_RUN_BY).where(Job.id.in_(job_ids)))}

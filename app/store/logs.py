@@ -23,3 +23,10 @@ def lock_logs(session: Session, log_ids: Collection[int]) -> dict[int, JobLog]:
 def find_job_ids(session: Session, log_ids: Collection[int]) -> set[int]:
     """Return the ids of the jobs these runs belong to."""
     return set(session.scalars(select(JobLog.job_id).where(JobLog.id.in_(log_ids)).distinct()))
+
+
+def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[str]:
+    """Return the addresses of a job's last runs, newest first."""
+    rows = select(JobLog.executor_address).where(JobLog.job_id == job_id, JobLog.executor_address.is_not(None))
+    found = session.scalars(rows.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
+    return [address for address in found if address]

@@ -1,0 +1,126 @@
+"""Choosing one address of a group. Source: XXL-JOB 2.4.1, package route; spec/scheduling.md, section 7.
+
+ROUND, LFU and LRU remember per job, in this process; a first pick starts at a random offset (ROUND) or from the job's last
+runs (LFU, LRU), so that neither a restart nor a second node piles everything on one address. FAILOVER and BUSYOVER ask the
+executors and are not here (``app.pipeline.send``); SHARDING_BROADCAST takes all (``app.pipeline.claim``).
+"""
+
+import hashlib
+import random
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from app.domain.enums import RouteStrategy
+
+#: points of each address on the hash ring
+VIRTUAL_NODES = 100
+#: routes that ask the executors before one is chosen
+PROBING = frozenset({RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER})
+#: routes whose memory is filled from the job's last log rows
+SEEDED = frozenset({RouteStrategy.LEAST_FREQUENTLY_USED, RouteStrategy.LEAST_RECENTLY_USED})
+#: so many log rows
+SEED_ROWS = 100
+
+
+class RouteState:
+    """What this process remembers of its picks, per job; safe to use from several threads."""
+
+    def __init__(self, random_source: random.Random | None = None) -> None:
+        self.random = random_source or random.Random()
+        self.lock = threading.Lock()
+        self.rounds: dict[int, int] = {}
+        self.counts: dict[int, dict[str, int]] = {}
+        self.orders: dict[int, list[str]] = {}
+
+    def needs_seed(self, strategy: RouteStrategy, job_id: int) -> bool:
+        """Whether the job's last addresses should be handed to ``seed`` before its next pick."""
+        known = self.counts if strategy is RouteStrategy.LEAST_FREQUENTLY_USED else self.orders
+        return strategy in SEEDED and job_id not in known
+
+    def seed(self, job_id: int, recent: Sequence[str]) -> None:
+        """Fill the memory of a job from the addresses of its last runs, newest first."""
+        with self.lock:
+            counts: dict[str, int] = {}
+            for address in recent:
+                counts[address] = counts.get(address, 0) + 1
+            self.counts[job_id] = counts
+            self.orders[job_id] = list(dict.fromkeys(recent))[::-1]
+
+
+def _first(_job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
+    return addresses[0]
+
+
+def _last(_job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
+    return addresses[-1]
+
+
+def _random(_job_id: int, addresses: Sequence[str], state: RouteState) -> str:
+    return state.random.choice(addresses)
+
+
+def _round(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
+    with state.lock:
+        count = state.rounds.get(job_id)
+        count = state.random.randrange(100) if count is None else count + 1
+        state.rounds[job_id] = count
+        return addresses[count % len(addresses)]
+
+
+def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
+    with state.lock:
+        known = state.counts.get(job_id, {})
+        floor = min((known[address] for address in addresses if address in known), default=0)
+        counts = {address: known.get(address, floor) for address in addresses}  # a new address is not flooded to catch up
+        chosen = min(addresses, key=lambda address: counts[address])
+        counts[chosen] += 1
+        state.counts[job_id] = counts
+        return chosen
+
+
+def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
+    with state.lock:
+        order = [address for address in state.orders.get(job_id, []) if address in addresses]
+        unused = [address for address in dict.fromkeys(addresses) if address not in order]
+        chosen = (unused + order)[0]
+        state.orders[job_id] = [address for address in unused + order if address != chosen] + [chosen]
+        return chosen
+
+
+def hash_point(text: str) -> int:
+    """Return the place of a text on the ring: the first four bytes of its MD5, little-endian, unsigned."""
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "little")
+
+
+@lru_cache(maxsize=1024)
+def _ring(addresses: tuple[str, ...]) -> tuple[list[int], dict[int, str]]:
+    points = {hash_point(f"SHARD-{address}-NODE-{number}"): address for address in addresses for number in range(VIRTUAL_NODES)}
+    return sorted(points), points
+
+
+def _consistent_hash(job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
+    keys, points = _ring(tuple(addresses))
+    place = bisect_left(keys, hash_point(str(job_id)))
+    return points[keys[place % len(keys)]]
+
+
+#: strategies that need no HTTP: (job id, non-empty addresses, state) -> address
+ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = {
+    RouteStrategy.FIRST: _first,
+    RouteStrategy.LAST: _last,
+    RouteStrategy.ROUND: _round,
+    RouteStrategy.RANDOM: _random,
+    RouteStrategy.CONSISTENT_HASH: _consistent_hash,
+    RouteStrategy.LEAST_FREQUENTLY_USED: _least_frequently_used,
+    RouteStrategy.LEAST_RECENTLY_USED: _least_recently_used,
+}
+
+
+def route_of(name: str | None) -> RouteStrategy:
+    """Return the strategy of a job's column; an unknown name counts as FIRST, rather than a run that never ends."""
+    try:
+        return RouteStrategy(name or "")
+    except ValueError:
+        return RouteStrategy.FIRST

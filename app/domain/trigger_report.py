@@ -1,0 +1,57 @@
+"""The story of a run as plain text, kept in `trigger_msg`; one ``Label: value`` a line, bounded in size."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from app.clock import Millis
+
+#: longest story, in characters; the column holds 65,535 bytes
+STORY_MAX = 12_000
+#: longest text of an executor inside a story
+ANSWER_MAX = 2_000
+#: longest result text kept (`handle_msg`), as in the original
+RESULT_MAX = 15_000
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Return text a database can hold: no NUL, no lone surrogate, at most ``limit`` characters."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    text = text[:limit]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "replace").decode()
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _second(second: int, zone: str) -> tuple[str, str]:
+    moment = datetime.fromtimestamp(second, ZoneInfo(zone))
+    return moment.strftime("%Y-%m-%d %H:%M:%S"), moment.strftime("%z")
+
+
+def format_instant(millis: Millis, zone: str) -> str:
+    """Return an instant as people of the zone read it: ``2026-11-20 08:00:00.250 +0800``."""
+    text, offset = _second(millis // 1000, zone)
+    return f"{text}.{millis % 1000:03d} {offset}"
+
+
+def join_lines(*parts: str | Sequence[str] | None) -> str:
+    """Join lines and lists of lines into one bounded story; the middle of an overlong one is cut."""
+    lines: list[str] = []
+    for part in parts:
+        if part:
+            lines.extend([part] if isinstance(part, str) else part)
+    story = clean_text("\n".join(lines), STORY_MAX * 4)
+    if len(story) <= STORY_MAX:
+        return story
+    half = STORY_MAX // 2 - 10
+    return f"{story[:half]}\n… (cut) …\n{story[-half:]}"
+
+
+def banner(word: str) -> str:
+    """Return the line that heads a section."""
+    return f">>> {word} <<<"
