@@ -137,16 +137,26 @@ def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFir
     return [PendingFire(*row) for row in session.execute(rows.with_for_update(skip_locked=True))]
 
 
-def lock_fires(session: Session, fire_ids: Collection[int]) -> dict[int, Fire]:
+@dataclass(frozen=True, slots=True)
+class SentFire:
+    """A claimed fire as its sender finds it again."""
+
+    id: int
+    log_id: int | None
+    state: str
+    owner: str
+    epoch: int
+    attempt: int
+
+    def belongs_to(self, owner: str, epoch: int) -> bool:
+        """Whether this claim still holds the row: after its lease another may have it."""
+        return self.owner == owner and self.epoch == epoch and self.state in (FireState.SENDING, FireState.ROUTING)
+
+
+def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Return the fires that exist, locked, by id."""
-    rows = select(Fire).where(Fire.id.in_(fire_ids)).order_by(Fire.id).with_for_update()
-    return {fire.id: fire for fire in session.scalars(rows.execution_options(populate_existing=True))}
-
-
-def lock_fires_of_logs(session: Session, log_ids: Collection[int]) -> list[Fire]:
-    """Return the fires of these runs, locked, ids ascending."""
-    rows = select(Fire).where(Fire.log_id.in_(log_ids)).order_by(Fire.id).with_for_update()
-    return list(session.scalars(rows))
+    rows = select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt).where(Fire.id.in_(sorted(fire_ids)))
+    return {row.id: SentFire(*row) for row in session.execute(rows.order_by(Fire.id).with_for_update())}
 
 
 def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:

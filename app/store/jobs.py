@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import TriggerStatus
 from app.models.job import Job
+from app.models.log import JobLog
 
 #: the columns a plan depends on: where one has changed since the plan was made, the plan is void
 _PLANNED_BY = (
@@ -100,3 +101,46 @@ class JobToRun:
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist, as their runs need them, by id."""
     return {row.id: JobToRun(*row) for row in session.execute(select(*_RUN_BY).where(Job.id.in_(job_ids)))}
+
+
+_COMPLETED_BY = (
+    Job.id,
+    Job.job_desc,
+    Job.child_jobid,
+    Job.executor_fail_retry_count,
+    Job.retry_interval_s,
+    Job.retry_backoff_percent,
+    Job.delivery,
+    Job.schedule_type,
+    Job.schedule_conf,
+    Job.trigger_status,
+    Job.trigger_next_time,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOfResult:
+    """What the completion of a run reads of its job."""
+
+    id: int
+    job_desc: str
+    child_jobid: str | None
+    executor_fail_retry_count: int
+    retry_interval_s: int
+    retry_backoff_percent: int
+    delivery: str
+    schedule_type: str
+    schedule_conf: str | None
+    trigger_status: int
+    trigger_next_time: Millis
+
+
+def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
+    """Return the jobs these runs belong to, as far as they exist, by id."""
+    of_runs = select(JobLog.job_id).where(JobLog.id.in_(log_ids))
+    return {row.id: JobOfResult(*row) for row in session.execute(select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))}
+
+
+def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
+    """Return which of the ids belong to a job."""
+    return set(session.scalars(select(Job.id).where(Job.id.in_(job_ids)))) if job_ids else set()

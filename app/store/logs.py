@@ -1,6 +1,7 @@
 """`xxl_job_log` as the pipeline needs it; the console's lists are in ``log_lists``."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -30,3 +31,39 @@ def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[
     rows = select(JobLog.executor_address).where(JobLog.job_id == job_id, JobLog.executor_address.is_not(None))
     found = session.scalars(rows.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
     return [address for address in found if address]
+
+
+_COMPLETED_BY = (
+    JobLog.id,
+    JobLog.job_id,
+    JobLog.trigger_code,
+    JobLog.trigger_msg,
+    JobLog.handle_code,
+    JobLog.alarm_status,
+    JobLog.executor_param,
+    JobLog.executor_sharding_param,
+    JobLog.executor_fail_retry_count,
+    JobLog.executor_address,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A log row as its completion reads it."""
+
+    id: int
+    job_id: int
+    trigger_code: int
+    trigger_msg: str | None
+    handle_code: int
+    alarm_status: int
+    executor_param: str | None
+    executor_sharding_param: str | None
+    executor_fail_retry_count: int
+    executor_address: str | None
+
+
+def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
+    """Return the log rows that exist, locked, by id."""
+    rows = select(*_COMPLETED_BY).where(JobLog.id.in_(sorted(log_ids))).order_by(JobLog.id).with_for_update()
+    return {row.id: RunState(*row) for row in session.execute(rows)}

@@ -1,0 +1,277 @@
+"""Claiming due fires: routed, logged and marked SENDING in one transaction. DESIGN section 4, stage 3."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import AddressType, FireState, RouteStrategy, TriggerCode, TriggerType
+from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
+from app.domain.sharding import WHOLE, Shard, parse_shard
+from app.domain.trigger_report import banner, format_instant, join_lines
+from app.executors.gateway import Peer
+from app.models.fire import Fire
+from app.models.group import Group
+from app.pipeline.complete import Result, Source, complete
+from app.store import bulk, fires, groups, jobs, logs
+from app.store.fires import DueFire, PendingFire
+from app.store.jobs import JobToRun
+from executor_client.protocol import RunRequest
+
+#: largest list of addresses a story shows
+STORY_ADDRESSES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """Who claims, under which conditions."""
+
+    node: str
+    zone: str
+    #: the token of groups without one of their own
+    token: str
+    lease_ms: Millis
+    routes: RouteState
+    #: free slots of an address
+    room: Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that is ours to send until its lease ends; ``peer`` None: the executors are to be asked first (`candidates`)."""
+
+    fire_id: int
+    log_id: int
+    job_id: int
+    epoch: int
+    attempt: int
+    due_ms: Millis
+    route: RouteStrategy
+    peer: Peer | None
+    candidates: tuple[Peer, ...]
+    request: RunRequest
+    story: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ClaimBatch:
+    """What one claim did."""
+
+    claimed: list[Claimed] = field(default_factory=list)
+    #: fires left PENDING, by the address that has no room
+    parked: dict[str, list[DueFire]] = field(default_factory=dict)
+    #: shards of broadcasts, written as fires of their own: due at once
+    expanded: list[DueFire] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """A fire with everything its log row needs."""
+
+    fire: PendingFire
+    job: JobToRun
+    group: Group
+    route: RouteStrategy
+    addresses: tuple[str, ...]
+    #: None: nobody to send to, or to be found by probing
+    address: str | None
+    shard: Shard | None
+
+    @property
+    def probes(self) -> bool:
+        return self.address is None and bool(self.addresses)
+
+    @property
+    def param(self) -> str:
+        given = self.fire.executor_param
+        return (self.job.executor_param or "") if given is None else given
+
+    @property
+    def retries(self) -> int:
+        left = self.fire.fail_retry_count
+        return max(self.job.executor_fail_retry_count, 0) if left < 0 else left
+
+
+def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
+    """Claim those of the fires that are still PENDING and whose address has room; ends at once what can go nowhere.
+
+    Runs in the caller's transaction; after its commit the claimed runs are safe to send.
+    """
+    batch = ClaimBatch()
+    pending = fires.lock_pending(session, [fire.id for fire in due])
+    of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
+    of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
+    fires.delete_fires(session, [fire.id for fire in pending if fire.job_id not in of_jobs])
+    taken: Counter[str] = Counter()
+    routed: list[_Routed] = []
+    for fire in pending:
+        job = of_jobs.get(fire.job_id)
+        if job is None:
+            continue
+        group = of_groups.get(job.job_group) or Group(id=job.job_group, app_name="", title="", address_type=0, address_list=None)
+        found = _route(session, fire, job, group, claimer)
+        if found is None:
+            batch.expanded += _expand(session, fire, _addresses(fire, group), claimer.node)
+        elif found.address is not None and taken[found.address] >= claimer.room(found.address):
+            batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+        else:
+            if found.address is not None:
+                taken[found.address] += 1
+            routed.append(found)
+    _write(session, routed, batch, claimer, now_ms)
+    return batch
+
+
+def _addresses(fire: PendingFire, group: Group) -> tuple[str, ...]:
+    given = [text.strip() for text in (fire.address_list or "").split(",") if text.strip()]
+    return tuple(given or group.addresses)
+
+
+def _route(session: Session, fire: PendingFire, job: JobToRun, group: Group, claimer: Claimer) -> _Routed | None:
+    """Choose the address; None: a broadcast that is still to be expanded into shards."""
+    route, addresses, shard = route_of(job.executor_route_strategy), _addresses(fire, group), parse_shard(fire.sharding_param)
+    if fire.address is not None:  # fixed: a shard of a snapshot, or a run that has been sent before
+        return _Routed(fire, job, group, route, addresses or (fire.address,), fire.address, shard)
+    if route is RouteStrategy.SHARDING_BROADCAST:
+        if shard is None and addresses:
+            return None
+        index = shard.index if shard and shard.index < len(addresses) else 0
+        return _Routed(fire, job, group, route, addresses, addresses[index] if addresses else None, shard)
+    if route in PROBING or not addresses:
+        return _Routed(fire, job, group, route, addresses, None, shard)
+    if claimer.routes.needs_seed(route, job.id):
+        claimer.routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
+    return _Routed(fire, job, group, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard)
+
+
+def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], node: str) -> list[DueFire]:
+    """Replace a broadcast by one fire a shard, each with its address, from one snapshot."""
+    shards = [
+        {
+            "job_id": fire.job_id,
+            "fire_key": f"{fire.fire_key}:{index}",
+            "due_time": fire.due_time,
+            "trigger_type": fire.trigger_type,
+            "executor_param": fire.executor_param,
+            "address_list": fire.address_list,
+            "sharding_param": str(Shard(index, len(addresses))),
+            "fail_retry_count": fire.fail_retry_count,
+            "state": FireState.PENDING.value,
+            "address": address,
+            "owner": node,
+        }
+        for index, address in enumerate(addresses)
+    ]
+    ids = bulk.insert_with_ids(session, Fire, shards)
+    fires.delete_fires(session, [fire.id])
+    return [DueFire(shard_id, fire.job_id, fire.due_time) for shard_id in ids]
+
+
+def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claimer: Claimer, now_ms: Millis) -> None:
+    """Insert the log rows, mark the fires, and end those that have nobody to go to."""
+    fresh = [one for one in routed if one.fire.log_id is None]
+    log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
+    sending, homeless = [], []
+    for one in routed:
+        log_id = one.fire.log_id or log_ids[one.fire.id]
+        story = _story(one, claimer, now_ms)
+        sending.append(_mark(one, log_id, claimer, now_ms))
+        if one.addresses:
+            batch.claimed.append(_claimed(one, log_id, claimer, story, now_ms))
+        else:
+            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.group))))
+    bulk.update_many(session, Fire, sending)
+    if homeless:
+        complete(session, homeless, now_ms=now_ms)
+
+
+def _nobody(group: Group) -> str:
+    if not group.app_name:
+        return "Result: not sent, the executor group of this job does not exist any more"
+    return f"Result: not sent, no executor of {group.app_name} is registered"
+
+
+def _log_row(one: _Routed, now_ms: Millis) -> bulk.Row:
+    scheduled = one.fire.trigger_type in fires.SCHEDULED
+    return {
+        "job_group": one.job.job_group,
+        "job_id": one.job.id,
+        "executor_address": one.address,
+        "executor_handler": one.job.executor_handler,
+        "executor_param": one.param,
+        "executor_sharding_param": str(one.shard) if one.shard else None,
+        "executor_fail_retry_count": one.retries,
+        "trigger_time": now_ms,
+        "trigger_code": TriggerCode.NONE.value,
+        "handle_code": 0,
+        "alarm_status": 0,
+        "fire_time": one.fire.due_time if scheduled else None,
+    }
+
+
+def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.Row:
+    return {
+        "id": one.fire.id,
+        "state": (FireState.ROUTING if one.probes else FireState.SENDING).value,
+        "log_id": log_id,
+        "address": one.address,
+        "attempt": one.fire.attempt + 1,
+        "owner": claimer.node,
+        "epoch": one.fire.epoch + 1,
+        "lease_until": now_ms + claimer.lease_ms,
+        "sent_ms": now_ms,
+    }
+
+
+def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], now_ms: Millis) -> Claimed:
+    token = one.group.access_token or claimer.token
+    peers = {address: Peer(address, one.group.app_name, token) for address in one.addresses}
+    shard = one.shard or WHOLE
+    job = one.job
+    return Claimed(
+        fire_id=one.fire.id,
+        log_id=log_id,
+        job_id=job.id,
+        epoch=one.fire.epoch + 1,
+        attempt=one.fire.attempt + 1,
+        due_ms=one.fire.due_time,
+        route=one.route,
+        peer=None if one.address is None else peers.get(one.address) or Peer(one.address, one.group.app_name, token),
+        candidates=tuple(peers.values()),
+        request=RunRequest(
+            job_id=job.id,
+            executor_handler=job.executor_handler or "",
+            executor_params=one.param,
+            executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
+            executor_timeout=max(job.executor_timeout, 0),
+            log_id=log_id,
+            log_date_time=now_ms // 1000 * 1000,
+            glue_type=job.glue_type,
+            glue_source=job.glue_source or "",
+            glue_updatetime=max(job.glue_updatetime or 0, 0),
+            broadcast_index=shard.index,
+            broadcast_total=shard.total,
+        ),
+        story=story,
+    )
+
+
+def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
+    """Return the first lines of the run's story: why it is, who saw it, who may get it."""
+    fire, job = one.fire, one.job
+    if fire.log_id is not None and fire.attempt > 0:
+        return (banner(f"sent again, attempt {fire.attempt + 1}"), f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}")
+    given = one.addresses[:STORY_ADDRESSES]
+    more = f" and {len(one.addresses) - len(given)} more" if len(one.addresses) > len(given) else ""
+    manual = fire.address_list or one.group.address_type == AddressType.MANUAL
+    route = f"{one.route} ({one.shard})" if one.shard else str(one.route)
+    seen = f", seen by node {fire.owner}" if fire.owner else ""
+    return (
+        f"Trigger: {TriggerType(fire.trigger_type)}, due {format_instant(fire.due_time, claimer.zone)}{seen}",
+        f"Claimed: {format_instant(now_ms, claimer.zone)} ({now_ms - fire.due_time} ms after due), node {claimer.node}",
+        f"Addresses: {'entered' if manual else 'registered'} [{', '.join(given)}{more}]",
+        f"Route: {route}; block strategy: {job.executor_block_strategy}; timeout: {job.executor_timeout} s; retries left: {one.retries}",
+        banner("trigger"),
+    )

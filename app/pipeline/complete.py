@@ -1,0 +1,210 @@
+"""The one end of every run: callback, refusal, no address, kill, resolver. DESIGN section 4, stage 6.
+
+One transaction: the log row conditionally (the first result wins), child fires, the retry fire, the alarm row, the fire row
+deleted. Called in the caller's transaction; a batch costs a handful of statements.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import AlarmState, AlarmStatus, Delivery, HandleCode, ScheduleType, TriggerCode, TriggerStatus, TriggerType
+from app.domain.trigger_report import RESULT_MAX, banner, clean_text, join_lines
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.store import alarms, bulk, fires, jobs, locks, logs
+from app.store.jobs import JobOfResult
+from app.store.logs import RunState
+
+logger = logging.getLogger(__name__)
+
+#: a result may still come while the row says one of these
+OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
+#: a handle code must fit the column
+HANDLE_CODE_MAX = 2**31 - 1
+#: retries wait no longer than this
+RETRY_WAIT_MAX_MS: Millis = 86_400_000
+
+
+class Source(StrEnum):
+    """Who says that a run has ended."""
+
+    CALLBACK = "callback"
+    REFUSED = "refused"
+    KILL = "kill"
+    RESOLVER = "resolver"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The end of one run.
+
+    ``trigger_code`` None leaves the row's, but 0 becomes 200. ``handle_code`` 0: nothing came from a handler (refused,
+    unresolved). ``story`` is added to `trigger_msg`.
+    """
+
+    log_id: int
+    source: Source
+    handle_code: int = HandleCode.NONE
+    handle_msg: str | None = None
+    trigger_code: int | None = None
+    story: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a batch did: the runs it ended, and the results that came too late (``log id -> the row's handle code``)."""
+
+    won: tuple[int, ...]
+    late: dict[int, int]
+
+
+def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Result:
+    """Make a Result of what an executor reported; a code no column can hold is a failure that names it."""
+    if 0 < handle_code <= HANDLE_CODE_MAX:
+        return Result(log_id, Source.CALLBACK, handle_code, handle_msg)
+    told = f"handle code {handle_code} reported; {handle_msg or ''}".rstrip("; ")
+    return Result(log_id, Source.CALLBACK, HandleCode.FAIL, told)
+
+
+def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> Completion:
+    """End runs; every run at most once, whoever calls. Runs in the caller's transaction."""
+    first = {result.log_id: result for result in reversed(results)}
+    of_jobs = jobs.find_of_results(session, first)
+    delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
+    if delayed:
+        locks.lock_jobs(session, delayed)
+    runs = logs.lock_runs(session, first)
+    ended = [(runs[log_id], result) for log_id, result in first.items() if log_id in runs and _is_open(runs[log_id], result)]
+    late = {log_id: runs[log_id].handle_code for log_id in first if log_id in runs and not _is_open(runs[log_id], first[log_id])}
+    if not ended:
+        return Completion((), late)
+    _write_logs(session, ended, of_jobs, now_ms)
+    _write_successors(session, ended, of_jobs, now_ms)
+    won = tuple(run.id for run, _ in ended)
+    fires.delete_of_logs(session, won)
+    _set_delayed(session, delayed, now_ms)
+    return Completion(won, late)
+
+
+def _is_open(run: RunState, result: Result) -> bool:
+    if run.handle_code != HandleCode.NONE:
+        return False
+    if result.source is Source.REFUSED:
+        return run.trigger_code == TriggerCode.NONE
+    if result.source is Source.RESOLVER:
+        return run.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
+    return run.trigger_code in OPEN_CODES
+
+
+def _write_logs(session: Session, ended: Sequence[tuple[RunState, Result]], of_jobs: dict[int, JobOfResult], now_ms: Millis) -> None:
+    plain, told = [], []
+    for run, result in ended:
+        code = result.trigger_code if result.trigger_code is not None else max(run.trigger_code, TriggerCode.ACCEPTED)
+        job = of_jobs.get(run.job_id)
+        row = {
+            "id": run.id,
+            "trigger_code": code,
+            "handle_code": result.handle_code,
+            "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
+            "handle_msg": _result_text(result, job),
+            "alarm_status": _alarm_status(run, result, job),
+        }
+        if result.story is None:
+            plain.append(row)
+        else:
+            told.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.story)})
+    bulk.update_many(session, JobLog, plain)
+    bulk.update_many(session, JobLog, told)
+
+
+def _result_text(result: Result, job: JobOfResult | None) -> str | None:
+    """Return the executor's own text, and lines about children where there are any."""
+    text = clean_text(result.handle_msg, RESULT_MAX) if result.handle_msg is not None else None
+    if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
+        return text
+    names = (job.child_jobid or "").split(",")
+    lines = [banner("child jobs")]
+    for number, name in enumerate(names, 1):
+        outcome = "triggered" if _child_id(name, job.id) else "not triggered: this is no id of another job"
+        lines.append(f"{number}/{len(names)} job {name.strip()}: {outcome}")
+    children = "\n".join(lines)
+    return "\n".join(filter(None, [(text or "")[: RESULT_MAX - len(children) - 1], children]))
+
+
+def _child_id(name: str, own_id: int) -> int | None:
+    """Return the id a part of `child_jobid` names; a job is never its own child."""
+    name = name.strip()
+    child = int(name) if name.isascii() and name.isdigit() else 0
+    return child if 0 < child < 2**31 and child != own_id else None
+
+
+def _is_failure(result: Result) -> bool:
+    return result.handle_code != HandleCode.SUCCESS
+
+
+def _alarm_status(run: RunState, result: Result, job: JobOfResult | None) -> int:
+    if not _is_failure(result) or run.alarm_status != AlarmStatus.NOT_EXAMINED:
+        return run.alarm_status
+    return AlarmStatus.NOT_NEEDED if job is None else AlarmStatus.LOCKED
+
+
+def _write_successors(session: Session, ended: Sequence[tuple[RunState, Result]], of_jobs: dict[int, JobOfResult], now_ms: Millis) -> None:
+    """Insert child fires, retry fires and alarms, each under a key that exists once."""
+    new_fires: list[fires.NewFire] = []
+    new_alarms: list[bulk.Row] = []
+    for run, result in ended:
+        job = of_jobs.get(run.job_id)
+        if job is None:
+            continue
+        if not _is_failure(result):
+            new_fires += _children(run, job, now_ms)
+            continue
+        if run.executor_fail_retry_count > 0 and _may_retry(job, result):
+            new_fires.append(_retry(run, job, now_ms))
+        if run.alarm_status == AlarmStatus.NOT_EXAMINED:
+            reason = "unresolved" if result.trigger_code == TriggerCode.UNRESOLVED else "failed"
+            pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
+            new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
+    fires.insert_unless_known(session, new_fires)
+    alarms.insert_alarms(session, new_alarms)
+
+
+def _may_retry(job: JobOfResult, result: Result) -> bool:
+    """A run whose fate is unknown is only done again where the job allows duplicates."""
+    return result.trigger_code != TriggerCode.UNRESOLVED or job.delivery == Delivery.AT_LEAST_ONCE
+
+
+def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
+    ids = [_child_id(name, job.id) for name in (job.child_jobid or "").split(",")]
+    return [fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT) for child in dict.fromkeys(ids) if child]
+
+
+def _retry(run: RunState, job: JobOfResult, now_ms: Millis) -> fires.NewFire:
+    left = run.executor_fail_retry_count
+    done = max(job.executor_fail_retry_count - left, 0)
+    wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(done, 64)
+    return fires.NewFire(
+        f"retry:{run.id}:{left}",
+        job.id,
+        now_ms + int(min(wait_ms, RETRY_WAIT_MAX_MS)),
+        TriggerType.RETRY,
+        executor_param=run.executor_param,
+        sharding_param=run.executor_sharding_param,
+        fail_retry_count=left - 1,
+    )
+
+
+def _set_delayed(session: Session, job_ids: Sequence[int], now_ms: Millis) -> None:
+    """Set the next time of fixed-delay jobs none of whose scheduled runs is out any more."""
+    out = fires.count_scheduled_out(session, job_ids) if job_ids else {}
+    for job in locks.lock_jobs(session, [job_id for job_id in job_ids if not out[job_id]]) if job_ids else []:
+        if job.trigger_status == TriggerStatus.RUNNING and job.trigger_next_time == AFTER_THE_CURRENT_RUN:
+            next_ms = now_ms + int(job.schedule_conf or "1") * 1000
+            affected(session, update(Job).where(Job.id == job.id).values(trigger_next_time=next_ms))

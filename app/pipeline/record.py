@@ -1,0 +1,90 @@
+"""Writing back what came of sends, in groups, conditional on owner and epoch. DESIGN section 4, stage 5."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import FireState, TriggerCode
+from app.domain.evidence import Fate
+from app.domain.trigger_report import join_lines
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.pipeline.claim import Claimed
+from app.pipeline.complete import Result, Source, complete
+from app.pipeline.send import Sent
+from app.store import bulk, fires, logs
+
+#: an accepted run is first looked at so long after its acceptance
+FIRST_LOOK_MS: Millis = 10_000
+
+
+def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+    """Write the outcomes; where another claimer holds the row by now, only the missing story is added.
+
+    The log's trigger columns are written wherever `trigger_msg` is still empty, also when an early callback has already
+    ended the run.
+    """
+    runs = logs.lock_runs(session, [sent.claimed.log_id for sent in sents])
+    held = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
+    refused: list[Result] = []
+    told: list[bulk.Row] = []
+    marks: list[bulk.Row] = []
+    for sent in sents:
+        claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), held.get(sent.claimed.fire_id)
+        ours = fire is not None and fire.belongs_to(node, claimed.epoch)
+        if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
+            story = join_lines(claimed.story, sent.story)
+            refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), story=story))
+        elif run is not None and (ours or run.trigger_msg is None):
+            story = join_lines(run.trigger_msg, claimed.story, sent.story)
+            accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
+            told.append({"id": run.id, "trigger_msg": story, "trigger_code": 200 if accepted else run.trigger_code})
+        if ours and sent.verdict.fate is not Fate.REFUSED:
+            marks.append(_mark(sent, now_ms))
+    bulk.update_many(session, JobLog, told)
+    bulk.update_many(session, Fire, marks)
+    if refused:
+        complete(session, refused, now_ms=now_ms)
+
+
+def _refusal_code(sent: Sent) -> int:
+    """Return the code for `trigger_code`; one that would mean "open" there becomes 500."""
+    code = sent.verdict.code
+    taken = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
+    return TriggerCode.REFUSED if code in taken or not 0 < code < 2**31 else code
+
+
+def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
+    accepted = sent.verdict.fate is Fate.ACCEPTED
+    return {
+        "id": sent.claimed.fire_id,
+        "state": (FireState.ACCEPTED if accepted else FireState.UNKNOWN).value,
+        "accepted_ms": now_ms if accepted else 0,
+        "deadline_ms": now_ms + FIRST_LOOK_MS if accepted else now_ms,
+        "boot_id": sent.boot_id,
+        "lease_until": 0,
+        "probe_count": 0,
+    }
+
+
+def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None:
+    """Set runs of which no byte was sent back to PENDING; their log rows and ids stay."""
+    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    rows = []
+    for claimed in claims:
+        fire = held.get(claimed.fire_id)
+        if fire is not None and fire.belongs_to(node, claimed.epoch):
+            rows.append({"id": fire.id, "state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": fire.attempt - 1})
+    bulk.update_many(session, Fire, rows)
+
+
+def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis) -> bool:
+    """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile."""
+    fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
+    if fire is None or not fire.belongs_to(node, claimed.epoch):
+        return False
+    bulk.update_many(session, JobLog, [{"id": claimed.log_id, "executor_address": address}])
+    row = {"id": fire.id, "state": FireState.SENDING.value, "address": address, "lease_until": lease_until}
+    bulk.update_many(session, Fire, [row])
+    return True

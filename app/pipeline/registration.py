@@ -1,0 +1,72 @@
+"""Executors come and go: registry rows, and the address lists of the automatic groups made of them."""
+
+import logging
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.config import Network
+from app.domain.enums import RegistryGroup
+from app.errors import Conflict, InvalidInput
+from app.executors.addresses import check_address
+from app.store import groups, registry
+from executor_client.protocol import Capabilities, RegistryRequest
+
+logger = logging.getLogger(__name__)
+
+#: addresses stored of one application, and of all together
+APP_MAX = 200
+TOTAL_MAX = 5_000
+APP_NAME_MAX = 255
+
+
+def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
+    """Raise InvalidInput for a registration that can never be used; the wire's own text where a field is missing."""
+    if not (request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()):
+        raise InvalidInput("registryValue", "Illegal Argument.")
+    if request.registry_group not in RegistryGroup.__members__:
+        raise InvalidInput("registryGroup", f"registryGroup {request.registry_group[:50]!r} is unknown: EXECUTOR is needed")
+    if len(request.registry_key) > APP_NAME_MAX:
+        raise InvalidInput("registryKey", f"registryKey is longer than {APP_NAME_MAX} characters")
+    check_address(request.registry_value, networks)
+
+
+def register(session: Session, request: RegistryRequest, said: Capabilities, *, now_ms: Millis) -> None:
+    """Note a heartbeat; a new address is in its groups' lists with this transaction. Raises Conflict where there are too many."""
+    group, app_name, address = request.registry_group, request.registry_key, request.registry_value
+    words = "durable-dedup" if said.durable_dedup else ""
+    if registry.touch(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms):
+        return
+    if registry.count_registrations(session, app_name) >= APP_MAX:
+        raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
+    if registry.count_registrations(session) >= TOTAL_MAX:
+        raise Conflict(f"{TOTAL_MAX} addresses are registered already")
+    registry.insert_registration(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms)
+    logger.info("executor registered app_name=%s address=%s", app_name, address)
+    refresh_addresses(session, [app_name], now_ms=now_ms)
+
+
+def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
+    """Forget an address; it is out of its groups' lists with this transaction."""
+    if registry.delete_registration(session, request.registry_group, request.registry_key, request.registry_value):
+        logger.info("executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value)
+        refresh_addresses(session, [request.registry_key], now_ms=now_ms)
+
+
+def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: Millis) -> int:
+    """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did."""
+    live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
+    changed = 0
+    for group in groups.find_automatic(session, app_names):
+        wanted = ",".join(live.get(group.app_name, [])) or None
+        if wanted != (group.address_list or None):
+            changed += groups.set_addresses(session, group.id, wanted, now_ms=now_ms)
+            logger.info("addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, wanted)
+    return changed
+
+
+def tick_registry(session: Session, *, now_ms: Millis) -> None:
+    """Forget the dead and refresh all lists: one round of the monitor."""
+    if dead := registry.delete_dead(session, now_ms=now_ms):
+        logger.warning("executors silent for 90 s forgotten count=%s", dead)
+    refresh_addresses(session, None, now_ms=now_ms)

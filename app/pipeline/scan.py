@@ -1,0 +1,139 @@
+"""Finding due jobs and turning their instants into fire rows. DESIGN section 4, stage 1.
+
+Next times are computed outside any lock; then one transaction takes the lock row, keeps the jobs that are still what was
+read, and writes fires, skips and next times in bulk.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, transact
+from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
+from app.domain.planning import PRE_READ_MS, Plan, plan, plan_delay
+from app.domain.schedule import Schedule, next_after_ms
+from app.errors import InvalidInput
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.skip import Skip
+from app.store import bulk, fires, jobs, locks
+from app.store.fires import DueFire, NewFire
+from app.store.jobs import DueJob
+
+logger = logging.getLogger(__name__)
+
+#: jobs of one transaction
+PAGE = 500
+#: pages of one pass: beyond that the next pass goes on, so that a stop is never waited for
+MAX_PAGES = 200
+#: reason of the skip that marks a job whose schedule could not be evaluated
+BROKEN = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A job as it was read, and what is to become of it."""
+
+    job: DueJob
+    plan: Plan
+    #: the schedule could not be evaluated: the job is stopped, with this reason
+    error: str = ""
+
+
+def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
+    """Make fires of everything due up to PRE_READ_MS from now; return those written, which are this node's to time.
+
+    Opens its own transactions, one a page. ``zone`` is the zone of schedules without one of their own.
+    """
+    written: list[DueFire] = []
+    seen: set[int] = set()
+    for _ in range(MAX_PAGES):
+        with read_scope() as session:
+            due = jobs.find_due(session, until_ms=now_ms + PRE_READ_MS, limit=PAGE)
+        fresh = [job for job in due if job.id not in seen]
+        if not fresh:
+            break
+        seen.update(job.id for job in fresh)
+        planned = [_plan(job, zone, now_ms) for job in fresh]
+        written += transact(lambda session, page=planned: _write(session, page, node=node, now_ms=now_ms))  # type: ignore[misc]
+        if len(due) < PAGE:
+            break
+    return written
+
+
+def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
+    """Plan one job; a job that cannot be planned is set aside, never the scan."""
+    try:
+        return Planned(job, plan_job(job, zone, now_ms=now_ms))
+    except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
+        reason = str(exc)
+    except Exception as exc:  # noqa: BLE001 - whatever an evaluator does, it stops only its own job
+        logger.exception("schedule not evaluated job_id=%s", job.id)
+        reason = repr(exc)
+    return Planned(job, Plan((), None, None), reason)
+
+
+def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
+    """Decide what to do with one due job. Raises ValueError or InvalidInput for a schedule that is none."""
+    kind = ScheduleType(job.schedule_type) if job.schedule_type in ScheduleType.__members__ else ScheduleType.NONE
+    misfire = MisfireStrategy.FIRE_ONCE_NOW if job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW else MisfireStrategy.DO_NOTHING
+    schedule = Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+    if kind is ScheduleType.FIX_DELAY:
+        delay_ms = int(schedule.conf) * 1000
+        return plan_delay(job.trigger_next_time, misfire, now_ms=now_ms, delay_ms=delay_ms, after_run_ms=AFTER_THE_CURRENT_RUN)
+    period_ms = int(schedule.conf) * 1000 if kind is ScheduleType.FIX_RATE else 0
+    return plan(
+        job.trigger_next_time,
+        misfire,
+        now_ms=now_ms,
+        next_after=lambda instant: next_after_ms(schedule, instant),
+        period_ms=period_ms,
+    )
+
+
+def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+    locks.take_schedule_lock(session)
+    current = jobs.lock_planned(session, [planned.job.id for planned in page])
+    valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
+    written = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
+    bulk.insert_many(session, Skip, [row for planned in valid for row in _skips(planned, now_ms)])
+    bulk.update_many(session, Job, [_advanced(planned) for planned in valid])
+    for planned in valid:
+        if planned.error:
+            logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
+        elif planned.plan.next_ms is None:
+            logger.info("schedule ended job_id=%s", planned.job.id)
+    return written
+
+
+def _fires(planned: Planned, node: str) -> list[NewFire]:
+    prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
+    job_id = planned.job.id
+    return [NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node) for instant, kind in planned.plan.fires]
+
+
+def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
+    skipped = planned.plan.skipped
+    row = {"job_id": planned.job.id, "recorded_ms": now_ms}
+    if planned.error:
+        due_ms = planned.job.trigger_next_time
+        return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
+    if skipped is None:
+        return []
+    return [row | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": "misfire"}]
+
+
+def _advanced(planned: Planned) -> bulk.Row:
+    """Return the job's new times; a schedule without a next time stops its job, as in the original."""
+    job, decided = planned.job, planned.plan
+    last_ms = decided.last_ms
+    ended = decided.next_ms is None
+    return {
+        "id": job.id,
+        "trigger_status": (TriggerStatus.STOPPED if ended else TriggerStatus.RUNNING).value,
+        "trigger_last_time": 0 if ended else (last_ms or job.trigger_last_time),
+        "trigger_next_time": decided.next_ms or 0,
+        "last_fire_ms": max(job.last_fire_ms, last_ms or 0),
+    }

@@ -1,0 +1,62 @@
+"""Sending one claimed run: one POST, never repeated, and what came of it as a value. DESIGN section 4, stage 4."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.clock import Millis
+from app.domain.enums import RouteStrategy
+from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
+from app.executors.dispatch_client import DispatchClient
+from app.executors.gateway import Peer
+from app.executors.replies import CallOutcome, Delivered
+from app.pipeline.claim import Claimed
+from executor_client.protocol import SUCCESS, JobRequest
+
+#: a probe of FAILOVER and BUSYOVER that has not answered by then counts as refused
+PROBE_TIMEOUT_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of one claimed run; ``story`` are the lines about the sending."""
+
+    claimed: Claimed
+    verdict: Verdict
+    story: tuple[str, ...]
+    took_ms: Millis
+    boot_id: str = ""
+
+
+async def send(client: DispatchClient, claimed: Claimed, peer: Peer, *, timeout_s: float) -> Sent:
+    """POST ``/run`` once. Never raises for what an executor or a network can do."""
+    outcome = await client.call(peer, "run", claimed.request.to_wire(), timeout_s=timeout_s)
+    verdict = _judge(outcome, claimed.attempt)
+    return Sent(claimed, verdict, _story(peer, outcome, verdict), outcome.took_ms, outcome.boot_id)
+
+
+def _judge(outcome: CallOutcome, attempt: int) -> Verdict:
+    if outcome.reply is not None:
+        return judge_answer(outcome.reply, attempt=attempt)
+    return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason)
+
+
+def _story(peer: Peer, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
+    how = "answered" if outcome.reply is not None else "no answer"
+    text = f": {verdict.text}" if verdict.text else ""
+    return (f"Sent to: {peer.address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
+
+
+async def probe(client: DispatchClient, claimed: Claimed, peer: Peer) -> tuple[bool, str]:
+    """Ask one candidate whether it is alive (FAILOVER) or idle (BUSYOVER); return its yes or no, and the line for the story."""
+    busy = claimed.route is RouteStrategy.BUSYOVER
+    action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
+    outcome = await client.call(peer, action, body, timeout_s=PROBE_TIMEOUT_S)
+    yes = outcome.reply is not None and outcome.reply.code == SUCCESS
+    said = outcome.reason if outcome.reply is None else f"code {outcome.reply.code}{': ' + outcome.reply.msg if outcome.reply.msg else ''}"
+    return yes, f"Probe {action} {peer.address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
+
+
+def nobody_said_yes(claimed: Claimed, lines: Sequence[str]) -> Sent:
+    """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
+    verdict = Verdict(Fate.REFUSED, 500, "no executor said yes")
+    return Sent(claimed, verdict, (*lines, "Result: not sent, no executor said yes"), 0)
