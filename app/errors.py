@@ -5,6 +5,7 @@ XxlJobError
 ├── InvalidInput          a field has a value it cannot have; names the field and what would be right (400)
 ├── Conflict              the state of the object forbids the action (409)
 ├── PermissionDenied      the user may not do this (403)
+├── TooManyAttempts       too many failed logins; says how long to wait (429)
 ├── NotConfigured         a setting, file or schema is missing or wrong; ends a start with one line
 ├── NoExecutor            no address to send a run to
 └── ExecutorUnreachable   an executor could not be asked, or its answer was no answer; names the address
@@ -35,6 +36,14 @@ class Conflict(XxlJobError):
 
 class PermissionDenied(XxlJobError):
     """The user may not do this."""
+
+
+class TooManyAttempts(XxlJobError):
+    """Too many logins failed; nothing is looked at before the wait is over."""
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class NotConfigured(XxlJobError):

@@ -1,0 +1,71 @@
+"""The trail of changes: who did what to which object, from where. Written in the transaction of the change itself."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.permissions import Actor, require_admin
+from app.models.audit import AuditEntry
+from app.store import audit as store
+from app.store.audit import AuditFilter
+from app.store.paging import Page
+
+#: fields whose values never appear in the trail
+SECRET_FIELDS = frozenset({"password", "access_token", "alarm_urls", "token"})
+BLANKED = "***"
+#: longer values are cut; sources of GLUE jobs have their own versions
+VALUE_MAX = 500
+TEXT_MAX = 60_000
+
+
+def record(
+    session: Session,
+    action: str,
+    *,
+    actor: Actor,
+    now_ms: Millis,
+    target: tuple[str, int] = ("", 0),
+    changes: Mapping[str, Any] | None = None,
+) -> None:
+    """Add an entry; ``target`` is the kind and the id of the object, ``changes`` the fields, secrets are blanked here."""
+    entry = AuditEntry(
+        at_ms=now_ms,
+        user_id=actor.user_id or None,
+        username=actor.username[:64],
+        address=actor.address[:64],
+        action=action,
+        object_type=target[0],
+        object_id=target[1],
+        changes=_as_text(changes) if changes else None,
+    )
+    store.insert_entry(session, entry)
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the fields whose values differ, each as ``[before, after]``."""
+    return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
+
+
+def list_entries(session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int) -> Page[AuditEntry]:
+    """Return a page of the trail, newest first; administrators only."""
+    require_admin(actor)
+    return store.list_entries(session, wanted, start=start, length=length)
+
+
+def _as_text(changes: Mapping[str, Any]) -> str:
+    shown = {name: _shown(name, value) for name, value in changes.items()}
+    return json.dumps(shown, ensure_ascii=False, default=str)[:TEXT_MAX]
+
+
+def _shown(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_shown(name, item) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if name in SECRET_FIELDS:
+        return BLANKED if value else value
+    text = str(value)
+    return text if len(text) <= VALUE_MAX else text[:VALUE_MAX] + "…"

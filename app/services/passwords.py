@@ -1,0 +1,90 @@
+"""Passwords as they are stored: Argon2id, with a prefix while something is still to be done to them.
+
+``first:$argon2id$…`` must be changed at the next login. ``md5:$argon2id$…`` and ``sha256:$argon2id$…`` hold the wrapped hash of an
+adopted database until its user logs in. A bare MD5 or SHA-256 in hex is left alone while a Java admin shares the database.
+"""
+
+import functools
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+FIRST_PREFIX = "first:"
+MD5_PREFIX = "md5:"
+SHA256_PREFIX = "sha256:"
+
+_hasher = PasswordHasher()
+#: each hash takes 64 MiB; more at once would let a burst of logins fill the memory
+_turn = threading.BoundedSemaphore(4)
+
+
+def hash_password(password: str, *, must_change: bool = False) -> str:
+    """Return what is stored for a new password."""
+    return (FIRST_PREFIX if must_change else "") + _argon2(password)
+
+
+def must_change(stored: str) -> bool:
+    """Whether the password is a first one."""
+    return stored.startswith(FIRST_PREFIX)
+
+
+def is_bare(stored: str) -> bool:
+    """Whether this is the unsalted hash of an adopted database."""
+    return re.fullmatch(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", stored) is not None
+
+
+def wrap(stored: str) -> str:
+    """Put Argon2id around a bare hash; anything else is returned as it is."""
+    if not is_bare(stored):
+        return stored
+    prefix = MD5_PREFIX if len(stored) == 32 else SHA256_PREFIX
+    return prefix + _argon2(stored.lower())
+
+
+def verify(stored: str | None, password: str) -> bool:
+    """Whether ``password`` is the stored one; takes the same time for None, where there is no user."""
+    if stored is None or is_bare(stored):
+        _matches(_dummy(), password)
+        return stored is not None and hmac.compare_digest(_fast_hash(password, len(stored)), stored.lower())
+    text = stored.removeprefix(FIRST_PREFIX)
+    for prefix, length in ((MD5_PREFIX, 32), (SHA256_PREFIX, 64)):
+        if text.startswith(prefix):
+            return _matches(text.removeprefix(prefix), _fast_hash(password, length))
+    return _matches(text, password)
+
+
+def is_outdated(stored: str) -> bool:
+    """Whether the password should be hashed anew at its next use: wrapped, bare, or with weaker parameters than today's."""
+    text = stored.removeprefix(FIRST_PREFIX)
+    try:
+        return _hasher.check_needs_rehash(text)
+    except InvalidHashError:
+        return True
+
+
+def _fast_hash(password: str, length: int) -> str:
+    make = hashlib.md5 if length == 32 else hashlib.sha256
+    return make(password.encode(), usedforsecurity=False).hexdigest()
+
+
+def _argon2(text: str) -> str:
+    with _turn:
+        return _hasher.hash(text)
+
+
+def _matches(stored: str, text: str) -> bool:
+    try:
+        with _turn:
+            return _hasher.verify(stored, text)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+@functools.cache
+def _dummy() -> str:
+    return _argon2(secrets.token_hex(16))

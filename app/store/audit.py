@@ -1,0 +1,50 @@
+"""Statements on `xxl_job_audit`. Rows are only ever added here; the clean-up removes old ones."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.models.audit import AuditEntry
+from app.store.paging import Page, contains, fetch_page
+
+#: the trail is long: its count stops here
+COUNT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """What to show of the trail; empty and None mean all."""
+
+    username: str = ""
+    #: beginning of the action, as in ``job.``
+    action: str = ""
+    object_type: str = ""
+    object_id: int | None = None
+    from_ms: Millis | None = None
+    to_ms: Millis | None = None
+
+
+def insert_entry(session: Session, entry: AuditEntry) -> None:
+    """Add a row."""
+    session.add(entry)
+    session.flush()
+
+
+def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
+    """Return a page of entries, newest first."""
+    query = select(AuditEntry).order_by(AuditEntry.id.desc())
+    if wanted.username:
+        query = query.where(contains(AuditEntry.username, wanted.username))
+    if wanted.action:
+        query = query.where(AuditEntry.action.startswith(wanted.action, autoescape=True))
+    if wanted.object_type:
+        query = query.where(AuditEntry.object_type == wanted.object_type)
+    if wanted.object_id is not None:
+        query = query.where(AuditEntry.object_id == wanted.object_id)
+    if wanted.from_ms is not None:
+        query = query.where(AuditEntry.at_ms >= wanted.from_ms)
+    if wanted.to_ms is not None:
+        query = query.where(AuditEntry.at_ms <= wanted.to_ms)
+    return fetch_page(session, query, start=start, length=length, count_to=COUNT_MAX)

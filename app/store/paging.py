@@ -1,0 +1,44 @@
+"""One page of a list, and the small rules every list shares."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+T = TypeVar("T")
+
+#: no answer holds more rows, whatever is asked for
+LENGTH_MAX = 100_000
+#: MySQL and PostgreSQL take no larger offset
+OFFSET_MAX = 2**31 - 1
+ESCAPE = "\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some rows of a list, and how many the whole list has."""
+
+    rows: list[T]
+    total: int
+    #: counting stopped at ``total``: there may be more
+    capped: bool = False
+
+
+def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
+    """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves."""
+    return column.contains(text, autoescape=True)
+
+
+def fetch_page(session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None) -> Page[T]:
+    """Run an ordered query for one page; ``count_to`` bounds the cost of the count of very long lists."""
+    counted: Select[Any] = query.with_only_columns(1, maintain_column_froms=True).order_by(None)
+    if count_to is not None:
+        counted = counted.limit(count_to + 1)
+    total = session.scalar(select(func.count()).select_from(counted.subquery())) or 0
+    capped = count_to is not None and total > count_to
+    if capped and count_to is not None:
+        total = count_to
+    start, length = min(max(start, 0), OFFSET_MAX), min(max(length, 0), LENGTH_MAX)
+    rows = list(session.scalars(query.offset(start).limit(length))) if length and (start < total or capped) else []
+    return Page(rows, total, capped)

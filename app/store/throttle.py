@@ -1,0 +1,40 @@
+"""Statements on `xxl_job_throttle`."""
+
+from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.models.throttle import Throttle
+
+
+def lock_counter(session: Session, subject: str, *, now_ms: Millis) -> Throttle:
+    """Return the counter of a subject, made if needed and locked until the end of the transaction."""
+    counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
+    if counter is None:
+        try:
+            with session.begin_nested():
+                counter = Throttle(subject=subject, failures=0, first_ms=now_ms, last_ms=now_ms, blocked_until_ms=0)
+                session.add(counter)
+                session.flush()
+        except IntegrityError:  # another attempt made it in the meantime
+            counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
+    if counter is None:
+        raise RuntimeError("the counter vanished between two statements")
+    return counter
+
+
+def find_counter(session: Session, subject: str) -> Throttle | None:
+    """Return the counter of a subject or None."""
+    return session.get(Throttle, subject)
+
+
+def delete_counter(session: Session, subject: str) -> None:
+    """Forget the failures of a subject."""
+    affected(session, delete(Throttle).where(Throttle.subject == subject))
+
+
+def delete_older(session: Session, before_ms: Millis) -> None:
+    """Forget counters nobody touched since then."""
+    affected(session, delete(Throttle).where(Throttle.last_ms < before_ms))

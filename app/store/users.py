@@ -1,0 +1,62 @@
+"""Statements on `xxl_job_user`."""
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from app.db import affected
+from app.domain.enums import Role
+from app.models.user import User
+from app.store.paging import Page, contains, fetch_page
+
+
+def find_user(session: Session, user_id: int) -> User | None:
+    """Return a user or None."""
+    return session.get(User, user_id)
+
+
+def lock_user(session: Session, user_id: int) -> User | None:
+    """Return a user whose row nobody else changes until the end of the transaction."""
+    return session.get(User, user_id, with_for_update=True, populate_existing=True)
+
+
+def find_by_name(session: Session, username: str) -> User | None:
+    """Return the user of exactly this name; MySQL would find ``ADMIN`` for ``admin`` too."""
+    found = session.scalars(select(User).where(User.username == username)).all()
+    return next((user for user in found if user.username == username), None)
+
+
+def is_name_taken(session: Session, username: str) -> bool:
+    """Whether the name is in use, in the database's own idea of equality and without regard to case."""
+    query = select(func.count()).select_from(User).where(func.lower(User.username) == username.lower())
+    return bool(session.scalar(query))
+
+
+def count_users(session: Session) -> int:
+    """Return how many users there are."""
+    return session.scalar(select(func.count()).select_from(User)) or 0
+
+
+def lock_enabled_admins(session: Session) -> list[User]:
+    """Return the administrators who can log in, locked, so that the last one cannot vanish twice at once."""
+    query = select(User).where(User.role == Role.ADMIN, User.disabled == 0).order_by(User.id)
+    return list(session.scalars(query.with_for_update()))
+
+
+def list_users(session: Session, *, username: str, role: int, start: int, length: int) -> Page[User]:
+    """Return a page of users by name; ``role`` below 0 means all."""
+    query = select(User).order_by(User.username, User.id)
+    if username:
+        query = query.where(contains(User.username, username))
+    if role >= 0:
+        query = query.where(User.role == role)
+    return fetch_page(session, query, start=start, length=length)
+
+
+def all_users(session: Session) -> list[User]:
+    """Return every user."""
+    return list(session.scalars(select(User).order_by(User.id)))
+
+
+def delete_user(session: Session, user_id: int) -> bool:
+    """Delete a user; True if there was one."""
+    return affected(session, delete(User).where(User.id == user_id)) == 1
