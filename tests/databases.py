@@ -2,6 +2,7 @@
 
     with start_mariadb(directory, durable=False) as server:
         url = server.create_database("one")
+        migrate(url)
 
 ``directory`` is created; no folder above it may be closed to others where this runs as root, because the servers refuse root and
 are then started as ``mysql`` and ``postgres``.
@@ -24,16 +25,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psycopg
-import pymysql
+from alembic.command import upgrade
+from alembic.config import Config as AlembicConfig
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+
+ROOT = Path(__file__).resolve().parent.parent
 
 #: seconds a server may take to answer after its start, and to end
 START_S = 60
 STOP_S = 30
 #: a free port may be taken between its choice and the server's start
 PORT_ATTEMPTS = 3
-MARIADB_USER = "mysql"
-POSTGRESQL_USER = "postgres"
+#: the programs of a kind of server, the user it runs as where this is root, and the Debian package both come from
+PROGRAMS = {"mariadb": ("mariadb-install-db", "mariadbd"), "postgresql": ("initdb", "postgres")}
+USERS = {"mariadb": "mysql", "postgresql": "postgres"}
+PACKAGES = {"mariadb": "mariadb-server", "postgresql": "postgresql"}
+#: databases that are always there
+SYSTEM_DATABASES = {"mysql": "mysql", "postgresql": "postgres"}
 #: what is lost when the machine dies may be lost: it is a test
 FAST_MARIADB = ("--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync", "--sync-frm=0")
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -53,30 +62,41 @@ class Server:
 
     #: SQLAlchemy URL with ``{}`` where the name of a database goes
     url: str
-    process: subprocess.Popen[bytes]
-    #: the signal after which it closes its files and ends at once, whoever is connected
-    stop_signal: signal.Signals
-    execute: Callable[[str], None]
-    create_options: str
+    #: None: another process started the server, and ends it
+    process: subprocess.Popen[bytes] | None = None
 
     def create_database(self, name: str) -> str:
         """Create an empty database and return its URL."""
-        self.execute(f"CREATE DATABASE {name} {self.create_options}")
+        text = " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci" if self.url.startswith("mysql") else " TEMPLATE template0"
+        self._execute(f"CREATE DATABASE {name}{text}")
         return self.url.format(name)
 
     def drop_database(self, name: str) -> None:
         """Remove a database nobody is connected to."""
-        self.execute(f"DROP DATABASE IF EXISTS {name}")
+        self._execute(f"DROP DATABASE IF EXISTS {name}")
+
+    def _execute(self, sql: str) -> None:
+        engine = create_engine(
+            self.url.format(SYSTEM_DATABASES[self.url.partition("+")[0]]), isolation_level="AUTOCOMMIT", poolclass=NullPool
+        )
+        with engine.connect() as connection:
+            connection.exec_driver_sql(sql)
 
     def stop(self) -> None:
         """End the server; done twice it does nothing."""
+        if self.process is None:
+            return
         if self.process.poll() is None:
-            self.process.send_signal(self.stop_signal)
+            self.process.send_signal(signal.SIGINT if self.url.startswith("postgresql") else signal.SIGTERM)
         try:
             self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+    def check(self) -> None:
+        """Raise SQLAlchemyError where the server does not answer."""
+        self._execute("SELECT 1")
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +110,8 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
 
     ``durable``: every commit is on the disk, as in production; otherwise as fast as it goes. ``options``: more for ``mariadbd``.
     """
-    install, daemon = _program("mariadb-install-db", "mariadb-server"), _program("mariadbd", "mariadb-server")
-    user = _unprivileged(MARIADB_USER)
+    install, daemon = _programs("mariadb")
+    user = _unprivileged(USERS["mariadb"])
     _make_directory(directory, user)
     data = directory / "data"
     common = ["--no-defaults", f"--datadir={data}"]
@@ -101,25 +121,17 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
     text = ["--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci", "--skip-log-bin", "--max-connections=500"]
     speed = () if durable else FAST_MARIADB
 
-    def connect(port: int) -> pymysql.Connection:
-        return pymysql.connect(host="127.0.0.1", port=port, user="root", connect_timeout=5, autocommit=True)
-
-    def execute(port: int, sql: str) -> None:
-        with connect(port) as connection, connection.cursor() as cursor:
-            cursor.execute(sql)
-
-    def command(port: int) -> list[str]:
+    def command_at(port: int) -> list[str]:
         return [daemon, *common, *small, *local, f"--port={port}", *text, *speed, *options]
 
-    process, port = _start(command, directory, user, lambda port: execute(port, "SELECT 1"))
-    url = f"mysql+pymysql://root@127.0.0.1:{port}/{{}}?charset=utf8mb4"
-    return Server(url, process, signal.SIGTERM, lambda sql: execute(port, sql), "CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
+    # the driver reads all certificates of the machine for each connection that could be encrypted: 18 ms
+    return _start("mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true", command_at, directory, user)
 
 
 def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
     """Start PostgreSQL with its data in ``directory``; raises ServerMissing or ServerFailed. ``options``: more ``name=value``."""
-    initdb, daemon = _program("initdb", "postgresql"), _program("postgres", "postgresql")
-    user = _unprivileged(POSTGRESQL_USER)
+    initdb, daemon = _programs("postgresql")
+    user = _unprivileged(USERS["postgresql"])
     _make_directory(directory, user)
     data = directory / "data"
     created = ["-U", "xxl_job", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
@@ -127,17 +139,31 @@ def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] =
     settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300", *options]
     settings += () if durable else FAST_POSTGRESQL
 
-    def execute(port: int, sql: str) -> None:
-        url = f"postgresql://xxl_job@127.0.0.1:{port}/postgres?connect_timeout=5"
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(sql.encode())
-
-    def command(port: int) -> list[str]:
+    def command_at(port: int) -> list[str]:
         return [daemon, "-D", str(data), "-p", str(port), *(part for setting in settings for part in ("-c", setting))]
 
-    process, port = _start(command, directory, user, lambda port: execute(port, "SELECT 1"))
-    url = f"postgresql+psycopg://xxl_job@127.0.0.1:{port}/{{}}"
-    return Server(url, process, signal.SIGINT, lambda sql: execute(port, sql), "TEMPLATE template0")
+    return _start("postgresql+psycopg://xxl_job@127.0.0.1:{port}/{}", command_at, directory, user)
+
+
+#: what starts each kind of server
+STARTERS: dict[str, Callable[..., Server]] = {"mariadb": start_mariadb, "postgresql": start_postgresql}
+
+
+def missing(kind: str) -> str | None:
+    """Return why a kind of server cannot be started here, None where it can."""
+    try:
+        _programs(kind)
+        _unprivileged(USERS[kind])
+    except ServerMissing as exc:
+        return str(exc)
+    return None
+
+
+def migrate(url: str) -> None:
+    """Bring a database to the newest schema, as ``flask db upgrade`` does."""
+    config = AlembicConfig(ROOT / "migrations" / "alembic.ini")
+    config.attributes["url"] = url
+    upgrade(config, "head")
 
 
 @contextmanager
@@ -148,12 +174,15 @@ def temporary_directory() -> Iterator[Path]:
         yield Path(name)
 
 
-def _program(name: str, package: str) -> str:
-    debian = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]), reverse=True)
-    found = [str(path) for path in debian] + [path for path in (shutil.which(name), shutil.which(name, path="/usr/sbin:/sbin")) if path]
-    if not found:
-        raise ServerMissing(f"{name} is not installed (Debian: apt install {package})")
-    return found[0]
+def _programs(kind: str) -> list[str]:
+    """Return the paths of a kind's programs: Debian keeps PostgreSQL's off PATH, newest version first here."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+    places = os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin"])
+    found = {name: shutil.which(name, path=places) for name in PROGRAMS[kind]}
+    for name, path in found.items():
+        if path is None:
+            raise ServerMissing(f"{name} is not installed (Debian: apt install {PACKAGES[kind]})")
+    return [path for path in found.values() if path]
 
 
 def _unprivileged(user: str) -> str | None:
@@ -201,35 +230,32 @@ def _run(command: list[str], directory: Path, user: str | None) -> None:
         raise ServerFailed(_account(command[0], directory))
 
 
-def _start(
-    command: Callable[[int], list[str]], directory: Path, user: str | None, probe: Callable[[int], None]
-) -> tuple[subprocess.Popen[bytes], int]:
+def _start(url: str, command_at: Callable[[int], list[str]], directory: Path, user: str | None) -> Server:
     """Start a server on a free port and return when it answers."""
     for _attempt in range(PORT_ATTEMPTS):
         port = _free_port()
-        process = _popen(command(port), directory, user)
+        server = Server(url.replace("{port}", str(port)), _popen(command_at(port), directory, user))
         try:
-            _await(process, lambda port=port: probe(port))  # type: ignore[misc]
+            if _answers(server):
+                return server
         except BaseException:
-            process.kill()
-            process.wait()
+            server.stop()
             raise
-        if process.poll() is None:
-            return process, port
-    raise ServerFailed(_account(command(0)[0], directory))
+    raise ServerFailed(_account(command_at(0)[0], directory))
 
 
-def _await(process: subprocess.Popen[bytes], probe: Callable[[], None]) -> None:
-    """Return when the server answers or has ended."""
+def _answers(server: Server) -> bool:
+    """Wait until a server answers; False where it has ended instead."""
     deadline = time.monotonic() + START_S
-    while process.poll() is None:
+    while server.process is not None and server.process.poll() is None:
         try:
-            return probe()
-        except (pymysql.Error, psycopg.Error) as exc:
+            server.check()
+            return True
+        except SQLAlchemyError as exc:
             if time.monotonic() > deadline:
-                raise ServerFailed(f"{process.args!r} did not answer within {START_S} s: {exc}") from exc
+                raise ServerFailed(f"{server.url} did not answer within {START_S} s: {exc}") from exc
         time.sleep(0.02)
-    return None
+    return False
 
 
 def _free_port() -> int:

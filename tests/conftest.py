@@ -1,0 +1,205 @@
+"""Fixtures every test may use, and what of the machine a run needs.
+
+``database`` gives a test an empty, migrated database with the engine bound, once on every kind there is: SQLite, MariaDB and
+PostgreSQL (``--db sqlite`` for one). Tests commit for real: SQLite is a fresh copy of a migrated file, the servers' tables are
+emptied before the next test. What the machine lacks is left out and named at the end; with ``XXL_TEST_REQUIRE=all`` it is an error.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, MetaData, create_engine, text
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.db import bind_engine, session_scope, unbind_engine
+from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
+
+KINDS = ("sqlite", *STARTERS)
+#: a zone that is hardly the machine's, so that a missing conversion shows
+TIME_ZONE = "Asia/Shanghai"
+#: marker -> programs its tests need, each by one of its names
+TOOLS = {
+    "browser": (("chromium", "chromium-browser", "google-chrome"),),
+    "java": (("java",), ("mvn",)),
+    "go": (("go",),),
+    "node": (("node",),),
+}
+#: a test that left a transaction open must not stop the next one for long
+LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
+
+
+class Databases:
+    """The databases of one test process; servers and migrated databases are made when first asked for."""
+
+    def __init__(self, worker: str, servers: dict[str, Server]) -> None:
+        self._open = ExitStack()
+        self._directory = self._open.enter_context(temporary_directory())
+        self._worker = worker
+        self._servers = servers
+        self._migrated: dict[str, str] = {}
+        self._cleaners: dict[str, Cleaner] = {}
+        self._count = 0
+
+    def server(self, kind: str) -> Server:
+        if kind not in self._servers:
+            self._servers[kind] = self._open.enter_context(STARTERS[kind](self._directory / kind, durable=False))
+        return self._servers[kind]
+
+    def empty(self, kind: str) -> str:
+        """Return the URL of a new database without a table."""
+        self._count += 1
+        name = f"test_{self._worker}_{self._count}"
+        if kind == "sqlite":
+            return f"sqlite:///{self._directory / name}.db"
+        return self.server(kind).create_database(name)
+
+    def migrated(self, kind: str, folder: Path) -> str:
+        """Return the URL of a database that is as the migrations leave it; a SQLite file is made in ``folder``."""
+        if kind not in self._migrated:
+            self._migrated[kind] = self.empty(kind)
+            migrate(self._migrated[kind])
+            if kind != "sqlite":
+                self._cleaners[kind] = Cleaner(self._migrated[kind])
+        if kind == "sqlite":
+            file = shutil.copyfile(self._migrated[kind].removeprefix("sqlite:///"), folder / "xxl_job.db")
+            return f"sqlite:///{file}"
+        self._cleaners[kind].clean()
+        return self._migrated[kind]
+
+    def close(self) -> None:
+        for cleaner in self._cleaners.values():
+            cleaner.close()
+        self._open.close()
+
+
+class Cleaner:
+    """Sets the tables of one database back to what they held when this was made."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = create_engine(url, isolation_level="READ COMMITTED")
+        self._connection: Connection = self._engine.connect()
+        self._connection.execute(text(LOCK_WAIT[self._engine.dialect.name]))
+        metadata = MetaData()
+        metadata.reflect(self._connection)
+        self._tables = [table for table in reversed(metadata.sorted_tables) if table.name != "alembic_version"]
+        rows = {table: self._connection.execute(table.select()).mappings().all() for table in self._tables}
+        self._seeds = [(table.insert(), [dict(row) for row in seeded]) for table, seeded in rows.items() if seeded]
+        self._connection.commit()
+
+    def clean(self) -> None:
+        for table in self._tables:
+            self._connection.execute(table.delete())
+        for insert, rows in self._seeds:
+            self._connection.execute(insert, rows)
+        self._connection.commit()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._engine.dispose()
+
+
+kinds_key = pytest.StashKey[list[str]]()
+left_out_key = pytest.StashKey[list[str]]()
+databases_key = pytest.StashKey[Databases]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--db", default="", metavar="KIND[,KIND]", help=f"run database tests on these only: {', '.join(KINDS)} (default: all)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    asked = [kind for kind in config.getoption("db").split(",") if kind] or list(KINDS)
+    if unknown := sorted(set(asked) - set(KINDS)):
+        raise pytest.UsageError(f"--db: there is no kind {', '.join(unknown)}, only {', '.join(KINDS)}")
+    lacking = {kind: reason for kind in asked if kind in STARTERS and (reason := missing(kind))}
+    without = {marker: reason for marker in TOOLS if (reason := missing_tool(marker))}
+    if os.environ.get("XXL_TEST_REQUIRE") == "all" and (lacking or without):
+        raise pytest.UsageError("XXL_TEST_REQUIRE=all, but " + "; ".join([*lacking.values(), *without.values()]))
+    config.stash[kinds_key] = [kind for kind in asked if kind not in lacking]
+    config.stash[left_out_key] = [f"tests on {kind}: {reason}" for kind, reason in lacking.items()]
+    config.stash[left_out_key] += [f"tests on {kind}: not named by --db" for kind in KINDS if kind not in asked]
+    given = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
+    config.stash[databases_key] = Databases(given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: object) -> None:
+    """Start the servers in the process that starts the workers (pytest -n), one of each kind for all of them."""
+    config = node.config  # type: ignore[attr-defined]
+    servers = {kind: config.stash[databases_key].server(kind).url for kind in config.stash[kinds_key] if kind in STARTERS}
+    node.workerinput["servers"] = servers  # type: ignore[attr-defined]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if databases_key in config.stash:
+        config.stash[databases_key].close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "database_kind" in metafunc.fixturenames:
+        kinds: list[object] = [*metafunc.config.stash[kinds_key]]
+        metafunc.parametrize("database_kind", kinds)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for marker in TOOLS:
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        reason = missing_tool(marker)
+        if marked and reason:
+            config.stash[left_out_key].append(f"{len(marked)} {marker} tests: {reason}")
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    lines = config.stash.get(left_out_key, [])
+    if lines:
+        terminalreporter.section("left out", sep="-")
+    for line in lines:
+        terminalreporter.line(f"left out: {line}")
+
+
+def missing_tool(marker: str) -> str | None:
+    """Return which program the tests with this marker lack on this machine."""
+    for names in TOOLS[marker]:
+        if not any(shutil.which(name) for name in names):
+            return f"{names[0]} is not installed"
+    return None
+
+
+@pytest.fixture
+def empty_database(request: pytest.FixtureRequest, database_kind: str) -> str:
+    """The URL of a new database without a table, for tests of the migrations themselves."""
+    return request.config.stash[databases_key].empty(database_kind)
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> str:
+    """The URL of an empty migrated database."""
+    return request.config.stash[databases_key].migrated(database_kind, tmp_path)
+
+
+@pytest.fixture
+def config(database_url: str, tmp_path: Path) -> Config:
+    """Settings of a program that works on the test's database and writes into the test's folder."""
+    return Config(home=tmp_path / "instance", database_url=database_url, time_zone=TIME_ZONE)
+
+
+@pytest.fixture
+def database(config: Config) -> Iterator[str]:
+    """An empty migrated database that ``session_scope`` works on; the value is its URL."""
+    bind_engine(config)
+    yield config.database_url
+    unbind_engine()
+
+
+@pytest.fixture
+def session(database: str) -> Iterator[Session]:
+    """A writing session for tests that need only one; committed at the end."""
+    with session_scope() as opened:
+        yield opened
