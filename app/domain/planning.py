@@ -22,6 +22,15 @@ PlannedFire = tuple[Millis, TriggerType]
 
 
 @dataclass(frozen=True, slots=True)
+class DueFire:
+    """As much of a PENDING fire as waiting for its turn needs."""
+
+    id: int
+    job_id: int
+    due_time: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A run of instants that will not be fired, both ends inclusive; ``count`` stops at MAX_COUNTED."""
 

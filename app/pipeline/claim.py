@@ -1,13 +1,15 @@
 """Claiming due fires: routed, logged and marked SENDING in one transaction. DESIGN section 4, stage 3."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.db import read_scope
 from app.domain.enums import AddressType, FireState, RouteStrategy, TriggerCode, TriggerType
+from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.sharding import WHOLE, Shard, parse_shard
 from app.domain.trigger_report import banner, format_instant, join_lines
@@ -16,10 +18,12 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.pipeline.complete import Result, Source, complete
 from app.store import bulk, fires, groups, jobs, logs
-from app.store.fires import DueFire, PendingFire
+from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from executor_client.protocol import RunRequest
 
+#: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
+ORPHAN_MS: Millis = 500
 #: largest list of addresses a story shows
 STORY_ADDRESSES = 50
 
@@ -40,7 +44,7 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A run that is ours to send until its lease ends; ``peer`` None: the executors are to be asked first (`candidates`)."""
+    """A run that is ours to send until its lease ends; ``address`` None: the executors are to be asked first, in order."""
 
     fire_id: int
     log_id: int
@@ -49,8 +53,8 @@ class Claimed:
     attempt: int
     due_ms: Millis
     route: RouteStrategy
-    peer: Peer | None
-    candidates: tuple[Peer, ...]
+    address: str | None
+    peers: Mapping[str, Peer]
     request: RunRequest
     story: tuple[str, ...]
 
@@ -227,7 +231,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
 
 def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], now_ms: Millis) -> Claimed:
     token = one.group.access_token or claimer.token
-    peers = {address: Peer(address, one.group.app_name, token) for address in one.addresses}
+    addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
     job = one.job
     return Claimed(
@@ -238,8 +242,8 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
         attempt=one.fire.attempt + 1,
         due_ms=one.fire.due_time,
         route=one.route,
-        peer=None if one.address is None else peers.get(one.address) or Peer(one.address, one.group.app_name, token),
-        candidates=tuple(peers.values()),
+        address=one.address,
+        peers={address: Peer(address, one.group.app_name, token) for address in addresses},
         request=RunRequest(
             job_id=job.id,
             executor_handler=job.executor_handler or "",
@@ -275,3 +279,9 @@ def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
         f"Route: {route}; block strategy: {job.executor_block_strategy}; timeout: {job.executor_timeout} s; retries left: {one.retries}",
         banner("trigger"),
     )
+
+
+def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
+    """Return due PENDING fires that no ring holds; opens its own reading transaction."""
+    with read_scope() as session:
+        return fires.find_unseen(session, owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)

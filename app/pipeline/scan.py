@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import read_scope, transact
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
-from app.domain.planning import PRE_READ_MS, Plan, plan, plan_delay
+from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
 from app.store import bulk, fires, jobs, locks
-from app.store.fires import DueFire, NewFire
+from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
 logger = logging.getLogger(__name__)

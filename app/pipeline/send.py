@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.clock import Millis
+from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
+from app.domain.trigger_report import ANSWER_MAX
 from app.executors.dispatch_client import DispatchClient
-from app.executors.gateway import Peer
 from app.executors.replies import CallOutcome, Delivered
 from app.pipeline.claim import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
@@ -27,11 +28,33 @@ class Sent:
     boot_id: str = ""
 
 
-async def send(client: DispatchClient, claimed: Claimed, peer: Peer, *, timeout_s: float) -> Sent:
-    """POST ``/run`` once. Never raises for what an executor or a network can do."""
-    outcome = await client.call(peer, "run", claimed.request.to_wire(), timeout_s=timeout_s)
-    verdict = _judge(outcome, claimed.attempt)
-    return Sent(claimed, verdict, _story(peer, outcome, verdict), outcome.took_ms, outcome.boot_id)
+class Sender:
+    """Sends claimed runs; make it and close it in the event loop it is used in."""
+
+    def __init__(self, config: Config) -> None:
+        self._client = DispatchClient(config.executor_networks, limit_per_address=config.address_inflight_max)
+        self._timeout_s = config.trigger_timeout_s
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def send(self, claimed: Claimed, address: str) -> Sent:
+        """POST ``/run`` once. Never raises for what an executor or a network can do."""
+        outcome = await self._client.call(claimed.peers[address], "run", claimed.request.to_wire(), timeout_s=self._timeout_s)
+        verdict = _judge(outcome, claimed.attempt)
+        return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id)
+
+    async def probe(self, claimed: Claimed, address: str) -> tuple[bool, str]:
+        """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER); return its yes or no, and the line for the story."""
+        busy = claimed.route is RouteStrategy.BUSYOVER
+        action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
+        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=PROBE_TIMEOUT_S)
+        yes = outcome.reply is not None and outcome.reply.code == SUCCESS
+        said = outcome.reason
+        if outcome.reply is not None:
+            said = f"code {outcome.reply.code}{': ' + outcome.reply.msg if outcome.reply.msg else ''}"
+        return yes, f"Probe {action} {address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
 
 
 def _judge(outcome: CallOutcome, attempt: int) -> Verdict:
@@ -40,20 +63,10 @@ def _judge(outcome: CallOutcome, attempt: int) -> Verdict:
     return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason)
 
 
-def _story(peer: Peer, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
+def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
     how = "answered" if outcome.reply is not None else "no answer"
-    text = f": {verdict.text}" if verdict.text else ""
-    return (f"Sent to: {peer.address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
-
-
-async def probe(client: DispatchClient, claimed: Claimed, peer: Peer) -> tuple[bool, str]:
-    """Ask one candidate whether it is alive (FAILOVER) or idle (BUSYOVER); return its yes or no, and the line for the story."""
-    busy = claimed.route is RouteStrategy.BUSYOVER
-    action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
-    outcome = await client.call(peer, action, body, timeout_s=PROBE_TIMEOUT_S)
-    yes = outcome.reply is not None and outcome.reply.code == SUCCESS
-    said = outcome.reason if outcome.reply is None else f"code {outcome.reply.code}{': ' + outcome.reply.msg if outcome.reply.msg else ''}"
-    return yes, f"Probe {action} {peer.address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
+    text = f": {verdict.text[:ANSWER_MAX]}" if verdict.text else ""
+    return (f"Sent to: {address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
 
 
 def nobody_said_yes(claimed: Claimed, lines: Sequence[str]) -> Sent:

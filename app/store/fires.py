@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import FireState, TriggerType
+from app.domain.planning import DueFire
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
 from app.models.skip import SKIPPED_MAX, Skip
 from app.store import bulk
@@ -31,15 +32,6 @@ class NewFire:
     sharding_param: str | None = None
     fail_retry_count: int = RETRIES_OF_THE_JOB
     owner: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DueFire:
-    """As much of a PENDING fire as waiting for its turn needs."""
-
-    id: int
-    job_id: int
-    due_time: Millis
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:

@@ -1,0 +1,104 @@
+"""The executor API, in front of Flask: ``/api/…`` with and without the context path, doubled slashes tolerated.
+
+Plain WSGI, because callbacks are the busiest requests of all (a route of Flask costs twice as much) and because nothing of a
+browser's world belongs here: no cookie is looked at, no session opened, no redirect made.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.api.actions import CallbackStore, callback, read_registration, registry, registry_remove
+from app.api.tokens import TokenBook
+from app.config import Config
+from app.errors import InvalidInput
+from app.home import access_tokens
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import (
+    CAPABILITIES_HEADER,
+    FAIL,
+    MSG_BAD_TOKEN,
+    MSG_METHOD,
+    MSG_URI_NOT_FOUND,
+    TOKEN_HEADER,
+    Capabilities,
+    Reply,
+)
+
+logger = logging.getLogger(__name__)
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+#: longest body read, in bytes; the original's executors send unbounded batches
+BODY_MAX = 16 * 1024 * 1024
+_TOKEN_KEY = "HTTP_" + TOKEN_HEADER.upper().replace("-", "_")
+#: what 2.1 executors call the same header
+_OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
+_CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
+
+
+class ExecutorApi:
+    """Answers ``/api/<action>``; everything else goes on to Flask."""
+
+    def __init__(self, inner: WSGIApp, config: Config) -> None:
+        self._inner = inner
+        self._networks = config.executor_networks
+        self._path = re.compile(rf"(?:{re.escape(config.context_path)})?/api/([^/]+)/?")
+        self._tokens = TokenBook(access_tokens(config))
+        self.callbacks = CallbackStore()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve one request."""
+        path = re.sub(r"/{2,}", "/", environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""))
+        match = self._path.fullmatch(path)
+        if match is None:
+            return self._inner(environ, start_response)
+        body = dump_json(self._answer(match[1], environ).to_wire())
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff")]
+        start_response("200 OK", headers)
+        return [body]
+
+    def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
+        if environ["REQUEST_METHOD"] != "POST":
+            return Reply(FAIL, MSG_METHOD)
+        token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""
+        if not self._tokens.accepts(token):
+            return Reply(FAIL, MSG_BAD_TOKEN)
+        try:
+            return self._act(action, token, environ)
+        except InvalidInput as exc:
+            return Reply(FAIL, exc.message)
+        except SQLAlchemyError:
+            logger.exception("executor request not stored action=%s", action)
+            return Reply(FAIL, "the database is not available; send it again")
+
+    def _act(self, action: str, token: str, environ: dict[str, Any]) -> Reply:
+        if action == "callback":
+            return callback(_body(environ), self.callbacks)
+        if action not in ("registry", "registryRemove"):
+            return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
+        request = read_registration(_body(environ))
+        if not self._tokens.accepts(token, request.registry_key):
+            return Reply(FAIL, MSG_BAD_TOKEN)
+        if action == "registryRemove":
+            return registry_remove(request)
+        return registry(request, Capabilities.from_header(environ.get(_CAPABILITIES_KEY)), self._networks)
+
+
+def _body(environ: dict[str, Any]) -> bytes:
+    """Return the raw body, whatever its type says. Raises InvalidInput where it is too long."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if length > BODY_MAX:
+        raise InvalidInput("body", f"the body is longer than {BODY_MAX} bytes")
+    body: bytes = environ["wsgi.input"].read(length) if length else b""
+    return body
+
+
+def register(app: Flask, config: Config) -> ExecutorApi:
+    """Put the executor API in front of a Flask application."""
+    api = ExecutorApi(app.wsgi_app, config)
+    app.wsgi_app = api  # type: ignore[method-assign]
+    return api

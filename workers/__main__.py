@@ -1,0 +1,35 @@
+"""``python -m workers``: the supervisor and its children, in the foreground."""
+
+import sys
+
+from app.services.startup import check_schema
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine, check_database, transact, unbind_engine
+from app.domain.enums import NodeKind
+from app.errors import NotConfigured
+from app.log_setup import set_up_logging
+from app.services.nodes import start_node
+from workers.scheduler import node_name
+from workers.supervisor import Supervisor
+
+
+def main() -> int:
+    """Check everything, then run; a setting, a database or a schema that is wrong ends in one line and code 2."""
+    try:
+        config = Config.from_env()
+        set_up_logging(config.log_level)
+        check_database(config)
+        engine = bind_engine(config)
+        check_schema(engine)
+        transact(lambda session: start_node(session, config, node_name(config), NodeKind.WORKERS, now_ms=now_ms()))
+        unbind_engine()
+    except NotConfigured as exc:
+        print(f"workers: {exc}", file=sys.stderr)
+        return 2
+    return Supervisor(config).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

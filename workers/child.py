@@ -1,0 +1,59 @@
+"""First lines of every child: signals, logging, engine; then its part; then an end in order."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.context import SpawnProcess
+
+from app.config import Config
+from app.db import bind_engine, unbind_engine
+from app.log_setup import set_up_logging
+from workers import monitor, scheduler
+
+logger = logging.getLogger(__name__)
+
+#: name of a child -> what it runs until its event is set
+PARTS = {"scheduler": scheduler.run, "monitor": monitor.run}
+
+
+def run_child(name: str, config: Config) -> None:
+    """Run one part until SIGTERM; the target of ``spawn``, so a module-level function of plain values.
+
+    Signals are blocked and waited for in the main thread: no handler, so no lock is ever taken in one.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    set_up_logging(config.log_level)
+    bind_engine(config)
+    stop = threading.Event()
+    part = threading.Thread(target=_run_part, args=(name, config, stop), name=name)
+    part.start()
+    threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
+    signal.sigwait({signal.SIGTERM})
+    stop.set()
+    part.join()
+    unbind_engine()
+
+
+def _run_part(name: str, config: Config, stop: threading.Event) -> None:
+    try:
+        PARTS[name](config, stop)
+    except Exception:
+        logger.exception("child failed name=%s", name)
+        os._exit(1)
+
+
+def _follow_parent() -> None:
+    """End this child when its supervisor is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def spawn_child(name: str, config: Config) -> SpawnProcess:
+    """Start a child; ``spawn`` gives it nothing of this process but the arguments."""
+    process = multiprocessing.get_context("spawn").Process(target=run_child, args=(name, config), name=name)
+    process.start()
+    return process

@@ -1,0 +1,262 @@
+"""The asyncio side of claim, send, record: due fires in, outcomes in the database.
+
+One event loop sends; one thread writes. While the writer commits one group the next one gathers, so that groups grow with
+the load. Every address has its own slots: whoever hangs holds only these.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.db import transact
+from app.domain.evidence import Fate
+from app.domain.planning import DueFire
+from app.domain.routing import RouteState
+from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim, find_unseen
+from app.pipeline.record import fix_address, give_back, record
+from app.pipeline.send import Sender, Sent, nobody_said_yes
+from workers.lanes import Lane, Lanes
+
+logger = logging.getLogger(__name__)
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+#: the database is away, full or locked: the same work may succeed later
+_AWAY = (OperationalError, InterfaceError)
+
+#: fires of one claim
+CLAIM_MAX = 256
+#: period of the poll for rows the console wrote, and for orphans
+POLL_MS: Millis = 250
+POLL_ROWS = 1_000
+#: a lease outlives the longest send by this
+LEASE_MARGIN_MS: Millis = 2_000
+#: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
+START_WITHIN_S = (LEASE_MARGIN_MS - 1_100) / 1000
+#: wait after a transaction that failed
+DATABASE_WAIT_S = 1.0
+#: how long a stop waits for sends in flight, beyond the trigger time-out
+STOP_MARGIN_S = 3.0
+
+
+@dataclass(slots=True)
+class _Sending:
+    """A claimed run on its way, with the monotonic instant after which its first byte may no longer leave."""
+
+    claimed: Claimed
+    lane: Lane
+    start_before: float
+    slots: list[str] = field(default_factory=list)
+
+
+class Dispatcher:
+    """Claims, sends and records; start it, offer it due fires, stop it."""
+
+    def __init__(self, config: Config, *, node: str, token: str) -> None:
+        self._config = config
+        self._node = node
+        self._lanes = Lanes(fast_max=config.fast_max, slow_max=config.slow_max, address_max=config.address_inflight_max)
+        self._claimer = Claimer(
+            node=node,
+            zone=config.time_zone,
+            token=token,
+            lease_ms=config.trigger_timeout_s * 1000 + LEASE_MARGIN_MS,
+            routes=RouteState(),
+            room=self._lanes.room,
+        )
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="dispatch-writer")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
+        self._outcomes: list[Sent] = []
+        self._unsent: list[Claimed] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="dispatcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns when the event loop runs."""
+        self._thread.start()
+        self._started.wait()
+
+    def offer(self, due: Sequence[DueFire]) -> None:
+        """Hand over fires that are due now; from any thread."""
+        self._loop.call_soon_threadsafe(self._take, due)
+
+    def stop(self) -> None:
+        """Claim nothing more, wait for the sends in flight and write their outcomes."""
+        self._loop.call_soon_threadsafe(self._begin_stop)
+        self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
+        if self._thread.is_alive():
+            logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
+        self._reader.shutdown(wait=False)
+        self._writer.shutdown(wait=True)
+
+    def _take(self, due: Sequence[DueFire]) -> None:
+        self._lanes.add(due)
+        self._wake.set()
+
+    def _begin_stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._sender = Sender(self._config)
+        poll = asyncio.create_task(self._poll())
+        self._started.set()
+        try:
+            while not self._stopping:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._write()
+            poll.cancel()
+            while self._tasks or self._outcomes or self._unsent:
+                if self._tasks:
+                    await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                await self._write_back()
+        finally:
+            await self._sender.close()
+
+    async def _write(self) -> None:
+        """Alternate between writing outcomes and claiming, as long as there is something of either."""
+        while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
+            await self._write_back()
+            due = self._lanes.take(CLAIM_MAX)
+            if due:
+                await self._claim(due)
+
+    async def _claim(self, due: list[DueFire]) -> None:
+        """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""
+        claimed_at = time.monotonic()
+        batches: list[ClaimBatch] = []
+        try:
+            batches = await self._grouped(due, lambda session, group: claim(session, group, self._claimer, now_ms=now_ms()))
+        except _AWAY as exc:
+            logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
+            await asyncio.sleep(DATABASE_WAIT_S)
+        self._lanes.forget(fire.id for fire in due)
+        for batch in batches:
+            self._lanes.add(batch.expanded)
+            for address, waiting in batch.parked.items():
+                self._lanes.park(address, waiting)
+            for claimed in batch.claimed:
+                self._launch(_Sending(claimed, self._lanes.lane_of(claimed.job_id), claimed_at + START_WITHIN_S))
+
+    async def _write_back(self) -> None:
+        """Write outcomes; while the database is away they wait here, the claims' leases in the rows."""
+        outcomes, self._outcomes = self._outcomes, []
+        unsent, self._unsent = self._unsent, []
+        try:
+            if outcomes:
+                await self._grouped(outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms()))
+                outcomes = []
+            if unsent:
+                await self._grouped(unsent, lambda session, group: give_back(session, group, node=self._node))
+                logger.warning("runs given back count=%s", len(unsent))
+        except _AWAY as exc:
+            logger.error("outcomes not written count=%s database_error=%s", len(outcomes), exc.orig)
+            self._outcomes = outcomes + self._outcomes
+            self._unsent = unsent + self._unsent
+            await asyncio.sleep(DATABASE_WAIT_S)
+
+    async def _grouped(self, items: Sequence[Item], work: Callable[[Session, Sequence[Item]], Answer]) -> list[Answer]:
+        """Do a group in one transaction of the writing thread; where one item spoils it, each in its own."""
+        try:
+            return [await self._loop.run_in_executor(self._writer, lambda: transact(lambda session: work(session, items)))]
+        except _AWAY:
+            raise
+        except Exception:
+            if len(items) == 1:
+                logger.exception("not written item=%r", items[0])
+                return []
+        return [answer for item in items for answer in await self._grouped([item], work)]
+
+    def _launch(self, sending: _Sending) -> None:
+        address = sending.claimed.address
+        self._lanes.enter(sending.lane, address)
+        if address is not None:
+            sending.slots.append(address)
+        task = asyncio.create_task(self._serve(sending))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, sending: _Sending) -> None:
+        """Bring one run to its outcome; a pool task, so whatever happens ends here."""
+        claimed = sending.claimed
+        try:
+            sent = await (self._probe_and_send(sending) if claimed.address is None else self._send_to(sending, claimed.address))
+            if sent is None:
+                self._unsent.append(claimed)
+            else:
+                self._outcomes.append(sent)
+                self._lanes.note(claimed.job_id, sent.took_ms, now_ms())
+        except Exception:
+            logger.exception("send failed log_id=%s", claimed.log_id)  # its lease ends, the resolver looks
+        finally:
+            for address in sending.slots:
+                self._lanes.free_slot(address)
+            self._lanes.leave(sending.lane)
+            self._wake.set()
+
+    async def _send_to(self, sending: _Sending, address: str) -> Sent | None:
+        """Send, unless this process was held up for so long that another may have the row by now."""
+        if time.monotonic() > sending.start_before:
+            return None
+        return await self._sender.send(sending.claimed, address)
+
+    async def _probe_and_send(self, sending: _Sending) -> Sent | None:
+        """Take the first candidate in order that says yes, and the next one where it then refuses."""
+        claimed = sending.claimed
+        lines: list[str] = []
+        for address in claimed.peers:
+            yes, line = await self._sender.probe(claimed, address)
+            if yes and not self._lanes.take_slot(address):
+                yes, line = False, f"{line}; but it has no free slot here"
+            lines.append(line)
+            if not yes:
+                continue
+            sending.slots.append(address)
+            sent = await self._send_to(sending, address) if await self._fix(sending, address) else None
+            if sent is None:
+                return None
+            lines += sent.story
+            if sent.verdict.fate is not Fate.REFUSED:
+                return Sent(claimed, sent.verdict, tuple(lines), sent.took_ms, sent.boot_id)
+        return nobody_said_yes(claimed, lines)
+
+    async def _fix(self, sending: _Sending, address: str) -> bool:
+        """Commit to a candidate before the first byte leaves, with a lease that begins now."""
+        fixed_at = time.monotonic()
+        lease_until = now_ms() + self._claimer.lease_ms
+        held = await self._grouped(
+            [sending.claimed], lambda session, group: fix_address(session, group[0], address, node=self._node, lease_until=lease_until)
+        )
+        sending.start_before = fixed_at + START_WITHIN_S
+        return held == [True]
+
+    async def _poll(self) -> None:
+        """Find what no ring holds: rows of the console, of a dead node, of this node's earlier life."""
+        after_id = 0
+        while True:
+            await asyncio.sleep(POLL_MS / 1000)
+            try:
+                look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=POLL_ROWS)
+                found = await self._loop.run_in_executor(self._reader, look)
+            except DBAPIError as exc:
+                logger.error("poll failed database_error=%s", exc.orig)
+                await asyncio.sleep(DATABASE_WAIT_S)
+                continue
+            after_id = found[-1].id if len(found) == POLL_ROWS else 0
+            if found:
+                self._take(found)

@@ -1,0 +1,116 @@
+"""How many sends may be in flight: fast and slow lane, and per address. Lives in the dispatcher's loop, no lock.
+
+Source: XXL-JOB 2.4.1 JobTriggerPoolHelper: a job with more than 10 sends of over 500 ms within a minute goes to the slow
+pool. The cap per address is ours: one hanging executor holds only its own slots.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from enum import StrEnum
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.planning import DueFire
+
+#: a send that takes longer counts as slow
+SLOW_SEND_MS: Millis = 500
+#: more slow sends than this within a minute make a slow job
+SLOW_SENDS = 10
+
+
+class Lane(StrEnum):
+    """Which pool a job's sends belong to."""
+
+    FAST = "fast"
+    SLOW = "slow"
+
+
+class Lanes:
+    """Who waits, who is in flight."""
+
+    def __init__(self, *, fast_max: int, slow_max: int, address_max: int) -> None:
+        self._max = {Lane.FAST: fast_max, Lane.SLOW: slow_max}
+        self._address_max = address_max
+        self._ready: dict[Lane, deque[DueFire]] = {Lane.FAST: deque(), Lane.SLOW: deque()}
+        self._parked: dict[str, deque[DueFire]] = {}
+        self._known: set[int] = set()
+        self._in_lane: Counter[Lane] = Counter()
+        self._at_address: Counter[str] = Counter()
+        self._slow_sends: Counter[int] = Counter()
+        self._minute = 0
+
+    def add(self, fires: Iterable[DueFire]) -> None:
+        """Line up fires that are due; one that is here already stays where it is."""
+        for fire in fires:
+            if fire.id not in self._known:
+                self._known.add(fire.id)
+                self._ready[self.lane_of(fire.job_id)].append(fire)
+
+    def lane_of(self, job_id: int) -> Lane:
+        """Return the lane of a job at present."""
+        return Lane.SLOW if self._slow_sends[job_id] > SLOW_SENDS else Lane.FAST
+
+    def take(self, limit: int) -> list[DueFire]:
+        """Take fires to be claimed, no more of a lane than it has free slots."""
+        taken: list[DueFire] = []
+        for lane, ready in self._ready.items():
+            free = min(self._max[lane] - self._in_lane[lane], limit - len(taken))
+            taken += [ready.popleft() for _ in range(min(max(free, 0), len(ready)))]
+        return taken
+
+    def room(self, address: str) -> int:
+        """Return how many more sends an address may have in flight."""
+        return self._address_max - self._at_address[address]
+
+    def park(self, address: str, fires: Iterable[DueFire]) -> None:
+        """Let fires wait until their address has room again."""
+        self._parked.setdefault(address, deque()).extend(fires)
+        self._unpark(address)
+
+    def enter(self, lane: Lane, address: str | None) -> None:
+        """Count a send that begins; no address: probing."""
+        self._in_lane[lane] += 1
+        if address is not None:
+            self._at_address[address] += 1
+
+    def take_slot(self, address: str) -> bool:
+        """Take a slot of an address that a probe has chosen, if one is free."""
+        if self.room(address) <= 0:
+            return False
+        self._at_address[address] += 1
+        return True
+
+    def free_slot(self, address: str) -> None:
+        """Give back a slot; whoever waited for it lines up again."""
+        self._at_address[address] -= 1
+        self._unpark(address)
+
+    def leave(self, lane: Lane) -> None:
+        """Count a run that has left its lane."""
+        self._in_lane[lane] -= 1
+
+    def forget(self, fire_ids: Iterable[int]) -> None:
+        """Drop fires that are no longer PENDING: claimed by us or by another, or withdrawn."""
+        self._known.difference_update(fire_ids)
+
+    def note(self, job_id: int, took_ms: Millis, now_ms: Millis) -> None:
+        """Count a slow send of a job in this calendar minute."""
+        if now_ms // MINUTE_MS != self._minute:
+            self._minute = now_ms // MINUTE_MS
+            self._slow_sends.clear()
+        if took_ms > SLOW_SEND_MS:
+            self._slow_sends[job_id] += 1
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a fire could be claimed now."""
+        return any(ready and self._in_lane[lane] < self._max[lane] for lane, ready in self._ready.items())
+
+    def _unpark(self, address: str) -> None:
+        parked = self._parked.get(address)
+        if parked is None:
+            return
+        room = self.room(address)
+        for fire in reversed([parked.popleft() for _ in range(min(max(room, 0), len(parked)))]):
+            self._ready[self.lane_of(fire.job_id)].appendleft(fire)
+        if not parked:
+            del self._parked[address]

@@ -1,0 +1,69 @@
+"""Child 2: the monitors. Each is a tick with its period; a slow one never holds up another."""
+
+import logging
+import threading
+
+from app.clock import Millis
+from app.config import Config
+from app.db import transact
+from app.domain.enums import NodeKind
+from app.models.node import NODE_BEAT_MS
+from app.pipeline import registration, resolve
+from app.services import nodes
+from workers.loop import Loop
+from workers.scheduler import node_name
+
+logger = logging.getLogger(__name__)
+
+#: period of the registry round; dead after 90 s
+REGISTRY_PERIOD_MS: Millis = 30_000
+#: period of the look for expired leases
+LEASE_PERIOD_MS: Millis = 500
+
+
+class Monitor:
+    """All loops of the monitor child."""
+
+    def __init__(self, config: Config) -> None:
+        self._node = node_name(config)
+        self._loops = [
+            Loop("node-beat", self.tick_node),
+            Loop("registry", tick_registry),
+            Loop("leases", tick_leases),
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for loop in self._loops:
+            loop.start()
+
+    def stop(self) -> None:
+        """End all loops, then say that this node is gone."""
+        for loop in self._loops:
+            loop.stop()
+        transact(lambda session: nodes.end_node(session, self._node, NodeKind.WORKERS))
+
+    def tick_node(self, now_ms: Millis) -> Millis:
+        """Say that this node lives."""
+        transact(lambda session: nodes.beat(session, self._node, NodeKind.WORKERS, now_ms=now_ms))
+        return NODE_BEAT_MS
+
+
+def tick_registry(now_ms: Millis) -> Millis:
+    """Forget silent executors, keep the address lists true."""
+    transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
+    return REGISTRY_PERIOD_MS
+
+
+def tick_leases(now_ms: Millis) -> Millis:
+    """Call unknown what a sender took and never reported."""
+    resolve.expire_leases(now_ms=now_ms)
+    return LEASE_PERIOD_MS
+
+
+def run(config: Config, stop: threading.Event) -> None:
+    """Run the monitors until ``stop`` is set; the body of the child process."""
+    monitor = Monitor(config)
+    monitor.start()
+    stop.wait()
+    monitor.stop()

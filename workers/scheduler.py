@@ -1,0 +1,79 @@
+"""Child 1: scan loop, ring loop and dispatcher, and the order they stop in."""
+
+import logging
+import socket
+import threading
+from hashlib import sha256
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.domain.planning import DueFire
+from app.home import access_tokens
+from app.pipeline.scan import scan
+from workers.dispatcher import Dispatcher
+from workers.loop import Loop
+from workers.time_ring import TimeRing
+
+logger = logging.getLogger(__name__)
+
+#: period of the scan, and where in the second it begins: away from the full second most jobs are due at
+SCAN_PERIOD_MS: Millis = 1_000
+SCAN_OFFSET_MS: Millis = 500
+
+
+def node_name(config: Config) -> str:
+    """Return the name of this node: as configured, else of the host and its home folder, the same after a restart."""
+    if config.node_name:
+        return config.node_name[:60]
+    return f"{socket.gethostname()[:40]}-{sha256(str(config.home).encode()).hexdigest()[:6]}"
+
+
+class Scheduler:
+    """All parts of the scheduler child; start, then stop."""
+
+    def __init__(self, config: Config) -> None:
+        self._zone = config.time_zone
+        self._node = node_name(config)
+        self._ring = TimeRing(now_ms())
+        self._dispatcher = Dispatcher(config, node=self._node, token=access_tokens(config)[0])
+        self._scan = Loop("scan", self.tick_scan)
+        self._turn = Loop("ring", self.tick_ring)
+
+    def start(self) -> None:
+        """Begin: first whoever takes, then whoever gives."""
+        self._dispatcher.start()
+        self._turn.start()
+        self._scan.start()
+        logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
+
+    def stop(self) -> None:
+        """Scan, ring, sends in flight: what is still in the ring stays in the database for the next start."""
+        self._scan.stop()
+        self._ring.wake()
+        self._turn.stop()
+        self._dispatcher.stop()
+        logger.info("scheduler stopped node=%s left_in_ring=%s", self._node, len(self._ring))
+
+    def tick_scan(self, at_ms: Millis) -> Millis:
+        """Make fires of what is due and put them into the ring; return the wait until the next scan."""
+        written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
+        self._ring.push(written)
+        if written:
+            logger.debug("scanned fires=%s", len(written))
+        return SCAN_PERIOD_MS - (now_ms() - SCAN_OFFSET_MS) % SCAN_PERIOD_MS
+
+    def tick_ring(self, at_ms: Millis) -> Millis:
+        """Hand over what is due, then wait for the next entry."""
+        due = self._ring.take(at_ms)
+        if due:
+            self._dispatcher.offer(due)
+        self._ring.wait(now_ms())
+        return 0
+
+
+def run(config: Config, stop: threading.Event) -> None:
+    """Run the scheduler until ``stop`` is set; the body of the child process."""
+    scheduler = Scheduler(config)
+    scheduler.start()
+    stop.wait()
+    scheduler.stop()

@@ -1,0 +1,89 @@
+"""The parent: starts the children, restarts a dead one with back-off, stops all in order."""
+
+import logging
+import signal
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from types import FrameType
+
+from app.config import Config
+from workers.child import PARTS, spawn_child
+
+logger = logging.getLogger(__name__)
+
+#: wait before a dead child is started again: doubles up to the maximum, begins anew after a life longer than STABLE_S
+RESTART_FIRST_S = 0.2
+RESTART_MAX_S = 30.0
+STABLE_S = 60.0
+#: children that have not ended by then are killed
+STOP_TIMEOUT_S = 9.0
+
+
+@dataclass(slots=True)
+class _Child:
+    """One child and its history."""
+
+    name: str
+    process: SpawnProcess
+    started_at: float
+    backoff_s: float = RESTART_FIRST_S
+    restart_at: float | None = None
+
+
+class Supervisor:
+    """Keeps the children alive until a signal; the handlers only set a number."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._signals = 0
+        self._children: list[_Child] = []
+
+    def run(self) -> int:
+        """Run until SIGTERM or SIGINT; return the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note_signal)
+        self._children = [self._start(name) for name in PARTS]
+        logger.info("workers started children=%s", ",".join(PARTS))
+        while not self._signals:
+            wait([child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2)
+            for child in self._children:
+                self._look_after(child)
+        return self._stop()
+
+    def _note_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _start(self, name: str) -> _Child:
+        return _Child(name, spawn_child(name, self._config), time.monotonic())
+
+    def _look_after(self, child: _Child) -> None:
+        now = time.monotonic()
+        if child.restart_at is None:
+            if child.process.is_alive():
+                return
+            if now - child.started_at > STABLE_S:
+                child.backoff_s = RESTART_FIRST_S
+            child.restart_at = now + child.backoff_s
+            logger.error("child died name=%s exit_code=%s restart_in_s=%.1f", child.name, child.process.exitcode, child.backoff_s)
+            child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
+        elif now >= child.restart_at and not self._signals:
+            child.process, child.started_at, child.restart_at = spawn_child(child.name, self._config), now, None
+
+    def _stop(self) -> int:
+        """Ask all to end, the scheduler first; kill what has not ended in time, or at once after a second signal."""
+        logger.info("workers stopping")
+        until = time.monotonic() + STOP_TIMEOUT_S
+        for child in self._children:
+            if child.process.is_alive():
+                child.process.terminate()
+        while time.monotonic() < until and self._signals < 2 and any(child.process.is_alive() for child in self._children):
+            wait([child.process.sentinel for child in self._children if child.process.is_alive()], timeout=0.1)
+        for child in self._children:
+            if child.process.is_alive():
+                logger.warning("child killed name=%s", child.name)
+                child.process.kill()
+            child.process.join()
+        logger.info("workers stopped")
+        return 0
