@@ -1,0 +1,98 @@
+"""Errors as answers: pages for people, the original's JSON for scripts. Nothing of the inside is ever told to the outside.
+
+XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429, ExecutorUnreachable 502.
+The JSON endpoints answer HTTP 200 with code 500 and the text; only too many logins are HTTP 429 there too.
+"""
+
+import logging
+import secrets
+
+from flask import Flask, Response, render_template, request
+from markupsafe import escape
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.clock import now_ms
+from app.console.current import OUTSIDE, is_scripting, say, say_error
+from app.console.guards import may_enter, to_login
+from app.console.scripting import FAIL, envelope, status_answer
+from app.domain.texts import N_
+from app.errors import (
+    Conflict,
+    ExecutorUnreachable,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    TooManyAttempts,
+    XxlJobError,
+)
+
+logger = logging.getLogger(__name__)
+STATUSES: dict[type[XxlJobError], int] = {
+    NotFound: 404,
+    InvalidInput: 400,
+    Conflict: 409,
+    PermissionDenied: 403,
+    TooManyAttempts: 429,
+    ExecutorUnreachable: 502,
+}
+#: statuses that have a page of their own; others show the page of their hundred
+PAGES = frozenset({400, 403, 404, 500})
+HTML_TYPE = "text/html; charset=utf-8"
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error of the application."""
+    app.register_error_handler(XxlJobError, _on_own_error)
+    app.register_error_handler(HTTPException, _on_http_error)
+    app.register_error_handler(Exception, _on_failure)
+
+
+def _on_own_error(error: XxlJobError) -> Response:
+    text = say_error(error)
+    if is_scripting():
+        response = envelope(code=FAIL, msg=text)
+        if isinstance(error, TooManyAttempts):
+            response.status_code = 429
+    else:
+        response = _page(STATUSES.get(type(error), 500), text)
+    if isinstance(error, TooManyAttempts):
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    return response
+
+
+def _on_http_error(error: HTTPException) -> BaseResponse:
+    if isinstance(error.response, BaseResponse):
+        return error.response
+    status = error.code or 500
+    if status == 404 and OUTSIDE not in request.environ and not may_enter():
+        return to_login()
+    if 300 <= status < 400:
+        return BaseResponse(status=status, headers=error.get_headers())
+    response = _page(status, error.description or "") if _wants_page() else status_answer(status, error.name, timestamp_ms=now_ms())
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            response.headers[name] = value
+    return response
+
+
+def _on_failure(error: Exception) -> Response:
+    number = secrets.token_hex(6)
+    logger.error("request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error)
+    text = say(N_("Internal error; the log has it under the number %(number)s", number=number))
+    return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
+
+
+def _wants_page() -> bool:
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def _page(status: int, message: str) -> Response:
+    """Return the error page; a plain one where even that fails, as it does without a database."""
+    shown = status if status in PAGES else (500 if status >= 500 else 400)
+    try:
+        return Response(render_template(f"errors/{shown}.html", code=status, message=message), status=status, content_type=HTML_TYPE)
+    except Exception:
+        logger.exception("error page not rendered status=%s", status)
+        text = f"<!doctype html><title>{status}</title><h1>{status}</h1><p>{escape(message)}</p>"
+        return Response(text, status=status, content_type=HTML_TYPE)

@@ -1,0 +1,104 @@
+"""create_app: the console and, in front of it, the executor API."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Request, Response, request
+from flask.sessions import NullSession, SessionInterface
+from flask_babel import Babel
+from flask_migrate import Migrate
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from app import api, console
+from app.cli import add_commands
+from app.config import Config
+from app.console.current import OUTSIDE, current_user
+from app.console.languages import choose_language
+from app.db import bind_engine, db, engine_options
+from app.home import prepare_home, secret_key
+
+#: longest body of a form, in bytes; GLUE sources are the longest
+BODY_MAX = 8 * 1024 * 1024
+FORM_PARTS_MAX = 1_000
+MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def create_app(config: Config) -> Flask:
+    """Build the application for one configuration; opens no connection yet."""
+    prepare_home(config.home)
+    app = Flask("app", static_folder="static", template_folder="templates")
+    app.config.update(_flask_settings(config))
+    app.session_interface = NoCookieSessions()
+    app.url_map.strict_slashes = False
+    db.init_app(app)
+    with app.app_context():
+        bind_engine(config, db.engine)
+    Migrate(app, db, directory=str(MIGRATIONS))
+    Babel(app, locale_selector=choose_language, timezone_selector=_choose_zone)
+    console.register(app)
+    add_commands(app)
+    app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
+    app.extensions["xxl_job_api"] = api.register(app, config)
+    if config.proxy_count:
+        count = config.proxy_count
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
+    return app
+
+
+def _flask_settings(config: Config) -> dict[str, Any]:
+    return {
+        "XXL_JOB": config,
+        "SECRET_KEY": secret_key(config),
+        "SQLALCHEMY_DATABASE_URI": config.database_url,
+        "SQLALCHEMY_ENGINE_OPTIONS": engine_options(config),
+        "MAX_CONTENT_LENGTH": BODY_MAX,
+        "MAX_FORM_MEMORY_SIZE": BODY_MAX,
+        "MAX_FORM_PARTS": FORM_PARTS_MAX,
+        "PROVIDE_AUTOMATIC_OPTIONS": False,
+        "BABEL_DEFAULT_LOCALE": config.language,
+        "BABEL_DEFAULT_TIMEZONE": config.time_zone,
+        "BABEL_TRANSLATION_DIRECTORIES": "translations",
+        # the gate checks the token of every form (console.guards)
+        "WTF_CSRF_ENABLED": False,
+        # a cookie of this name makes Flask-Login overlook ours; nobody sends one
+        "REMEMBER_COOKIE_NAME": "XXL_JOB_NO_SUCH_COOKIE",
+    }
+
+
+def _choose_zone() -> str | None:
+    user = current_user() if request else None
+    return user.time_zone or None if user is not None else None
+
+
+class NoCookieSessions(SessionInterface):
+    """Flask's own session is never used: logins live in the database, and clients rely on exactly one cookie."""
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        """Return a session that is always empty and refuses to be written."""
+        return NullSession()
+
+    def save_session(self, app: Flask, session: Any, response: Response) -> None:
+        """Send nothing."""
+
+
+class ContextPath:
+    """Takes the context path off the front of every address, so that routes and links need not know it."""
+
+    def __init__(self, inner: WSGIApp, prefix: str) -> None:
+        self._inner = inner
+        self._prefix = prefix
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve one request."""
+        path = re.sub(r"/{2,}", "/", environ.get("PATH_INFO", ""))
+        if not self._prefix or path.startswith(self._prefix + "/"):
+            environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + self._prefix
+            path = path[len(self._prefix) :]
+        else:
+            environ[OUTSIDE] = "slash" if path == self._prefix else "other"
+        environ["PATH_INFO"] = path if path == "/" else path.rstrip("/")
+        return self._inner(environ, start_response)

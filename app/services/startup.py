@@ -1,0 +1,116 @@
+"""What has to be true before console or workers begin: the schema, the lock row, an administrator, one token for all nodes."""
+
+import logging
+from hashlib import sha256
+from pathlib import Path
+
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.db import bind_engine, read_scope, session_scope
+from app.domain.enums import Role
+from app.domain.permissions import system_actor
+from app.errors import NotConfigured
+from app.home import access_tokens, first_password
+from app.models.node import NODE_DEAD_MS, Node
+from app.models.user import User
+from app.services import audit, passwords
+from app.store import locks, users
+
+logger = logging.getLogger(__name__)
+
+ADMIN = "admin"
+UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
+MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
+#: characters of the SHA-256 of the tokens that nodes compare
+FINGERPRINT_LENGTH = 32
+
+
+def prepare(config: Config) -> None:
+    """Check and complete the database before the console serves; raises NotConfigured with one line."""
+    engine = bind_engine(config)
+    check_schema(engine)
+    with session_scope() as session:
+        locks.take_schedule_lock(session)
+    with read_scope() as session:
+        check_tokens(session, config, now_ms=now_ms())
+    ensure_admin(config, now_ms=now_ms())
+    wrap_adopted_hashes(config)
+
+
+def check_schema(engine: Engine) -> None:
+    """Raise NotConfigured unless the schema is the one this program was written for."""
+    wanted = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    try:
+        with engine.connect() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+    except DBAPIError as exc:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {exc.orig}") from exc
+    if found == wanted:
+        return
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if found is not None and found not in known:
+        raise NotConfigured(f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program")
+    state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
+    raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
+
+
+def token_fingerprint(config: Config) -> str:
+    """Return what nodes of one database compare: a shortened hash of the access tokens."""
+    return sha256("\n".join(access_tokens(config)).encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def check_tokens(session: Session, config: Config, *, now_ms: Millis) -> None:
+    """Raise NotConfigured where a live node of this database works with other access tokens."""
+    mine = token_fingerprint(config)
+    alive = select(Node.name, Node.token_fingerprint).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS)
+    for name, fingerprint in session.execute(alive):
+        if fingerprint and fingerprint != mine:
+            where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"{config.home / 'access_token'}"
+            raise NotConfigured(f"{where}: the node {name} on the same database works with another access token; use the same one")
+
+
+def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
+    """Make the first user where there is none; True where it was made here."""
+    with read_scope() as session:
+        if users.count_users(session):
+            return False
+    forced = not config.admin_password
+    stored = passwords.hash_password(first_password(config), must_change=forced)
+    try:
+        with session_scope() as session:
+            if users.count_users(session):
+                return False
+            user = User(username=ADMIN, password=stored, role=Role.ADMIN, permission="")
+            session.add(user)
+            session.flush()
+            audit.record(session, "user.add", actor=system_actor("start"), now_ms=now_ms, target=("user", user.id))
+    except IntegrityError:  # another console was faster
+        return False
+    if forced:
+        logger.warning("first user made name=%s password_file=%s", ADMIN, config.home / "admin_password")
+    else:
+        logger.warning("first user made name=%s password=XXL_JOB_ADMIN_PASSWORD", ADMIN)
+    return True
+
+
+def wrap_adopted_hashes(config: Config) -> int:
+    """Put Argon2id around the MD5 and SHA-256 hashes of an adopted database; not while a Java admin needs them. Return how many."""
+    if config.shared_with_java:
+        return 0
+    with read_scope() as session:
+        bare = {user.id: user.password for user in users.all_users(session) if passwords.is_bare(user.password)}
+    for user_id, stored in bare.items():
+        wrapped = passwords.wrap(stored)
+        with session_scope() as session:
+            user = users.lock_user(session, user_id)
+            if user is not None and user.password == stored:
+                user.password = wrapped
+    if bare:
+        logger.warning("adopted password hashes wrapped count=%s", len(bare))
+    return len(bare)

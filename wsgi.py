@@ -1,0 +1,103 @@
+"""``python wsgi.py``: the console under waitress, in the foreground; SIGTERM and SIGINT end it in order.
+
+``flask --app wsgi`` finds the application here too; it is made when it is first asked for, not by the import.
+"""
+
+import logging
+import signal
+import sys
+from typing import Any, NoReturn
+
+from flask import Flask
+
+from app.config import Config
+from app.db import check_database, unbind_engine
+from app.errors import NotConfigured
+from app.log_setup import set_up_logging
+
+logger = logging.getLogger("wsgi")
+
+#: idle connections, and bodies that stop arriving, are closed after this time
+CHANNEL_TIMEOUT_S = 60
+CLEANUP_INTERVAL_S = 10
+CONNECTION_LIMIT = 2_000
+EXIT_NOT_CONFIGURED = 2
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``app`` when it is first asked for."""
+    if name != "app":
+        raise AttributeError(name)
+    try:
+        globals()["app"] = _create_app(Config.from_env())
+    except NotConfigured as exc:
+        _give_up(exc)
+    return globals()["app"]
+
+
+def _create_app(config: Config) -> Flask:
+    from app.factory import create_app  # here, so that a wrong setting is told before a second of imports
+
+    return create_app(config)
+
+
+def _give_up(error: Exception) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)
+    raise SystemExit(EXIT_NOT_CONFIGURED)
+
+
+def main() -> None:
+    """Run the console until a signal ends it."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    try:
+        config = Config.from_env()
+        set_up_logging(config.log_level)
+        check_database(config)
+        server = _prepare(config)
+    except NotConfigured as exc:
+        _give_up(exc)
+    logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
+    try:
+        server.run()
+    finally:
+        server.close()
+        unbind_engine()
+        logger.info("console ended")
+
+
+def _prepare(config: Config) -> Any:
+    from waitress import create_server
+
+    from app.api import BODY_MAX
+    from app.services import startup
+
+    app = _create_app(config)
+    startup.prepare(config)
+    try:
+        return create_server(
+            app,
+            host=config.host,
+            port=config.port,
+            threads=config.threads,
+            ident=None,
+            connection_limit=CONNECTION_LIMIT,
+            channel_timeout=CHANNEL_TIMEOUT_S,
+            cleanup_interval=CLEANUP_INTERVAL_S,
+            asyncore_use_poll=True,
+            max_request_body_size=BODY_MAX,
+            clear_untrusted_proxy_headers=False,
+            expose_tracebacks=False,
+        )
+    except OSError as exc:
+        raise NotConfigured(
+            f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {exc.strerror or exc}"
+        ) from exc
+
+
+def _stop(_signal: int, _frame: Any) -> NoReturn:
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    main()
