@@ -1,0 +1,209 @@
+"""Starts the real thing for a measurement: a database, the console, the workers, stub executors; and stops all of it.
+
+Benches are scripts: ``.venv/bin/python bench/throughput.py --db sqlite``. Each prints one JSON line. Compare within one run of
+a machine and quote ratios: machines are shared and noisy.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+from sqlalchemy import Engine, create_engine, insert, select
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from app.config import Config  # noqa: E402
+from app.db import bind_engine  # noqa: E402
+from app.models.group import Group  # noqa: E402
+from app.models.job import Job  # noqa: E402
+from app.models.log import JobLog  # noqa: E402
+from tests.databases import migrate, start_mariadb, start_postgresql  # noqa: E402
+
+TOKEN = "bench-token-0123456789abcdef"
+#: a process that has not answered by then has failed
+START_S = 30
+STOP_S = 20
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Cluster:
+    """One console, ``nodes`` workers and ``executors`` stubs on one database."""
+
+    home: Path
+    database_url: str
+    #: process id of the database server; None for SQLite
+    server_pid: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def admin(self) -> str:
+        return f"http://127.0.0.1:{self.port}/xxl-job-admin"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        clean = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
+        return clean | {
+            "XXL_JOB_HOME": str(self.home),
+            "XXL_JOB_DATABASE_URL": self.database_url,
+            "XXL_JOB_PORT": str(self.port),
+            "XXL_JOB_ACCESS_TOKEN": TOKEN,
+            "XXL_JOB_ADMIN_PASSWORD": "bench-password",
+            "XXL_JOB_TIMEZONE": "UTC",
+            **self.settings,
+        }
+
+    def engine(self) -> Engine:
+        return bind_engine(Config.from_env({n: t for n, t in self.environ.items() if n.startswith("XXL_JOB_")}, dotenv=None))
+
+    def start(self, name: str, *command: str, **settings: str) -> subprocess.Popen[bytes]:
+        log = (self.home / f"{name}.log").open("ab")
+        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environ | settings, stdout=log, stderr=log)
+        self.processes[name] = process
+        return process
+
+    def start_console(self) -> None:
+        self.start("console", "wsgi.py")
+        wait_until(self._console_answers, "the console to answer", self)
+
+    def _console_answers(self) -> bool:
+        try:
+            return requests.get(f"{self.admin}/health", timeout=2).status_code == 200
+        except requests.RequestException:
+            return False
+
+    def start_workers(self, name: str = "workers") -> None:
+        self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
+
+    def start_stub(self, name: str = "stub", *, batch: int = 50, appname: str = "bench") -> Path:
+        out = self.home / f"{name}.jsonl"
+        arguments = ["--port", str(free_port()), "--admin", self.admin, "--token", TOKEN, "--batch", str(batch)]
+        self.start(name, "bench/stub_executor.py", *arguments, "--appname", appname, "--out", str(out))
+        return out
+
+    def stop(self, name: str, number: int = signal.SIGTERM) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        process.wait(STOP_S)
+
+    def stop_all(self) -> None:
+        for name in [name for name in self.processes if name != "console"]:
+            with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
+                self.stop(name)
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return CPU seconds used so far, by kind of process; children counted with their parents."""
+        roots = {name: process.pid for name, process in self.processes.items()}
+        if self.server_pid is not None:
+            roots["database"] = self.server_pid
+        return {name: round(sum(_cpu(one) for one in _family(pid)), 3) for name, pid in roots.items()}
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)
+
+
+def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeout_s: float = START_S) -> None:
+    until = time.monotonic() + timeout_s
+    while not condition():
+        dead = [name for name, process in (cluster.processes if cluster else {}).items() if process.poll() is not None]
+        if dead or time.monotonic() > until:
+            tail = (cluster.home / f"{dead[0]}.log").read_text()[-2000:] if cluster and dead else ""
+            raise SystemExit(f"gave up waiting for {what}; ended: {dead}\n{tail}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def cluster(kind: str, home: Path, **settings: str) -> Iterator[Cluster]:
+    """Start a durable database of a kind (sqlite, mariadb, postgresql), migrated; stop everything at the end."""
+    with contextlib.ExitStack() as stack:
+        if kind == "sqlite":
+            made = Cluster(home, f"sqlite:///{home / 'bench.db'}", settings=settings)
+        else:
+            start = start_mariadb if kind == "mariadb" else start_postgresql
+            server = stack.enter_context(start(home / "server", durable=True))
+            made = Cluster(home, server.create_database("bench"), server_pid=server.process.pid if server.process else None, settings=settings)
+        migrate(made.database_url)
+        try:
+            yield made
+        finally:
+            made.stop_all()
+
+
+def make_jobs(engine: Engine, count: int, *, cron: str, appname: str = "bench", first_ms: int = 0, **columns: Any) -> int:
+    """Insert a group and ``count`` enabled jobs whose first instant is ``first_ms``; return the group's id."""
+    with engine.begin() as connection:
+        group_id = connection.scalar(select(Group.id).where(Group.app_name == appname))
+        if group_id is None:
+            connection.execute(insert(Group).values(app_name=appname, title=appname, address_type=0))
+            group_id = connection.scalar(select(Group.id).where(Group.app_name == appname))
+        row = {
+            "job_group": group_id,
+            "job_desc": "bench",
+            "author": "bench",
+            "schedule_type": "CRON",
+            "schedule_conf": cron,
+            "misfire_strategy": "FIRE_ONCE_NOW",
+            "executor_route_strategy": "ROUND",
+            "executor_handler": "bench",
+            "executor_block_strategy": "SERIAL_EXECUTION",
+            "glue_type": "BEAN",
+            "trigger_status": 1,
+            "trigger_next_time": first_ms,
+        } | columns
+        connection.execute(insert(Job), [row] * count)
+    return int(group_id or 0)
+
+
+def read_runs(path: Path) -> list[tuple[int, int, float]]:
+    with path.open(encoding="utf-8") as stream:
+        return [tuple(json.loads(line)) for line in stream]  # type: ignore[misc]
+
+
+def log_rows(engine: Engine) -> list[Any]:
+    columns = (JobLog.id, JobLog.job_id, JobLog.fire_time, JobLog.trigger_code, JobLog.handle_code)
+    with engine.connect() as connection:
+        return list(connection.execute(select(*columns)))
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return round(ordered[min(int(len(ordered) * share), len(ordered) - 1)], 1) if ordered else 0.0
