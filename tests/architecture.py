@@ -1,0 +1,235 @@
+"""What the tree must look like, as checks that return one line a problem; ``test_architecture.py`` runs them.
+
+Everything is read from the syntax tree: nothing is imported. The checks take modules, not paths, so that each can be shown a
+doctored source.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+MAX_FILE_LINES = 350
+MAX_FUNCTION_LINES = 50
+
+#: what every layer may use
+BASE = ("app.clock", "app.errors", "app.config", "app.home", "app.log_setup", "executor_client.protocol", "executor_client.lenient_json")
+DATABASE = ("app.models", "app.db", "app.group_commit")
+SQLALCHEMY = ("sqlalchemy",)
+FLASK = ("flask", "flask_babel", "flask_bootstrap", "flask_login", "flask_wtf", "werkzeug", "jinja2", "markupsafe", "wtforms")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the modules below one name may import beside the standard library, the base and each other."""
+
+    ours: tuple[str, ...] = ()
+    theirs: tuple[str, ...] = ()
+
+
+#: longest name first: the first that fits a module is its layer
+LAYERS: dict[str, Layer] = {
+    "app.domain": Layer(theirs=("croniter", "cron_descriptor")),
+    "app.models": Layer(("app.domain.enums",), SQLALCHEMY),
+    "app.db": Layer(("app.models", "app.domain.enums"), (*SQLALCHEMY, "flask_sqlalchemy")),
+    "app.group_commit": Layer(("app.db", "app.models"), SQLALCHEMY),
+    "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
+    "app.executors": Layer(("app.domain",), ("requests", "urllib3", "aiohttp")),
+    "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
+    "app.services": Layer(
+        ("app.pipeline", "app.store", "app.executors", *DATABASE, "app.domain"),
+        (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client", "psutil"),
+    ),
+    "app.console": Layer(
+        ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
+    ),
+    "app.api": Layer(
+        ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
+    ),
+    "app": Layer(("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")),  # factory and cli: they join all the parts
+    "workers": Layer(("app.pipeline", "app.services", "app.db", "app.group_commit", "app.domain"), SQLALCHEMY),
+    "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),
+    "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
+    "migrations.versions": Layer(theirs=("alembic", *SQLALCHEMY)),
+}
+#: layers that may not even use the whole base
+ALONE = {"executor_client": (), "migrations.env": ("app.config",), "migrations.versions": ()}
+#: packages whose ``__init__.py`` says something: a blueprint's URL map, the client's public names
+SPEAKING_INITS = ("app.console", "app.api", "executor_client")
+#: run, never imported: only they read the environment or start something at module level
+ENTRIES = ("wsgi", "manage", "__main__")
+
+#: calls that open, read, start or measure something
+EFFECTS = re.compile(
+    r"open|os\.\w+|Path\(.*\)\.(read|write|open|mkdir|exists|is_)\w*|Path\.(cwd|home)|create_engine|create_app|Config\.from_env|now_ms"
+    r"|time\.\w+|logging\.(basicConfig|config\.\w+)|signal\.\w+|socket\.\w+|subprocess\.\w+|multiprocessing\.(Process|Queue|get_context)"
+    r"|(threading\.)?(Thread|Timer)|(\w+\.)?(ThreadPoolExecutor|ProcessPoolExecutor)"
+)
+VAGUE_MODULES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "info", "data"}
+#: names that are not ours to choose: SQLAlchemy's and Flask's
+GIVEN_NAMES = {"process_bind_param", "process_result_value", "process_literal_param", "process_response"}
+VAGUE_NAMES = re.compile(r"(do|process)_|\w*(Util|Utils|Helper|Manager|Common)$")
+
+EVENTS = (
+    "click|dblclick|change|input|submit|reset|load|unload|error|focus|blur|key\\w+|mouse\\w+|pointer\\w+|touch\\w+|drag\\w*|drop|scroll|wheel"
+    "|toggle|select|paste|copy|cut|animation\\w+|transition\\w+|before\\w+|after\\w+|hashchange|popstate|message|invalid|close|cancel|resize"
+)
+#: what a page must not hold under ``script-src 'self'; style-src 'self'``
+INLINE = {
+    "an inline script": re.compile(r"<script\b(?![^>]*\ssrc\s*=)", re.IGNORECASE),
+    "an inline style sheet": re.compile(r"<style\b", re.IGNORECASE),
+    "a style attribute": re.compile(r"(?<![\w.-])style\s*=\s*[\"'{]", re.IGNORECASE),
+    "an event attribute": re.compile(rf"(?<![\w.-])on({EVENTS})\s*=\s*[\"'{{]", re.IGNORECASE),
+    "htmx code": re.compile(r"\bhx-on\b|hx-(vals|headers)\s*=\s*.js:", re.IGNORECASE),
+    "a javascript: address": re.compile(r"javascript:", re.IGNORECASE),
+}
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file by its dotted name; a package's ``__init__.py`` has the package's name."""
+
+    name: str
+    source: str
+    is_package: bool = False
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source)
+
+
+def read_modules(root: Path, *packages: str) -> dict[str, Module]:
+    """Return all modules below some packages by name."""
+    found = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            is_package = parts[-1] == "__init__"
+            name = ".".join(parts[:-1] if is_package else parts)
+            found[name] = Module(name, path.read_text(encoding="utf-8"), is_package)
+    return found
+
+
+def imports(module: Module, known: Mapping[str, Module]) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of everything a module imports, also inside functions."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = "." * node.level + (node.module or "")
+            for alias in node.names:
+                below = f"{parent}.{alias.name}"
+                yield node.lineno, below if below in known else parent
+
+
+def layer_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check every import against LAYERS."""
+    problems = []
+    for module in modules.values():
+        for line, target in imports(module, modules):
+            if not _may_import(module.name, target):
+                problems.append(f"{module.name}:{line} must not import {target}")
+    return problems
+
+
+def _may_import(name: str, target: str) -> bool:
+    if target.split(".")[0] in sys.stdlib_module_names:
+        return True
+    if target.startswith("."):
+        return False
+    if name in BASE:
+        return target in BASE
+    place = next((place for place in sorted(LAYERS, key=len, reverse=True) if _below(name, place)), None)
+    if place is None:
+        return False
+    layer = LAYERS[place]
+    base = ALONE.get(place, BASE)
+    return any(_below(target, allowed) for allowed in (place, *layer.ours, *layer.theirs, *base))
+
+
+def _below(name: str, place: str) -> bool:
+    return name == place or name.startswith(place + ".")
+
+
+def cycle_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that modules do not import each other in a circle."""
+    graph = {name: {target for _, target in imports(module, modules) if target in modules} - {name} for name, module in modules.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as exc:
+        return ["import cycle: " + " <- ".join(exc.args[1])]
+    return []
+
+
+def size_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check the hard limits on files and functions."""
+    problems = []
+    for module in modules.values():
+        lines = len(module.source.splitlines())
+        if lines > MAX_FILE_LINES:
+            problems.append(f"{module.name} has {lines} lines, more than {MAX_FILE_LINES}")
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > MAX_FUNCTION_LINES:
+                    problems.append(f"{module.name}:{node.lineno} {node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}")
+    return problems
+
+
+def init_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that importing a package runs nothing: its ``__init__.py`` is empty but for a docstring."""
+    silent = [module for module in modules.values() if module.is_package and module.name not in SPEAKING_INITS]
+    return [f"{module.name}.__init__ must be empty" for module in silent if module.tree.body[bool(ast.get_docstring(module.tree)) :]]
+
+
+def effect_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that importing a module opens nothing, reads no environment and starts no thread."""
+    problems = []
+    for module in modules.values():
+        if module.name.rpartition(".")[2] in ENTRIES:
+            continue
+        for node in _executed_at_import(module.tree):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if EFFECTS.fullmatch(called) or (isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ"):
+                problems.append(f"{module.name}:{node.lineno} does something when it is imported: {ast.unparse(node)}")  # type: ignore[attr-defined]
+            if isinstance(node, ast.ImportFrom) and node.module == "os" and {"environ", "getenv"} & {alias.name for alias in node.names}:
+                problems.append(f"{module.name}:{node.lineno} write os.environ, so that its use is seen")
+    return problems
+
+
+def _executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what runs when the module is imported: not the bodies of functions, but their decorators and defaults."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Lambda):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            for part in (*child.decorator_list, *child.args.defaults, *filter(None, child.args.kw_defaults)):
+                yield part
+                yield from _executed_at_import(part)
+            continue
+        yield child
+        yield from _executed_at_import(child)
+
+
+def name_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check for names that say nothing."""
+    problems = [f"{name}: a module named so says nothing" for name in modules if VAGUE_MODULES & set(name.rpartition(".")[2].split("_"))]
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if named and node.name not in GIVEN_NAMES and VAGUE_NAMES.match(node.name.lstrip("_")):  # type: ignore[attr-defined]
+                problems.append(f"{module.name}:{node.lineno} {node.name}: a name like this says nothing")  # type: ignore[attr-defined]
+    return problems
+
+
+def inline_problems(name: str, template: str) -> list[str]:
+    """Check that a template holds no script, style or event attribute, which the page's CSP would block."""
+    without_comments = re.sub(r"\{#.*?#\}", lambda comment: "\n" * comment.group().count("\n"), template, flags=re.DOTALL)
+    return [
+        f"{name}:{without_comments.count(chr(10), 0, found.start()) + 1} has {what}: {found.group()}"
+        for what, pattern in INLINE.items()
+        for found in pattern.finditer(without_comments)
+    ]

@@ -1,0 +1,204 @@
+"""The tree keeps its shape: who imports whom, sizes, names, nothing at import, no inline script. And the checks can fail."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import (
+    MAX_FILE_LINES,
+    MAX_FUNCTION_LINES,
+    Module,
+    cycle_problems,
+    effect_problems,
+    init_problems,
+    inline_problems,
+    layer_problems,
+    name_problems,
+    read_modules,
+    size_problems,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = read_modules(ROOT, "app", "workers", "executor_client")
+MIGRATIONS = read_modules(ROOT, "migrations")
+TEMPLATES = sorted((ROOT / "app" / "templates").rglob("*.html"))
+
+
+def test_modules_import_downwards_only() -> None:
+    assert layer_problems(MODULES | MIGRATIONS) == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert cycle_problems(MODULES) == []
+
+
+def test_files_and_functions_stay_small() -> None:
+    assert size_problems(MODULES) == []
+
+
+def test_packages_are_empty() -> None:
+    assert init_problems(MODULES) == []
+
+
+def test_an_import_does_nothing() -> None:
+    assert effect_problems(MODULES) == []
+
+
+def test_names_say_something() -> None:
+    assert name_problems(MODULES) == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "app" / "templates")))
+def test_a_page_has_no_inline_code(template: Path) -> None:
+    assert inline_problems(template.name, template.read_text(encoding="utf-8")) == []
+
+
+def test_the_checks_see_the_whole_tree() -> None:
+    assert {"app.clock", "app.domain.enums", "app.models", "executor_client", "workers"} <= set(MODULES)
+    assert "migrations.env" in MIGRATIONS
+
+
+def modules(*named: tuple[str, str]) -> dict[str, Module]:
+    return {name: Module(name, source) for name, source in named}
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("app.clock", "import flask"),
+        ("app.clock", "from app.domain import enums"),
+        ("app.domain.rule", "from app.store import jobs"),
+        ("app.domain.rule", "import app.db"),
+        ("app.domain.rule", "import sqlalchemy"),
+        ("app.domain.rule", "def f():\n    from flask import request"),
+        ("app.domain.rule", "from . import enums"),
+        ("app.models.job", "from app.domain.planning import plan"),
+        ("app.store.jobs", "from app.services import jobs"),
+        ("app.store.jobs", "import requests"),
+        ("app.executors.gateway", "from app.db import session_scope"),
+        ("app.pipeline.scan", "from app.services import jobs"),
+        ("app.services.jobs", "from flask import request"),
+        ("app.services.jobs", "import requests"),
+        ("app.console.jobs", "from app.pipeline.scan import scan"),
+        ("app.console.jobs", "from app.api import callback"),
+        ("app.console.jobs", "from app.executors import gateway"),
+        ("app.api.callback", "from app.console import guards"),
+        ("app.api.callback", "from app.factory import create_app"),
+        ("workers.scheduler", "from app.factory import create_app"),
+        ("workers.scheduler", "import flask"),
+        ("executor_client.intake", "from app.clock import now_ms"),
+        ("executor_client.intake", "import sqlalchemy"),
+        ("migrations.env", "from app.models.job import Job"),
+        ("migrations.versions.0001_tables", "from app.models.base import Base"),
+        ("elsewhere.thing", "import flask"),
+    ],
+)
+def test_a_forbidden_import_is_found(name: str, source: str) -> None:
+    assert len(layer_problems(modules((name, source)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("app.config", "import os\nfrom app.errors import NotConfigured"),
+        ("app.domain.schedule", "from app.domain import enums\nfrom app.clock import Millis\nimport croniter"),
+        ("app.db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
+        ("app.store.jobs", "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.group_commit import GroupCommit"),
+        ("app.api.callback", "from flask import request\nfrom app.pipeline.complete import complete"),
+        ("app.factory", "from app.console import jobs\nfrom app.api import callback"),
+        ("workers.scheduler", "from app.pipeline import scan\nfrom workers.loop import run_loop"),
+        ("executor_client.server", "from executor_client.config import ExecutorConfig\nfrom flask import Blueprint"),
+        ("migrations.versions.0001_tables", "from alembic import op\nimport sqlalchemy as sa"),
+    ],
+)
+def test_an_import_downwards_is_allowed(name: str, source: str) -> None:
+    assert layer_problems(modules((name, source))) == []
+
+
+def test_a_circle_is_found_also_through_a_package_and_inside_a_function() -> None:
+    circle = modules(("app.a", "from app import b"), ("app.b", "import app.c"), ("app.c", "def f():\n    from app.a import x"))
+    assert len(cycle_problems(circle)) == 1
+    assert cycle_problems(modules(("app.a", "from app.b import x"), ("app.b", "import os"))) == []
+
+
+def test_a_long_file_and_a_long_function_are_found() -> None:
+    def function(lines: int) -> str:
+        return "def f():\n" + "    x = 1\n" * (lines - 1)
+
+    assert size_problems(modules(("a", "x = 1\n" * MAX_FILE_LINES), ("b", function(MAX_FUNCTION_LINES)))) == []
+    assert len(size_problems(modules(("a", "x = 1\n" * (MAX_FILE_LINES + 1))))) == 1
+    assert len(size_problems(modules(("b", "class C:\n    async " + function(MAX_FUNCTION_LINES + 1).replace("\n", "\n    "))))) == 1
+
+
+def test_a_package_that_does_something_is_found() -> None:
+    assert init_problems({"app.store": Module("app.store", '"""Said."""\nfrom app.store import jobs', is_package=True)}) != []
+    assert init_problems({"app.store": Module("app.store", '"""Said."""\n', is_package=True)}) == []
+    assert init_problems({"app.store": Module("app.store", "", is_package=True)}) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nHOME = os.environ['HOME']",
+        "import os\nHOME = os.getenv('HOME')",
+        "import os\nHOME = os.environ.get('HOME', '')",
+        "from os import environ",
+        "class C:\n    import threading\n    thread = threading.Thread()",
+        "import subprocess\nX = [subprocess.run(['ls'])]",
+        "def f(now=time.time()): ...",
+        "engine = create_engine('sqlite://')",
+        "with open('x') as stream: ...",
+        "if True:\n    app = create_app()",
+        "TEXT = Path('x').read_text()",
+    ],
+)
+def test_an_effect_of_an_import_is_found(source: str) -> None:
+    assert effect_problems(modules(("app.a", source))) != []
+    assert effect_problems(modules(("workers.__main__", source))) == []
+
+
+def test_what_runs_later_is_no_effect_of_an_import() -> None:
+    later = "clock = time.monotonic\ndef f():\n    return os.environ['HOME']\nclass C:\n    x = field(default_factory=lambda: open('x'))\n"
+    assert effect_problems(modules(("app.a", later))) == []
+
+
+def test_names_that_say_nothing_are_found() -> None:
+    for module in ("app.util", "app.store.job_helpers", "workers.common"):
+        assert len(name_problems(modules((module, "")))) == 1
+    for source in ("def do_it(): ...", "class C:\n    def _process_row(self): ...", "class JobManager: ..."):
+        assert len(name_problems(modules(("app.a", source)))) == 1
+    assert name_problems(modules(("app.store.jobs", "class Document: ...\ndef download(): ..."))) == []
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<script>alert(1)</script>",
+        '<script type="application/json">{}</script>',
+        '<script nonce="{{ nonce }}">go()</script>',
+        "<style>p { color: red }</style>",
+        '<p style="color: red">',
+        '<p class="a" {% if b %}style="color: {{ c }}"{% endif %}>',
+        "<button onclick='go()'>",
+        '{{ form.name(onchange="go()") }}',
+        '<button hx-on:click="go()">',
+        '<a href="javascript:go()">',
+    ],
+)
+def test_inline_code_in_a_page_is_found(template: str) -> None:
+    assert [problem.split(" has ")[0] for problem in inline_problems("page.html", "<p>\n" + template)] == ["page.html:2"]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        '<script src="/static/js/jobs.js" defer></script>',
+        "<script\n  type=\"module\"\n  src=\"{{ url_for('static', filename='js/glue.js') }}\"></script>",
+        '<link rel="stylesheet" href="app.css">',
+        '<p data-style="wide" data-onclick="no">Press "on" to go on; 1 on = 2</p>',
+        "{# <script>explained</script> #}",
+        '{{ url_for("jobs.index", only="mine") }}',
+    ],
+)
+def test_a_page_that_fetches_its_code_is_allowed(template: str) -> None:
+    assert inline_problems("page.html", template) == []
