@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Request, Response, request
+from flask import Flask, Request, Response
 from flask.sessions import NullSession, SessionInterface
-from flask_babel import Babel
 from flask_migrate import Migrate
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
 from app.cli import add_commands
 from app.config import Config
-from app.console.current import OUTSIDE, current_user
-from app.console.languages import choose_language
+from app.console.current import OUTSIDE
 from app.db import bind_engine, db, engine_options
 from app.home import prepare_home, secret_key
 
@@ -38,7 +36,6 @@ def create_app(config: Config) -> Flask:
     with app.app_context():
         bind_engine(config, db.engine)
     Migrate(app, db, directory=str(MIGRATIONS))
-    Babel(app, locale_selector=choose_language, timezone_selector=_choose_zone)
     console.register(app)
     add_commands(app)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
@@ -59,19 +56,11 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_FORM_MEMORY_SIZE": BODY_MAX,
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
         "PROVIDE_AUTOMATIC_OPTIONS": False,
-        "BABEL_DEFAULT_LOCALE": config.language,
-        "BABEL_DEFAULT_TIMEZONE": config.time_zone,
-        "BABEL_TRANSLATION_DIRECTORIES": "translations",
         # the gate checks the token of every form (console.guards)
         "WTF_CSRF_ENABLED": False,
         # a cookie of this name makes Flask-Login overlook ours; nobody sends one
         "REMEMBER_COOKIE_NAME": "XXL_JOB_NO_SUCH_COOKIE",
     }
-
-
-def _choose_zone() -> str | None:
-    user = current_user() if request else None
-    return user.time_zone or None if user is not None else None
 
 
 class NoCookieSessions(SessionInterface):

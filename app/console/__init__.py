@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 from flask import Flask
 
-from app.console import errors, guards, headers
+from app.console import errors, filters, guards, headers, preferences, words
 
 #: modules with a ``blueprint``
 AREAS = (
@@ -34,5 +34,6 @@ def register(app: Flask) -> None:
     for name in AREAS:
         if find_spec(f"app.console.{name}") is not None:
             app.register_blueprint(import_module(f"app.console.{name}").blueprint)
-    if find_spec("app.console.filters") is not None:
-        import_module("app.console.filters").init_app(app)
+    filters.init_app(app)
+    words.init_app(app)
+    preferences.init_app(app)
