@@ -13,6 +13,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import api, console
 from app.cli import add_commands
 from app.config import Config
+from app.console import languages
 from app.console.current import OUTSIDE
 from app.db import bind_engine, db, engine_options
 from app.home import prepare_home, secret_key
@@ -36,6 +37,7 @@ def create_app(config: Config) -> Flask:
     with app.app_context():
         bind_engine(config, db.engine)
     Migrate(app, db, directory=str(MIGRATIONS))
+    languages.init_app(app, config)
     console.register(app)
     add_commands(app)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
