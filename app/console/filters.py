@@ -1,0 +1,99 @@
+"""Filters of the templates: instants in the reader's zone and words, durations, outcomes of runs."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from flask import Flask
+from flask_babel import format_timedelta, get_locale, get_timezone
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.console.language import _
+from app.domain.enums import HandleCode, TriggerCode
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.models.log import JobLog
+
+#: an instant nearer than this is "now"
+NOW_MS: Millis = 2 * SECOND_MS
+HOUR_MS: Millis = 60 * MINUTE_MS
+
+
+def reader_zone() -> ZoneInfo:
+    """Return the zone times are shown in for this reader."""
+    return ZoneInfo(str(get_timezone()))
+
+
+def absolute(ms: Millis) -> str:
+    """``2024-05-01 10:00:00`` in the reader's zone."""
+    return datetime.fromtimestamp(ms / 1000, reader_zone()).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(ms: Millis) -> str:
+    """``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
+    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def relative(ms: Millis) -> str:
+    """``3 minutes ago``, ``in 2 hours``, in the reader's language; far away: the day."""
+    distance = ms - now_ms()
+    if abs(distance) < NOW_MS:
+        return _("just now")
+    if abs(distance) > 30 * DAY_MS:
+        return absolute(ms)
+    return str(format_timedelta(timedelta(milliseconds=distance), add_direction=True, threshold=1.2))
+
+
+def duration(ms: Millis | None) -> str:
+    """``850 ms``, ``12 s``, ``3 min 20 s``, ``5 h 2 min``; empty for None."""
+    if ms is None:
+        return ""
+    ms = max(0, ms)
+    if ms < SECOND_MS:
+        return _("%(n)s ms", n=ms)
+    if ms < MINUTE_MS:
+        return _("%(n)s s", n=ms // SECOND_MS)
+    if ms < HOUR_MS:
+        return _("%(m)s min %(s)s s", m=ms // MINUTE_MS, s=ms % MINUTE_MS // SECOND_MS)
+    return _("%(h)s h %(m)s min", h=ms // HOUR_MS, m=ms % HOUR_MS // MINUTE_MS)
+
+
+def outcome(log: JobLog | None) -> str:
+    """Return what became of a run in one word (see ``run_state`` in macros/badge.html); empty where there was none."""
+    if log is None:
+        return ""
+    if log.handle_code == HandleCode.SUCCESS:
+        return "success"
+    if log.handle_code == HandleCode.TIMEOUT:
+        return "timeout"
+    if log.handle_code != HandleCode.NONE:
+        return "failed"
+    sent = {TriggerCode.NONE: "sending", TriggerCode.ACCEPTED: "running", TriggerCode.UNRESOLVED: "unresolved"}
+    return sent.get(TriggerCode(log.trigger_code), "refused") if log.trigger_code in set(TriggerCode) else "refused"
+
+
+def run_duration(log: JobLog) -> Millis | None:
+    """Return how long a run took, or has taken so far; None where it never ran."""
+    if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
+        return None
+    if log.handle_code != HandleCode.NONE:
+        return (log.handle_time or log.trigger_time) - log.trigger_time
+    return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
+
+
+def next_time_word(ms: Millis) -> str:
+    """Return the word that stands for a next time that is none; empty for an instant."""
+    if ms == AFTER_THE_CURRENT_RUN:
+        return _("after the current run")
+    return "" if ms > 0 else "–"
+
+
+def html_language() -> str:
+    """Return the language of the page for ``<html lang>``: ``zh-Hans``, ``zh-Hant`` or ``en``."""
+    locale = get_locale()
+    return f"{locale.language}-{locale.script}" if locale and locale.script else "en"
+
+
+def init_app(app: Flask) -> None:
+    """Make the filters known to the templates."""
+    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word):
+        app.add_template_filter(filter_)
+    app.add_template_global(lambda: str(reader_zone()), "frame_zone")

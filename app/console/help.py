@@ -1,0 +1,24 @@
+"""The tutorial: a first executor and a first job of this very console."""
+
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+
+from app.console.current import current_actor, settings
+from app.db import read_scope
+from app.domain.permissions import Right
+from app.store import overview
+
+blueprint = Blueprint("help", __name__)
+
+#: application name of the example where there is no group yet
+EXAMPLE_APPNAME = "demo-executor"
+
+
+@blueprint.get("/help")
+def index() -> ResponseReturnValue:
+    """Show the tutorial."""
+    with read_scope() as session:
+        groups = overview.find_groups(session, current_actor().group_ids(Right.VIEW))
+    appname = groups[0].app_name if groups else EXAMPLE_APPNAME
+    address = settings().public_url or request.host_url.rstrip("/") + settings().context_path
+    return render_template("help/index.html", console_url=address, appname=appname)

@@ -1,0 +1,83 @@
+"""How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
+
+from dataclasses import dataclass
+from functools import cache
+from zoneinfo import available_timezones
+
+from flask import Flask, Response, request
+
+from app.console.current import LoggedIn, current_user, settings
+from app.console.filters import html_language, reader_zone
+from app.console.languages import language_of_request
+from app.console.notices import Notice, asked_notice
+from app.services.nodes import VERSION
+
+THEME_COOKIE = "xxl_job_theme"
+SIDEBAR_COOKIE = "xxl_job_sidebar"
+WEEK_S = 7 * 86_400
+YEAR_S = 365 * 86_400
+#: code -> (its own name, language tag)
+LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
+THEMES = ("light", "dark")
+SIDEBARS = ("wide", "mini")
+#: zones of these areas are doubles, or no places
+UNOFFERED_AREAS = ("Etc/", "SystemV/", "posix/", "right/", "US/", "Brazil/", "Canada/", "Chile/", "Mexico/")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What base.html shows around a page."""
+
+    user: LoggedIn | None
+    language: str
+    html_lang: str
+    #: empty: the system's
+    theme: str
+    mini: bool
+    zone: str
+    here: str
+    notice: Notice | None
+    cookie_path: str
+    version: str = VERSION
+
+    @property
+    def languages(self) -> list[tuple[str, tuple[str, str]]]:
+        """The languages offered: code, and its own name with its tag."""
+        return list(LANGUAGES.items())
+
+
+@cache
+def zone_names() -> tuple[str, ...]:
+    """Return the zones offered, by name, UTC first."""
+    return ("UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)))
+
+
+def frame() -> Frame:
+    """Return what is around the page of this request."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return Frame(
+        user=current_user(),
+        language=language_of_request(),
+        html_lang=html_language(),
+        theme=theme if theme in THEMES else "",
+        mini=request.cookies.get(SIDEBAR_COOKIE) == "mini",
+        zone=str(reader_zone()),
+        here=request.full_path.rstrip("?") if request.method == "GET" else request.path,
+        notice=asked_notice(),
+        cookie_path=cookie_path(),
+    )
+
+
+def cookie_path() -> str:
+    """Return the path the cookies of the pages are kept under."""
+    return settings().context_path or "/"
+
+
+def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
+    """Remember a choice in the browser."""
+    response.set_cookie(name, value, max_age=max_age_s, path=cookie_path(), samesite="Lax", secure=request.is_secure)
+
+
+def init_app(app: Flask) -> None:
+    """Hand the frame to every page."""
+    app.context_processor(lambda: {"frame": frame()})

@@ -1,0 +1,58 @@
+"""Ranges of time as the filters offer them: words of the address and the instants they mean in the reader's zone."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from app.clock import DAY_MS, MINUTE_MS, Millis
+
+#: what ``datetime-local`` inputs send; the seconds may be missing
+INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """Both ends inclusive; None is open."""
+
+    from_ms: Millis | None
+    to_ms: Millis | None
+
+
+def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
+    """Return the instants of a word of ``words.RANGES``; any other word means all."""
+    sliding = {"hour": 60 * MINUTE_MS, "day": DAY_MS}
+    if name in sliding:
+        return TimeRange(now_ms - sliding[name], None)
+    today = datetime.fromtimestamp(now_ms / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today.replace(day=1)
+    days = {
+        "today": (today, today + timedelta(days=1)),
+        "yesterday": (today - timedelta(days=1), today),
+        "week": (today - timedelta(days=6), today + timedelta(days=1)),
+        "month": (today - timedelta(days=29), today + timedelta(days=1)),
+        "this_month": (first, today + timedelta(days=1)),
+        "last_month": ((first - timedelta(days=1)).replace(day=1), first),
+    }
+    if name not in days:
+        return TimeRange(None, None)
+    begin, end = days[name]
+    return TimeRange(_ms(begin), _ms(end) - 1)
+
+
+def read_local(text: str, zone: ZoneInfo) -> Millis | None:
+    """Return the instant of a local time such as ``2024-05-01T10:00:00``; None where it is none."""
+    for shape in INPUT_SHAPES:
+        try:
+            return _ms(datetime.strptime(text.strip(), shape).replace(tzinfo=zone))
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def write_local(ms: Millis, zone: ZoneInfo) -> str:
+    """``2024-05-01 10:00:00``; empty for 0."""
+    return datetime.fromtimestamp(ms / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if ms else ""
+
+
+def _ms(moment: datetime) -> Millis:
+    return int(moment.timestamp()) * 1000

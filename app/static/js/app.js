@@ -1,0 +1,169 @@
+/* What every page gains where scripts run: menus beside their button, forms in dialogs, toasts that leave, a sidebar that folds. */
+"use strict";
+
+(function () {
+  const root = document.documentElement;
+  const DAYS_7 = 604800;
+  const YEAR = 31536000;
+  const TOAST_MS = 6000;
+  const SCROLLED_PX = 150;
+
+  function setCookie(name, value, seconds) {
+    const path = document.body.dataset.cookiePath || "/";
+    document.cookie = `${name}=${value}; Path=${path}; Max-Age=${seconds}; SameSite=Lax`;
+  }
+
+  /* ---- menus ---- */
+
+  function place(menu, button) {
+    const at = button.getBoundingClientRect();
+    const left = Math.min(Math.max(8, at.right - menu.offsetWidth), window.innerWidth - menu.offsetWidth - 8);
+    const below = window.innerHeight - at.bottom;
+    const top = below > menu.offsetHeight + 8 ? at.bottom + 3 : Math.max(8, at.top - menu.offsetHeight - 3);
+    menu.style.left = `${left}px`;
+    menu.style.top = `${top}px`;
+    menu.style.margin = "0";
+  }
+
+  function onMenuToggle(event) {
+    const menu = event.target;
+    if (!(menu instanceof HTMLElement) || !menu.matches(".menu[popover]")) return;
+    const button = document.querySelector(`[popovertarget="${menu.id}"]`);
+    if (event.newState !== "open" || !button) return;
+    menu.classList.add("placed");
+    place(menu, button);
+    const first = menu.querySelector("a, button");
+    if (first && button.matches(":focus-visible")) first.focus();
+  }
+
+  function onMenuKey(event) {
+    const menu = event.target instanceof Element ? event.target.closest(".menu[popover]") : null;
+    if (!menu || !["ArrowDown", "ArrowUp", "Home", "End"].includes(event.key)) return;
+    const items = Array.from(menu.querySelectorAll("a, button"));
+    const at = items.indexOf(document.activeElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    items[(next + items.length) % items.length].focus();
+    event.preventDefault();
+  }
+
+  /* ---- dialogs: a link marked data-dialog shows its page's box in a dialog; the form in it is posted as it is ---- */
+
+  function openSheet(title, body) {
+    const sheet = document.createElement("dialog");
+    sheet.className = "sheet";
+    const head = document.createElement("div");
+    head.className = "sheet-head";
+    const heading = document.createElement("strong");
+    heading.textContent = title;
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "btn-close";
+    close.setAttribute("aria-label", document.body.dataset.close || "Close");
+    close.addEventListener("click", () => sheet.close());
+    head.append(heading, close);
+    sheet.append(head, body);
+    sheet.setAttribute("aria-label", title);
+    sheet.addEventListener("close", () => sheet.remove());
+    sheet.addEventListener("click", (event) => {
+      const cancel = event.target.closest("[data-dialog-close]");
+      if (!cancel) return;
+      event.preventDefault();
+      sheet.close();
+    });
+    document.body.append(sheet);
+    sheet.showModal();
+    const field = sheet.querySelector("[autofocus], input:not([type=hidden]), select, textarea, [data-dialog-close]");
+    if (field) field.focus();
+  }
+
+  async function showInDialog(link) {
+    let answer;
+    try {
+      answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+    } catch {
+      window.location.assign(link.href);
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const body = page.querySelector("[data-dialog-body]");
+    if (answer.redirected || !body) {
+      window.location.assign(link.href);
+      return;
+    }
+    const heading = page.querySelector("h1");
+    openSheet(heading ? heading.textContent.trim() : "", document.adoptNode(body));
+  }
+
+  function onClick(event) {
+    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+    if (!plain || !(event.target instanceof Element)) return;
+    const link = event.target.closest("a[data-dialog]");
+    if (link) {
+      event.preventDefault();
+      const menu = link.closest(".menu[popover]");
+      if (menu) menu.hidePopover();
+      showInDialog(link);
+      return;
+    }
+    const closing = event.target.closest("[data-toast-close]");
+    if (closing) closing.closest("[data-toast]").remove();
+    const copy = event.target.closest("[data-copy]");
+    if (copy) navigator.clipboard.writeText(document.querySelector(copy.dataset.copy).textContent);
+  }
+
+  /* ---- frame ---- */
+
+  function foldSidebar(event) {
+    event.preventDefault();
+    const mini = root.classList.toggle("sidebar-mini");
+    event.currentTarget.value = mini ? "wide" : "mini";
+    setCookie("xxl_job_sidebar", mini ? "mini" : "wide", DAYS_7);
+  }
+
+  function switchTheme(event) {
+    event.preventDefault();
+    const theme = root.dataset.bsTheme === "dark" ? "light" : "dark";
+    root.dataset.bsTheme = theme;
+    setCookie("xxl_job_theme", theme, YEAR);
+    document.dispatchEvent(new CustomEvent("themechange", { detail: theme }));
+  }
+
+  function startToast(toast) {
+    const close = toast.querySelector("[data-toast-close]");
+    if (close) close.hidden = false;
+    window.setTimeout(() => {
+      if (!toast.matches(":hover, :focus-within")) toast.remove();
+    }, TOAST_MS);
+    const address = new URL(window.location.href);
+    address.searchParams.delete("done");
+    address.searchParams.delete("at");
+    window.history.replaceState(null, "", address);
+  }
+
+  function submitOnChange(event) {
+    const field = event.target;
+    if (field instanceof HTMLElement && field.matches("[data-submit-on-change]")) field.form.requestSubmit();
+  }
+
+  /* Forms asked by GET leave empty fields out of the address. */
+  function dropEmpty(event) {
+    const form = event.target;
+    if (form.method !== "get") return;
+    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+  }
+
+  document.addEventListener("toggle", onMenuToggle, true);
+  document.addEventListener("keydown", onMenuKey);
+  document.addEventListener("click", onClick);
+  document.addEventListener("change", submitOnChange);
+  document.addEventListener("submit", dropEmpty);
+  window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
+  window.addEventListener("beforeunload", () => root.classList.add("leaving"));
+  window.addEventListener("pageshow", () => {
+    root.classList.remove("leaving");
+    for (const field of document.querySelectorAll(".filters :disabled")) field.disabled = false;
+  });
+  for (const button of document.querySelectorAll("[data-sidebar-toggle]")) button.addEventListener("click", foldSidebar);
+  for (const button of document.querySelectorAll("[data-theme-toggle]")) button.addEventListener("click", switchTheme);
+  document.querySelectorAll("[data-toast]").forEach(startToast);
+})();

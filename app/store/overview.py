@@ -1,0 +1,200 @@
+"""What the pages show beside the lists: last runs, runs under way, waiting fires, heartbeats, counts. Reads only."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.enums import FireState, HandleCode, NodeKind, RegistryGroup, TriggerCode, TriggerStatus
+from app.models.base import local_datetime
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.node import NODE_DEAD_MS, Node
+from app.models.registry import Registration
+from app.models.report import DayReport
+from app.models.skip import Skip
+
+K = TypeVar("K", int, str)
+
+#: a fire so much behind its instant is shown as waiting
+WAITING_AFTER_MS: Millis = 1_000
+#: a run older than this is not looked for among those under way
+RUNNING_WITHIN_MS: Millis = 24 * 60 * MINUTE_MS
+
+#: None: all groups
+GroupIds = Collection[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFire:
+    """A fire that is due and not sent."""
+
+    job_id: int
+    job_group: int
+    job_desc: str
+    due_time: Millis
+    trigger_type: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """How the runs of one day stand; ``day`` is ``2024-05-01``."""
+
+    day: str
+    success: int
+    failed: int
+    running: int
+
+
+def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list[ColumnElement[bool]]:
+    """Return the condition that keeps a query to these groups."""
+    return [] if group_ids is None else [column.in_(list(group_ids))]
+
+
+def find_groups(session: Session, group_ids: GroupIds) -> list[Group]:
+    """Return groups in the order of the lists."""
+    query = select(Group).where(*in_groups(Group.id, group_ids)).order_by(Group.app_name, Group.title, Group.id)
+    return list(session.scalars(query))
+
+
+def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobLog]:
+    """Return the newest run of each of the jobs that ever ran: one index look-up a job, however long the log is."""
+    newest = (
+        select(JobLog.id)
+        .where(JobLog.job_id == Job.id)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+        .limit(1)
+        .correlate(Job)
+        .scalar_subquery()
+    )
+    ids = [log_id for log_id in session.scalars(select(newest).select_from(Job).where(Job.id.in_(list(job_ids)))) if log_id]
+    return {log.job_id: log for log in session.scalars(select(JobLog).where(JobLog.id.in_(ids)))}
+
+
+def find_job_logs(session: Session, job_id: int, *, limit: int) -> list[JobLog]:
+    """Return the newest runs of one job."""
+    query = select(JobLog).where(JobLog.job_id == job_id).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    return list(session.scalars(query.limit(limit)))
+
+
+def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return how many runs of each job were sent and have no result yet."""
+    query = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING)
+    return _counts(session, query.group_by(Fire.job_id))
+
+
+def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis) -> dict[int, int]:
+    """Return how many fires of each job are due and not sent."""
+    late = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), *_is_waiting(now_ms))
+    return _counts(session, late.group_by(Fire.job_id))
+
+
+def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None) -> list[WaitingFire]:
+    """Return fires that are due and not sent, oldest first."""
+    columns = (Fire.job_id, Job.job_group, Job.job_desc, Fire.due_time, Fire.trigger_type, Fire.state)
+    query = select(*columns).join(Job, Job.id == Fire.job_id).where(*_is_waiting(now_ms), *in_groups(Job.job_group, group_ids))
+    if job_id is not None:
+        query = query.where(Fire.job_id == job_id)
+    return [WaitingFire(*row) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
+
+
+def find_skips(session: Session, job_id: int, *, limit: int) -> list[Skip]:
+    """Return the instants of a job that were not fired, newest first."""
+    query = select(Skip).where(Skip.job_id == job_id).order_by(Skip.recorded_ms.desc(), Skip.id.desc())
+    return list(session.scalars(query.limit(limit)))
+
+
+def find_registrations(session: Session, app_names: Collection[str]) -> list[Registration]:
+    """Return the registered executors of applications, by address."""
+    query = select(Registration).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key.in_(list(app_names))
+    )
+    return list(session.scalars(query.order_by(Registration.registry_key, Registration.registry_value)))
+
+
+def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> dict[str, int]:
+    """Return the applications that registered and belong to no group: name -> how many executors."""
+    known = select(Group.app_name)
+    query = select(Registration.registry_key, func.count()).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR,
+        Registration.update_time >= seen_after_ms,
+        Registration.registry_key.not_in(known),
+    )
+    return _counts(session, query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit))
+
+
+def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
+    """Return how many jobs there are, and how many have their schedule on."""
+    query = select(Job.trigger_status, func.count()).where(*in_groups(Job.job_group, group_ids)).group_by(Job.trigger_status)
+    counts = _counts(session, query)
+    return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
+
+
+def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[Job]:
+    """Return the jobs that fire next."""
+    query = select(Job).where(
+        Job.trigger_status == TriggerStatus.RUNNING,
+        Job.trigger_next_time > 0,
+        Job.trigger_next_time < AFTER_THE_CURRENT_RUN,
+        *in_groups(Job.job_group, group_ids),
+    )
+    return list(session.scalars(query.order_by(Job.trigger_next_time, Job.id).limit(limit)))
+
+
+def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:
+    """Return the newest runs that failed or are unresolved."""
+    failed = (JobLog.handle_code.not_in([HandleCode.NONE, HandleCode.SUCCESS])) | (
+        JobLog.trigger_code.not_in([TriggerCode.NONE, TriggerCode.ACCEPTED])
+    )
+    return _newest(session, select(JobLog).where(failed), group_ids, since_ms=since_ms, limit=limit)
+
+
+def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
+    """Return the newest runs that were accepted and have no result."""
+    running = select(JobLog).where(JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.handle_code == HandleCode.NONE)
+    return _newest(session, running, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, limit=limit)
+
+
+def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a workers process is alive."""
+    query = select(func.count()).where(Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS)
+    return bool(session.scalar(query))
+
+
+def day_counts(session: Session, *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
+    """Return the counts of all groups, from the summary table."""
+    query = select(DayReport).where(DayReport.trigger_day.between(from_ms, to_ms)).order_by(DayReport.trigger_day)
+    return [DayCount(_day(row.trigger_day or 0), row.suc_count, row.fail_count, row.running_count) for row in session.scalars(query)]
+
+
+def day_counts_of_groups(session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
+    """Return the counts of some groups, counted from their runs: the summary table knows all groups only together."""
+    day = func.date(JobLog.trigger_time)
+    success = func.sum(case((JobLog.handle_code == HandleCode.SUCCESS, 1), else_=0))
+    running = func.sum(case((JobLog.trigger_code.in_([0, TriggerCode.ACCEPTED]) & (JobLog.handle_code == HandleCode.NONE), 1), else_=0))
+    query = select(day, func.count(), success, running).where(JobLog.trigger_time.between(from_ms, to_ms))
+    rows = session.execute(query.where(*in_groups(JobLog.job_group, group_ids)).group_by(day).order_by(day))
+    return [DayCount(str(when)[:10], int(done), int(total - done - out), int(out)) for when, total, done, out in rows]
+
+
+def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
+    return {row[0]: row[1] for row in session.execute(query)}
+
+
+def _day(midnight_ms: Millis) -> str:
+    return local_datetime(midnight_ms).strftime("%Y-%m-%d")
+
+
+def _newest(session: Session, query: Select[tuple[JobLog]], group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:
+    query = query.where(JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
+    return list(session.scalars(query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
+
+
+def _is_waiting(now_ms: Millis) -> list[ColumnElement[bool]]:
+    return [Fire.state == FireState.PENDING, Fire.due_time < now_ms - WAITING_AFTER_MS]
