@@ -1,0 +1,180 @@
+"""The day rules of a cron expression: which day of a month comes next.
+
+Days of the week are counted as in the expression: 1 = Sunday … 7 = Saturday.
+"""
+
+from calendar import isleap
+from dataclasses import dataclass
+from datetime import date
+from typing import ClassVar, Final, Protocol
+
+from app.domain.cron.fields import DAY_OF_MONTH, DAY_OF_WEEK, Allowed, Field
+
+SUNDAY: Final = 1
+SATURDAY: Final = 7
+DAYS_A_WEEK: Final = 7
+
+_MONTH_DAYS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+FEBRUARY: Final = 2
+
+
+def days_in_month(year: int, month: int) -> int:
+    """Return the number of the month's last day."""
+    return 29 if month == FEBRUARY and isleap(year) else _MONTH_DAYS[month]
+
+
+def day_of_week(year: int, month: int, day: int = 1) -> int:
+    """Return 1 for Sunday … 7 for Saturday."""
+    return date(year, month, day).isoweekday() % DAYS_A_WEEK + 1
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the number of the lowest bit set in a mask that is not 0."""
+    return (mask & -mask).bit_length() - 1
+
+
+def mask_of(field: Field, allowed: Allowed) -> int:
+    """Return a number whose bit n says whether the value n is allowed."""
+    mask = 0
+    for span in allowed.spans:
+        for value in span:
+            mask |= 1 << (value if value <= field.high else value - field.size)
+    return mask
+
+
+class DayRule(Protocol):
+    """Which days of a month are allowed."""
+
+    @property
+    def entry_day(self) -> int:
+        """The day at which a search that has passed this month's day looks at the next month; 1 but for NearestWorkday."""
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return the first allowed day of this month that is not before ``from_day`` (1 or more, also past the month's end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaysOfMonth:
+    """Listed days: "1,15"."""
+
+    mask: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return the first listed day."""
+        left = self.mask >> from_day
+        if not left:
+            return None
+        day = from_day + lowest_bit(left)
+        return day if day <= days_in_month(year, month) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LastDay:
+    """The last day of the month, or some days before it: "L", "L-3"."""
+
+    offset: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return that day, if the month is long enough."""
+        day = days_in_month(year, month) - self.offset
+        return day if day >= from_day else None
+
+
+@dataclass(frozen=True, slots=True)
+class LastWorkday:
+    """The working day nearest to the last day, or to some days before it: "LW", "L-3W"."""
+
+    offset: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return that day. A month too short for the offset has none (the reference searches for ever)."""
+        return _workday_near(year, month, days_in_month(year, month) - self.offset, from_day)
+
+
+@dataclass(frozen=True, slots=True)
+class NearestWorkday:
+    """The working day nearest to a day: "15W".
+
+    "31W" in a month of 30 days fires on the 30th where the day after it is a Saturday, but not when the search comes from the month
+    before: it then enters the month at day 31, which is past its end. Source: the reference's answers.
+    """
+
+    entry_day: int
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return that day; it never leaves the month."""
+        return _workday_near(year, month, self.entry_day, from_day)
+
+
+@dataclass(frozen=True, slots=True)
+class DaysOfWeek:
+    """Listed days of the week: "MON-FRI"."""
+
+    #: bit n for the day of the week n, of two weeks in a row
+    fortnight: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return the first such day."""
+        last = days_in_month(year, month)
+        if from_day > last:
+            return None
+        day = from_day + lowest_bit(self.fortnight >> day_of_week(year, month, from_day))
+        return day if day <= last else None
+
+
+@dataclass(frozen=True, slots=True)
+class LastWeekday:
+    """The last such day of the week in the month: "6L"."""
+
+    weekday: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return that day."""
+        last = days_in_month(year, month)
+        day = last - (day_of_week(year, month, last) - self.weekday) % DAYS_A_WEEK
+        return day if day >= from_day else None
+
+
+@dataclass(frozen=True, slots=True)
+class NthWeekday:
+    """The n-th such day of the week in the month: "6#3"."""
+
+    weekday: int
+    nth: int
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return that day, if the month has as many."""
+        day = 1 + (self.weekday - day_of_week(year, month)) % DAYS_A_WEEK + (self.nth - 1) * DAYS_A_WEEK
+        return day if from_day <= day <= days_in_month(year, month) else None
+
+
+def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
+    """Choose the rule: of the two day fields, the one that is not "?". W, L and # go with the smallest day of a list."""
+    if week_days.no_value:
+        if month_days.last:
+            return (LastWorkday if month_days.workday else LastDay)(month_days.last_offset)
+        mask = mask_of(DAY_OF_MONTH, month_days)
+        return NearestWorkday(lowest_bit(mask)) if month_days.workday else DaysOfMonth(mask)
+    mask = mask_of(DAY_OF_WEEK, week_days)
+    if week_days.last:
+        return LastWeekday(lowest_bit(mask))
+    if week_days.nth:
+        return NthWeekday(lowest_bit(mask), week_days.nth)
+    return DaysOfWeek(mask | mask << DAYS_A_WEEK)
+
+
+def _workday_near(year: int, month: int, day: int, from_day: int) -> int | None:
+    """Return the working day nearest to ``day``, which may lie outside the month, if the result lies in it and not before from_day."""
+    last = days_in_month(year, month)
+    weekday = (day_of_week(year, month) + day - SUNDAY - 1) % DAYS_A_WEEK + SUNDAY
+    if weekday == SATURDAY:
+        day += 2 if day == 1 else -1
+    elif weekday == SUNDAY:
+        day += -2 if day == last else 1
+    return day if from_day <= day <= last else None

@@ -1,0 +1,36 @@
+"""Local times that exist twice or not at all, in whole seconds since 1970."""
+
+from bisect import bisect_left
+from datetime import datetime, timedelta, tzinfo
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_SECOND: Final = timedelta(seconds=1)
+
+
+def find_second(wall: datetime, tz: tzinfo, *, fold: int) -> int | None:
+    """Return the instant of a local time (naive), None if it does not exist; ``fold`` 0 or 1 chooses between two."""
+    early, late = _seconds(wall, tz, 0), _seconds(wall, tz, 1)
+    if early > late:
+        return None
+    return late if fold else early
+
+
+def first_second_after_gap(wall: datetime, tz: tzinfo) -> int:
+    """Return the first instant after the gap in which this local time (naive) does not exist."""
+    # Read with the offset after the gap a missing time lies before it, with the offset before the gap behind it.
+    before, behind = _seconds(wall, tz, 1), _seconds(wall, tz, 0)
+    missing = (wall - _EPOCH) // _SECOND
+    return before + bisect_left(range(before, behind), True, key=lambda second: second + _offset(second, tz) > missing)
+
+
+def _seconds(wall: datetime, tz: tzinfo, fold: int) -> int:
+    offset = tz.utcoffset(wall.replace(fold=1) if fold else wall)
+    assert offset is not None, "a tzinfo without offsets"
+    return (wall - _EPOCH - offset) // _SECOND
+
+
+def _offset(second: int, tz: tzinfo) -> int:
+    offset = datetime.fromtimestamp(second, tz).utcoffset()
+    assert offset is not None, "a tzinfo without offsets"
+    return offset // _SECOND
