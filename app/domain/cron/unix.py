@@ -1,0 +1,58 @@
+"""Cron expressions of five fields, as Unix has them: minute, hour, day of month, month, day of week (0 or 7 = Sunday).
+
+croniter evaluates them. Where clocks change, a job at a fixed hour runs once: at the first valid instant after a gap, and at the first
+of two equal local times (croniter itself would fire at both). One with a * in its hour field simply goes on: of two equal local times
+each fires, and a missing one is left out, but for a step such as "*/2", whose missing hour croniter moves behind the gap too.
+"""
+
+from datetime import datetime, tzinfo
+from typing import Final
+
+from croniter import CroniterBadDateError, croniter
+
+from app.clock import SECOND_MS, Millis
+from app.domain.cron.fields import InvalidCronExpression
+
+#: how many fields make an expression Unix's
+FIELD_COUNT: Final = 5
+#: places of two of them
+_HOUR: Final = 1
+WEEKDAY: Final = 4
+#: first letters of croniter's random and hashed fields ("R", "H(0-29)/10"): another time at each reading
+_RANDOM: Final = ("R", "H")
+#: no search starts later: croniter looks 50 years ahead, and a local time must fit a datetime
+_LAST_START_MS: Final[Millis] = 250_000_000_000_000
+
+
+def check_unix_cron(fields: list[str]) -> None:
+    """Raise InvalidCronExpression unless croniter can read these five fields (in upper case)."""
+    _start(fields, datetime(2000, 1, 1))
+
+
+def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | None:
+    """Return the first fire of five fields strictly after an instant; None if there is none in croniter's 50 years."""
+    if after_ms >= _LAST_START_MS:
+        return None
+    search = _start(fields, datetime.fromtimestamp(after_ms // SECOND_MS, tz))
+    try:
+        fire = search.get_next(datetime)
+        while "*" not in fields[_HOUR] and _is_repetition(fire):
+            fire = search.get_next(datetime)
+    except CroniterBadDateError:
+        return None
+    return int(fire.timestamp()) * SECOND_MS
+
+
+def _start(fields: list[str], local: datetime) -> croniter:
+    text = " ".join(fields)
+    if any(field.startswith(_RANDOM) for field in fields):
+        raise InvalidCronExpression("expression", text, "random and hashed fields are not possible")
+    try:
+        return croniter(text, local)
+    except ValueError as exc:
+        raise InvalidCronExpression("expression", text, f"not a cron expression of five fields ({exc})") from exc
+
+
+def _is_repetition(fire: datetime) -> bool:
+    """Tell whether the same local time has been there before."""
+    return fire.fold == 1 and fire.replace(fold=0).utcoffset() != fire.utcoffset()

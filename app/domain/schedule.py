@@ -1,0 +1,151 @@
+"""When a job fires next: the schedule types, their bounds, and the check of what a person typed."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import lru_cache, partial
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from app.clock import SECOND_MS, Millis
+from app.domain.cron import unix
+from app.domain.cron.expression import CronExpression, split_fields
+from app.domain.cron.fields import InvalidCronExpression
+from app.domain.cron.local_time import find_second, first_second_after_gap
+from app.domain.enums import ScheduleType
+from app.errors import InvalidInput
+
+#: width of the column schedule_conf
+MAX_CONF_LENGTH: Final = 128
+#: how many next times a preview shows
+PREVIEW_COUNT: Final = 5
+
+#: files of the time zone folder that mean another zone on another machine
+_OF_ONE_MACHINE: Final = frozenset({"localtime", "posixrules"})
+_SECONDS: Final = re.compile(r"[0-9]{1,10}")
+_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+_AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a job is to fire.
+
+    ``time_zone`` is an IANA name, never empty. The bounds are inclusive; 0 is none.
+    """
+
+    type: ScheduleType
+    conf: str
+    time_zone: str
+    not_before_ms: Millis = 0
+    not_after_ms: Millis = 0
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> ZoneInfo:
+    """Return the time zone of an IANA name such as "Asia/Shanghai"; raise InvalidInput."""
+    try:
+        if name in _OF_ONE_MACHINE:
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise InvalidInput("timeZone", f"'{name[:64]}' is not a known time zone; use a name such as Asia/Shanghai or UTC") from exc
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Raise InvalidInput, naming the field, unless the schedule can be worked out. It may be one that never fires."""
+    zone(schedule.time_zone)
+    if len(schedule.conf) > MAX_CONF_LENGTH:
+        raise InvalidInput("scheduleConf", f"at most {MAX_CONF_LENGTH} characters")
+    if schedule.type not in list(ScheduleType):
+        raise InvalidInput("scheduleType", f"'{schedule.type}' is not one of {', '.join(ScheduleType)}")
+    try:
+        _read_conf(schedule)
+    except InvalidCronExpression as exc:
+        raise InvalidInput("scheduleConf", str(exc)) from exc
+    if 0 < schedule.not_after_ms < schedule.not_before_ms:
+        raise InvalidInput("notAfter", "the end lies before the beginning")
+
+
+def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
+    """Return the first instant strictly after ``after_ms`` and within the bounds; None if there is none.
+
+    FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression when the schedule (of any type) cannot be read.
+    """
+    not_before_ms = schedule.not_before_ms
+    match schedule.type:
+        case ScheduleType.CRON:
+            next_ms = _next_cron_ms(schedule.conf, schedule.time_zone, max(after_ms, not_before_ms - 1) // SECOND_MS)
+        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
+            next_ms = max(after_ms + _period_s(schedule.conf) * SECOND_MS, not_before_ms)
+        case ScheduleType.AT:
+            at_ms = _at_ms(schedule.conf, schedule.time_zone)
+            next_ms = at_ms if at_ms > after_ms and at_ms >= not_before_ms else None
+        case _:
+            next_ms = None
+    if next_ms is None or 0 < schedule.not_after_ms < next_ms:
+        return None
+    return next_ms
+
+
+def next_times(schedule: Schedule, after_ms: Millis, count: int = PREVIEW_COUNT) -> list[Millis]:
+    """Return the next instants, each the first after the one before it; fewer than ``count`` where there are no more."""
+    times: list[Millis] = []
+    while len(times) < count and (next_ms := next_after_ms(schedule, times[-1] if times else after_ms)) is not None:
+        times.append(next_ms)
+    return times
+
+
+def _read_conf(schedule: Schedule) -> None:
+    match schedule.type:
+        case ScheduleType.CRON:
+            _compile(schedule.conf)
+        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
+            _period_s(schedule.conf)
+        case ScheduleType.AT:
+            _at_ms(schedule.conf, schedule.time_zone)
+
+
+@lru_cache(maxsize=4096)
+def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
+    """Return what finds an expression's first fire strictly after an instant in a zone."""
+    fields = split_fields(expression)
+    if len(fields) != unix.FIELD_COUNT:
+        return CronExpression.parse(expression).next_after_ms
+    unix.check_unix_cron(fields)
+    return partial(unix.next_after_ms, fields)
+
+
+@lru_cache(maxsize=16384)
+def _next_cron_ms(expression: str, time_zone: str, after_s: int) -> Millis | None:
+    """Return the first fire after a second. Jobs of one expression that are due together share one search."""
+    return _compile(expression)(after_s * SECOND_MS, _known_zone(time_zone))
+
+
+@lru_cache(maxsize=1024)
+def _at_ms(conf: str, time_zone: str) -> Millis:
+    """Return the instant of a local time; the first of two, the first after a gap."""
+    try:
+        if not _AT.fullmatch(conf):
+            raise ValueError(conf)
+        wall = datetime.fromisoformat(conf)
+    except ValueError as exc:
+        raise InvalidCronExpression("time", conf, f"use {_AT_SHAPE}") from exc
+    tz = _known_zone(time_zone)
+    second = find_second(wall, tz, fold=0)
+    return (first_second_after_gap(wall, tz) if second is None else second) * SECOND_MS
+
+
+def _period_s(conf: str) -> int:
+    """Return the seconds of a FIX_RATE or FIX_DELAY, 1 or more."""
+    if not _SECONDS.fullmatch(conf) or int(conf) == 0:
+        raise InvalidCronExpression("seconds", conf, "use a whole number of seconds, 1 or more, of at most 10 digits")
+    return int(conf)
+
+
+def _known_zone(name: str) -> ZoneInfo:
+    try:
+        return zone(name)
+    except InvalidInput as exc:
+        raise InvalidCronExpression("time zone", name, "not known on this machine") from exc

@@ -1,0 +1,69 @@
+"""Every answer of the reference in tests/data/cron.jsonl."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.cron.expression import CronExpression
+from app.domain.cron.fields import InvalidCronExpression
+from app.domain.schedule import zone
+from tests.domain.brute_cron import quartz_fires
+
+VECTORS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()]
+CHUNKS = 12
+FIRES_A_VECTOR = 5
+#: the brute-force evaluator looks only at answers that follow within this time
+BRUTE_WINDOW_MS = 36 * 3_600_000
+
+
+def answer(vector: dict[str, Any]) -> list[int] | str:
+    """Return up to five chained fires, or why the expression is refused."""
+    try:
+        cron = CronExpression.parse(vector["expr"])
+    except InvalidCronExpression as exc:
+        return str(exc)
+    fires: list[int] = []
+    at: int | None = vector.get("start_ms", 0)
+    while len(fires) < FIRES_A_VECTOR and at is not None and (at := cron.next_after_ms(at, zone(vector.get("tz", "UTC")))) is not None:
+        fires.append(at)
+    return fires
+
+
+def test_all_vectors_are_there() -> None:
+    kinds = [("next_ms" in vector, "error" in vector, "throws" in vector) for vector in VECTORS]
+    assert [sum(kind) for kind in zip(*kinds, strict=True)] == [2584, 362, 10]
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_valid_expression_fires_as_the_reference(chunk: int) -> None:
+    valid = [vector for vector in VECTORS if "next_ms" in vector][chunk::CHUNKS]
+    different = [(vector, got) for vector in valid if (got := answer(vector)) != vector["next_ms"]]
+    assert not different, "\n".join(f"{vector} -> {got}" for vector, got in different)
+
+
+@pytest.mark.parametrize("kind", ["error", "throws"])
+def test_every_expression_the_reference_cannot_use_is_refused_with_a_message(kind: str) -> None:
+    accepted = [vector["expr"] for vector in VECTORS if kind in vector and not isinstance(answer(vector), str)]
+    assert not accepted
+
+
+def test_the_brute_force_evaluator_agrees_with_the_reference_too() -> None:
+    looked_at = 0
+    for vector in VECTORS:
+        fires = vector.get("next_ms")
+        if not fires or fires[0] - vector["start_ms"] > BRUTE_WINDOW_MS or not is_documented(vector["expr"]):
+            continue
+        looked_at += 1
+        assert quartz_fires(vector["expr"], zone(vector["tz"]), vector["start_ms"], fires[0]) == fires[:1], vector
+    assert looked_at > 500
+
+
+def is_documented(expression: str) -> bool:
+    """Tell whether the brute-force evaluator can read it."""
+    try:
+        quartz_fires(expression, zone("UTC"), 0, 0)
+    except (ValueError, IndexError):
+        return False
+    return "\n" not in expression
