@@ -1,0 +1,65 @@
+"""Cron expressions in plain words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.domain.cron_words import describe
+
+VECTORS = Path(__file__).parents[1] / "data" / "cron.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("expression", "language", "words"),
+    [
+        ("0/5 * * * * ?", "en", "Every 5 seconds"),
+        ("0/5 * * * * ?", "zh_CN", "每 5 秒"),
+        ("0 0 0 ? * 1", "en", "At 00:00, only on Sunday"),
+        ("0 0 0 ? * 1", "zh_CN", "在 00:00，仅在 星期日"),
+        ("0 0 0 ? * 1", "zh_TW", "在 00:00，僅在 星期日"),
+        ("0 0 0 ? * L", "en", "At 00:00, only on Saturday"),
+        ("0 0 9 * * 1", "en", "0 0 9 * * 1"),
+        ("0 9 * * 1", "en", "At 09:00, only on Monday"),
+        ("0 9 * * 0", "zh_CN", "在 09:00，仅在 星期日"),
+        ("0 0/15 9-17 ? * MON-FRI", "en", "Every 15 minutes, between 09:00 and 17:59, Monday through Friday"),
+        ("0 0/15 9-17 ? * mon-fri", "zh_CN", "每 15 分钟，在 09:00 和 17:59 之间，星期一 到 星期五"),
+        ("0 0 12 ? * 6#3", "zh_CN", "在 12:00，每月的第三个星期五"),
+        ("0 0 9 L-3 * ?", "zh_CN", "在 09:00，每月最后一天的前 3 天"),
+        ("0 0 9 L-3 * ?", "zh_TW", "在 09:00，每月最後一天的前 3 天"),
+        ("5/15 * * * * ?", "zh_CN", "每 15 秒，始于每分钟的 5 秒"),
+        ("0 0 0 1 1 ? 2030", "zh_CN", "在 00:00，每月的 1 号，仅在 1月，仅在 2030"),
+        ("0 0 0 * * ? 2030 rest of it", "en", "At 00:00, only in 2030"),
+        ("* * * * * ?", "unknown", "Every second"),
+    ],
+)
+def test_words(expression: str, language: str, words: str) -> None:
+    assert describe(expression, language) == words
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "   ",
+        "nonsense",
+        "0 0 0 * * *",
+        "61 * * * *",
+        "0 0 99 * * ?",
+        "0 0 0 L-3W * ?",
+        "0 0 0 ? * 6#3,2",
+        "0 0 6/0 * * ?",
+        "0 0 8PM * * ?",
+    ],
+)
+def test_what_cannot_be_told_rightly_is_shown_as_it_is(expression: str) -> None:
+    assert describe(expression, "zh_CN") == expression
+
+
+@pytest.mark.parametrize("language", ["zh_CN", "zh_TW", "en"])
+def test_no_expression_of_the_vectors_is_an_error(language: str) -> None:
+    expressions = {json.loads(line)["expr"] for line in VECTORS.read_text(encoding="utf-8").splitlines()}
+    told = [words for expression in expressions if (words := describe(expression, language)) != expression]
+    assert len(told) > len(expressions) / 2
+    assert all(words.strip() for words in told)
+    assert language == "en" or not any("day" in words or "ary" in words for words in told)
