@@ -49,6 +49,8 @@ ASSETS = (
     ("codemirror", "nicegui/elements/codemirror/dist/*.js"),
     ("echarts", "nicegui/elements/echart/dist/*.js"),
 )
+#: files of bench/ that benches use
+NO_BENCHES = ("harness", "stub_executor")
 #: seconds a part may take to answer after its start, and to end after it was asked to
 START_S = 60
 STOP_S = 20
@@ -222,18 +224,19 @@ def check(_arguments):
 
 def bench(arguments):
     """List the benches, or run the named one: bench/NAME.py."""
-    names = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(ROOT, "bench", "[a-z]*.py")))
-    if not names:
+    files = {os.path.basename(path)[:-3]: path for path in sorted(glob.glob(os.path.join("bench", "*.py")))}
+    benches = {name: path for name, path in files.items() if name not in NO_BENCHES}
+    if not benches:
         raise Failed("bench/ holds no bench yet")
     if not arguments:
-        print("make bench ARGS=NAME, where NAME is one of:")
-        for name in names:
-            print("  %-14s %s" % (name, first_line(os.path.join(ROOT, "bench", name + ".py"))))
+        print('make bench ARGS="NAME [OPTIONS]", where NAME is one of:')
+        for name, path in benches.items():
+            print("  %-14s %s" % (name, first_line(path)))
         return 0
-    if arguments[0] not in names:
-        raise Failed("there is no bench %r, only %s" % (arguments[0], ", ".join(names)))
+    if arguments[0] not in benches:
+        raise Failed("there is no bench %r, only %s" % (arguments[0], ", ".join(benches)))
     setup(tools=True)
-    return subprocess.call([PYTHON, "-m", "bench." + arguments[0]] + arguments[1:])
+    return subprocess.call([PYTHON, benches[arguments[0]]] + arguments[1:])
 
 
 def first_line(path):
@@ -243,10 +246,11 @@ def first_line(path):
 
 def faults(arguments):
     """Run the fault harness, bench/faults/__main__.py."""
-    if not os.path.exists(os.path.join(ROOT, "bench", "faults", "__main__.py")):
+    harness = os.path.join("bench", "faults")
+    if not os.path.exists(os.path.join(harness, "__main__.py")):
         raise Failed("bench/faults/ holds no fault harness yet")
     setup(tools=True)
-    return subprocess.call([PYTHON, "-m", "bench.faults"] + arguments)
+    return subprocess.call([PYTHON, harness] + arguments)
 
 
 # --- run ------------------------------------------------------------------------------------------------------------------------
