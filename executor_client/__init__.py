@@ -1,1 +1,45 @@
-"""Run XXL-JOB handlers in Python."""
+"""Run XXL-JOB handlers in Python: ``@job`` marks them, ``context`` is their run, ``Executor`` serves them.
+
+Importing this package costs the standard library only; Flask, waitress and requests are loaded when an executor is built.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from executor_client.context import JobContext, JobLogHandler, context
+from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
+from executor_client.handlers import HandlerRegistry, job, register
+
+if TYPE_CHECKING:
+    from executor_client.config import ExecutorConfig
+    from executor_client.executor import Executor
+
+__version__ = "1.0.0"
+
+__all__ = [
+    "Executor",
+    "ExecutorConfig",
+    "ExecutorError",
+    "HandlerRegistry",
+    "Interruption",
+    "JobContext",
+    "JobKilled",
+    "JobLogHandler",
+    "JobTimedOut",
+    "StartRefused",
+    "context",
+    "job",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the parts that only a running executor needs when they are first asked for."""
+    if name == "Executor":
+        from executor_client.executor import Executor
+
+        return Executor
+    if name == "ExecutorConfig":
+        from executor_client.config import ExecutorConfig
+
+        return ExecutorConfig
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

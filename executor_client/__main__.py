@@ -1,0 +1,104 @@
+"""``python -m executor_client MODULE… --admin URL --appname NAME``: an executor with the handlers of these modules.
+
+``python -m executor_client check …`` tries the same settings without starting.
+"""
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from executor_client.check import check
+from executor_client.config import ExecutorConfig, parse_languages, parse_port, read_token_file, split_list
+from executor_client.errors import StartRefused
+from executor_client.executor import Executor
+from executor_client.handlers import registry
+from executor_client.run import describe
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """End with one line instead of the whole usage."""
+        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
+
+
+def _argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse show a parser's own words."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from exc
+
+    return read
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m executor_client",
+        description="Serve @job handlers to an XXL-JOB admin. Every option has a variable, see docs/executor.md; options win.",
+        epilog="The token is never an option: set XXL_JOB_ACCESS_TOKEN, name a file, or share XXL_JOB_HOME with the console.",
+    )
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="modules with handlers, as in myapp.jobs; or the word check")
+    parser.add_argument("--admin", dest="admin_addresses", type=split_list, metavar="URL[,URL]", help="http://host:port/xxl-job-admin")
+    parser.add_argument("--appname", help="name of the executor group")
+    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=_argument(parse_port), help="port to listen on (9999)")
+    parser.add_argument("--address", metavar="URL", help="URL to register instead of http://host:port/")
+    parser.add_argument("--log-path", dest="log_path", type=Path, metavar="DIR", help="folder of the job logs")
+    parser.add_argument("--allow-glue", type=parse_languages, metavar="LANG[,LANG]", help="python, shell, php, nodejs, powershell")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="folder of the journal and the token file (instance)")
+    parser.add_argument("--token-file", dest="access_tokens", type=lambda text: read_token_file(Path(text)), metavar="FILE")
+    parser.add_argument("--metrics", action="store_true", default=None, help="serve GET /metrics")
+    return parser
+
+
+def _import_handlers(modules: Sequence[str]) -> None:
+    sys.path.insert(0, str(Path.cwd()))
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except StartRefused:
+            raise
+        except Exception as exc:
+            raise StartRefused(f"cannot import {name}: {describe(exc)}") from exc
+
+
+def _serve(modules: Sequence[str], settings: dict[str, Any]) -> int:
+    executor = Executor.from_env(**settings)
+    _import_handlers(modules)
+    if not registry.names() and not executor.config.allow_glue:
+        raise StartRefused("no handler: name a module that has @job functions, as in myapp.jobs")
+    executor.run()
+    return 0
+
+
+def _check(settings: dict[str, Any]) -> int:
+    findings = list(check(ExecutorConfig.from_env(**settings)))
+    for finding in findings:
+        print("ok     " if finding.is_fine else "PROBLEM", finding.text)
+    return 0 if all(finding.is_fine for finding in findings) else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the command line, run, and return the exit code."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    try:
+        given = vars(_parser().parse_args(arguments))
+        modules = given.pop("modules")
+        settings = {name: value for name, value in given.items() if value is not None}
+        return _check(settings) if modules == ["check"] else _serve(modules, settings)
+    except StartRefused as exc:
+        print(f"executor_client: {exc}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Calls of an admin's ``/api``: registration and results. One instance a thread."""
+
+import logging
+import re
+
+import requests
+
+from executor_client.config import ExecutorConfig
+from executor_client.errors import AdminUnreachable
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import (
+    APPNAME_HEADER,
+    CAPABILITIES_HEADER,
+    CONTENT_TYPE,
+    FAIL,
+    REGISTRY_GROUP,
+    SUCCESS,
+    TOKEN_HEADER,
+    CallbackItem,
+    Capabilities,
+    RegistryRequest,
+    Reply,
+    callback_body,
+)
+
+#: an answer is not read beyond this
+ANSWER_MAX_BYTES = 64 * 1024
+
+#: how an admin of 3.5 refuses an array of results, and an older one the object
+_SHAPE_COMPLAINT = re.compile(r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL)
+
+logger = logging.getLogger(__name__)
+
+
+class AdminClient:
+    """One admin address, as configured: its context path is the operator's business."""
+
+    def __init__(self, address: str, config: ExecutorConfig, boot_id: str) -> None:
+        self.address = address.rstrip("/")
+        self._timeout_s = config.timing.admin_timeout_s
+        self._callback_as_object = False
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers.update(
+            {
+                "Content-Type": CONTENT_TYPE,
+                "User-Agent": "xxl-job-executor-python",
+                # present even if empty: admins 3.3.0 and 3.3.1 want it there
+                TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
+                APPNAME_HEADER: config.appname,
+                CAPABILITIES_HEADER: Capabilities(durable_dedup=True, boot_id=boot_id).to_header(),
+            }
+        )
+
+    def register(self, appname: str, address: str) -> Reply:
+        """Announce this executor; raise AdminUnreachable."""
+        return self.call("registry", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire()))
+
+    def remove(self, appname: str, address: str) -> Reply:
+        """Take the announcement back; raise AdminUnreachable."""
+        return self.call("registryRemove", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire()))
+
+    def callback(self, items: list[CallbackItem]) -> Reply:
+        """Hand over results, in the form this admin takes; raise AdminUnreachable."""
+        reply = self.call("callback", callback_body(items, as_object=self._callback_as_object))
+        if reply.code == FAIL and _SHAPE_COMPLAINT.search(reply.msg or ""):
+            other = self.call("callback", callback_body(items, as_object=not self._callback_as_object))
+            if other.code == SUCCESS:
+                self._callback_as_object = not self._callback_as_object
+                return other
+        return reply
+
+    def call(self, action: str, body: bytes) -> Reply:
+        """POST to ``/api/<action>``; whatever comes back is a Reply. Raise AdminUnreachable if nothing does."""
+        try:
+            with self._session.post(
+                f"{self.address}/api/{action}", data=body, timeout=self._timeout_s, allow_redirects=False, stream=True
+            ) as response:
+                content = _bounded(response)
+                if response.is_redirect:
+                    return Reply(
+                        FAIL, f"HTTP status {response.status_code}: redirected to {response.headers['location']}; is the path right?"
+                    )
+                return Reply.parse(response.status_code, content)
+        except (requests.RequestException, ValueError, OSError) as exc:
+            raise AdminUnreachable(self.address, _reason(exc)) from exc
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+
+def _bounded(response: requests.Response) -> bytes:
+    content = b""
+    for piece in response.iter_content(8_192):
+        content += piece
+        if len(content) > ANSWER_MAX_BYTES:
+            break
+    return content
+
+
+def _reason(error: Exception) -> str:
+    """Return the kernel's words for a failed call, not the library's onion around them."""
+    text = str(error)
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    found = re.search(r"\[Errno -?\d+\] ([^')\"]+)", text)
+    return found.group(1) if found else text[:200]

@@ -1,0 +1,149 @@
+"""Results on their way to an admin: read from the journal, sent in batches, repeated until an admin says 200.
+
+A result that an admin refuses steps aside for a while, so that it does not hold up the others; nothing is ever given up.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from executor_client.admin_client import AdminClient
+from executor_client.clock import monotonic_s, now_ms
+from executor_client.errors import AdminUnreachable, JournalUnavailable
+from executor_client.log_files import append_line, log_file
+from executor_client.parts import Parts
+from executor_client.protocol import FAIL, MSG_BAD_TOKEN, SUCCESS, CallbackItem, Reply
+
+#: results in one request
+BATCH_MAX = 50
+#: a result that was refused alone is sent again after this
+REFUSED_WAIT_S = 60.0
+#: so many refusals one after the other mean that the admin refuses everything
+REFUSALS_IN_A_ROW = 3
+UNREACHABLE = "no admin could be reached"
+
+Stored = tuple[int, CallbackItem]
+
+logger = logging.getLogger(__name__)
+
+
+class CallbackSender:
+    """The thread that hands over results."""
+
+    def __init__(self, admins: Sequence[AdminClient], parts: Parts, wake: threading.Event) -> None:
+        """``wake`` is set whenever there may be something to send; the admins belong to this thread."""
+        self._admins = list(admins)
+        self._parts = parts
+        self._wake = wake
+        self._stopping = threading.Event()
+        #: ends a wait after a failure early
+        self._urgent = threading.Event()
+        #: refused results -> when to try them again
+        self._aside: dict[int, float] = {}
+        self._told: set[int] = set()
+        self._thread = threading.Thread(target=self._run, name="callback", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; what a former process left is sent at once."""
+        self._wake.set()
+        self._thread.start()
+
+    def stop(self, *, drain_s: float) -> None:
+        """Send what is there, for at most ``drain_s``; the rest stays on disk."""
+        self._stopping.set()
+        self.hurry()
+        self._thread.join(drain_s)
+
+    def hurry(self) -> None:
+        """Try now: an admin has just been heard of."""
+        self._urgent.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        timing = self._parts.timing
+        wait_s, last = 0.0, False
+        while not last:
+            last = self._stopping.is_set()
+            if not last and wait_s:
+                self._urgent.wait(wait_s)
+            elif not last:
+                self._wake.wait(timing.callback_retry_max_s)
+            self._wake.clear()
+            if self._urgent.is_set():
+                self._urgent.clear()
+                self._aside.clear()
+            delivered = self._send_all()
+            wait_s = 0.0 if delivered else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
+        for admin in self._admins:
+            admin.close()
+
+    def _send_all(self) -> bool:
+        """Send until nothing is left but what stands aside; False if nobody takes it."""
+        try:
+            while True:
+                now_s = monotonic_s()
+                self._aside = {run_id: until_s for run_id, until_s in self._aside.items() if until_s > now_s}
+                batch = self._parts.journal.unacknowledged(BATCH_MAX, skip=self._aside)
+                if not batch:
+                    return True
+                reply = self._deliver(batch)
+                if reply.code != SUCCESS and not self._deliver_singly(batch, reply):
+                    return False
+        except JournalUnavailable as exc:
+            logger.warning("results wait for the journal error=%s", exc)
+            return False
+
+    def _deliver_singly(self, batch: list[Stored], refusal: Reply) -> bool:
+        """Find out which results of a refused batch spoil it; False if the admin seems to refuse everything or is away."""
+        text = refusal.msg or ""
+        if len(batch) == 1 or MSG_BAD_TOKEN in text or text.startswith(UNREACHABLE):
+            return False
+        in_a_row = 0
+        for stored in batch:
+            if self._deliver([stored]).code == SUCCESS:
+                in_a_row = 0
+                continue
+            in_a_row += 1
+            self._aside[stored[0]] = monotonic_s() + REFUSED_WAIT_S
+            if in_a_row >= REFUSALS_IN_A_ROW:
+                return False
+        return True
+
+    def _deliver(self, batch: list[Stored]) -> Reply:
+        """Send to the admin that answered last, then to the others; the first 200 counts."""
+        items = [item for _, item in batch]
+        reply = Reply(FAIL, UNREACHABLE)
+        for admin in list(self._admins):
+            try:
+                reply = admin.callback(items)
+            except AdminUnreachable as exc:
+                reply = Reply(FAIL, f"{UNREACHABLE}: {exc}")
+            if reply.code == SUCCESS:
+                self._admins.remove(admin)
+                self._admins.insert(0, admin)
+                self._acknowledge(batch)
+                return reply
+        self._parts.counters.add("callbacks_failed")
+        logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
+        self._tell(batch, f"callback failed, will be repeated: {reply.msg}")
+        return reply
+
+    def _acknowledge(self, batch: list[Stored]) -> None:
+        self._parts.journal.acknowledge([run_id for run_id, _ in batch]).result()
+        self._parts.counters.add("callbacks_acknowledged", len(batch))
+        self._tell(batch, "callback finished")
+        self._told.difference_update(run_id for run_id, _ in batch)
+
+    def _tell(self, batch: list[Stored], text: str) -> None:
+        """Write into the logs of the runs; a failure once, not each time it is repeated."""
+        failed = text.startswith("callback failed")
+        for run_id, item in batch:
+            if failed and run_id in self._told:
+                continue
+            if failed:
+                self._told.add(run_id)
+            try:
+                path = log_file(self._parts.log_root, item.log_id, item.log_date_time)
+            except ValueError:
+                continue
+            append_line(path, f"----------- {text} -----------", now_ms=now_ms())

@@ -1,0 +1,72 @@
+"""``python -m executor_client check``: tries admin, token, port and folders, and says in a line each what is wrong."""
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from executor_client.admin_client import AdminClient
+from executor_client.config import ExecutorConfig
+from executor_client.errors import AdminUnreachable, StartRefused
+from executor_client.protocol import Reply
+from executor_client.server import bound_socket
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was tried."""
+
+    is_fine: bool
+    text: str
+
+
+def check(config: ExecutorConfig) -> Iterator[Finding]:
+    """Try everything a start needs; changes nothing anywhere."""
+    try:
+        config.check()
+        yield Finding(True, f"settings: app name {config.appname}")
+    except StartRefused as exc:
+        yield Finding(False, f"settings: {exc}")
+    for address in config.admin_addresses:
+        yield _check_admin(address, config)
+    yield _check_port(config)
+    for name, folder in (("XXL_JOB_HOME", config.home), ("log path", config.log_root)):
+        yield _check_folder(name, folder)
+
+
+def _check_admin(address: str, config: ExecutorConfig) -> Finding:
+    """Ask for an action that does not exist: the admin looks at the token first, so its answer tells what it thinks of it."""
+    try:
+        admin = AdminClient(address, config, boot_id="check")
+        reply = admin.call("check", b"{}")
+        admin.close()
+    except AdminUnreachable as exc:
+        return Finding(False, f"admin {address}: not reachable: {exc.reason}")
+    return _judge(address, reply)
+
+
+def _judge(address: str, reply: Reply) -> Finding:
+    text = reply.msg or ""
+    lowered = text.lower()
+    if "token" in lowered:
+        return Finding(False, f"admin {address}: reachable, but it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's")
+    if "uri-mapping" in lowered or "appname" in lowered:
+        return Finding(True, f"admin {address}: reachable, token accepted")
+    return Finding(False, f"admin {address}: no XXL-JOB admin answers at this path ({text[:120]})")
+
+
+def _check_port(config: ExecutorConfig) -> Finding:
+    try:
+        bound: socket.socket = bound_socket(config.host, config.port)
+    except StartRefused as exc:
+        return Finding(False, f"port: {exc}")
+    bound.close()
+    return Finding(True, f"port: {config.host}:{config.port} is free")
+
+
+def _check_folder(name: str, folder: Path) -> Finding:
+    existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return Finding(True, f"{name}: {folder} can be written")
+    return Finding(False, f"{name}: {folder} cannot be written by this user")

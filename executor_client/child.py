@@ -1,0 +1,73 @@
+"""The process a ``process=True`` handler runs in: ``python -m executor_client.child <order> <answer>``, two open descriptors.
+
+SIGTERM sets ``context.cancelled``; a handler that goes on gets JobKilled raised in it. The parent kills the whole group in the end.
+"""
+
+import importlib
+import json
+import logging
+import os
+import runpy
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from executor_client.config import Timing
+from executor_client.context import JobContext, JobLogHandler, entered
+from executor_client.errors import JobKilled
+from executor_client.handlers import Handler, registry
+from executor_client.log_files import RunLog
+from executor_client.protocol import RunRequest
+from executor_client.run import outcome_of
+from executor_client.work import FunctionWork, call_with_hooks, traceback_of
+
+
+def main(order_descriptor: int, answer_descriptor: int) -> None:
+    """Read the order, carry it out, write the answer."""
+    with os.fdopen(order_descriptor, "rb") as stream:
+        order = json.loads(stream.read())
+    sys.path[:] = order["sys_path"]
+    log = RunLog(Path(order["log"]))
+    log.open()
+    context = JobContext(RunRequest.from_wire(order["run"]), log.write)
+    _listen_to_sigterm(context, order["cooperative_s"])
+    logging.getLogger().addHandler(JobLogHandler())
+    error: BaseException | None = None
+    try:
+        handler = _find_handler(order)
+        with entered(context):
+            call_with_hooks(handler, context, FunctionWork(handler, context, Timing()))
+    except BaseException as exc:
+        error = exc
+        log.write(traceback_of(exc))
+    outcome = outcome_of(context, error)
+    with os.fdopen(answer_descriptor, "wb") as answer:
+        answer.write(json.dumps({"code": outcome.code, "msg": outcome.msg}).encode())
+
+
+def _find_handler(order: dict[str, Any]) -> Handler:
+    """Import the handler's module, as the parent did, and return the handler."""
+    if order["main"]:
+        names = runpy.run_path(order["main"], run_name="__mp_main__")
+    else:
+        names = vars(importlib.import_module(order["module"]))
+    handler = registry.find(order["handler"])
+    return handler or Handler(order["handler"], names[order["qualname"]])
+
+
+def _listen_to_sigterm(context: JobContext, cooperative_s: float) -> None:
+    def cancel(number: int, frame: FrameType | None) -> None:
+        context.cancelled.set()
+        signal.setitimer(signal.ITIMER_REAL, max(cooperative_s, 0.001))
+
+    def kill(number: int, frame: FrameType | None) -> None:
+        raise JobKilled
+
+    signal.signal(signal.SIGTERM, cancel)
+    signal.signal(signal.SIGALRM, kill)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

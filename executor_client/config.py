@@ -1,0 +1,202 @@
+"""Every setting of an executor, checked once, before anything is opened."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from executor_client.errors import StartRefused
+
+#: languages ``allow_glue`` may name
+GLUE_LANGUAGES = ("python", "shell", "php", "nodejs", "powershell")
+#: file in the home that holds the token made by a console on the same machine
+TOKEN_FILE = "access_token"
+#: tokens the original shipped, and shorter ones than this, count as no token where others can reach the port
+REFUSED_TOKENS = frozenset({"default_token"})
+MIN_TOKEN_LENGTH = 16
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+ANY_HOSTS = frozenset({"0.0.0.0", "::"})
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Periods and limits; the defaults are the original's where it has them. Seconds unless the name says otherwise."""
+
+    #: one call of an admin, connecting and answering each
+    admin_timeout_s: float = 3.0
+    registry_period_s: float = 30.0
+    #: first and longest wait before results are sent again
+    callback_retry_min_s: float = 1.0
+    callback_retry_max_s: float = 30.0
+    #: a job's thread without work ends after this
+    idle_limit_s: float = 93.0
+    #: a killed handler may end by itself this long; then an exception is raised in it
+    cooperative_s: float = 1.0
+    #: a killed script or child process may end by itself this long; then its process tree is killed
+    terminate_s: float = 5.0
+    #: after that, a handler that cannot be ended is left behind and its job goes on without it
+    abandon_s: float = 10.0
+    #: an orderly stop waits this long for running handlers, then kills them
+    shutdown_wait_s: float = 30.0
+    #: an orderly stop tries this long to hand over results; the rest stays on disk
+    drain_s: float = 5.0
+    #: finished log ids are remembered this long
+    dedup_retention_days: int = 30
+    #: accepted runs older than this are not started after a restart, but reported as failed
+    restore_max_age_s: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorConfig:
+    """The settings; ``from_env`` reads the variables, ``check`` refuses what cannot work."""
+
+    admin_addresses: tuple[str, ...] = ()
+    appname: str = ""
+    #: address the own server binds to
+    host: str = "127.0.0.1"
+    #: 0 lets the system choose
+    port: int = 9999
+    #: complete URL to register instead of ``http://host:port/``
+    address: str = ""
+    #: empty: ``executor-logs`` in the home
+    log_path: Path | None = None
+    #: below 3: kept for ever
+    log_retention_days: int = 30
+    #: any of these opens the port; the first is sent to admins. Two while one is being replaced
+    access_tokens: tuple[str, ...] = field(default=(), repr=False)
+    #: folder of the journal
+    home: Path = Path("instance")
+    #: languages whose GLUE scripts may run here
+    allow_glue: frozenset[str] = frozenset()
+    #: serve ``GET /metrics``
+    metrics: bool = False
+    #: copy what a handler logs by ``logging`` into its job log
+    route_logging: bool = True
+    timing: Timing = Timing()
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **settings: Any) -> "ExecutorConfig":
+        """Read the ``XXL_JOB_*`` variables; settings given by name win over them.
+
+        Raises StartRefused with one line that names the variable, its value and what would be right.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for variable, (name, parse) in VARIABLES.items():
+            text = environ.get(variable, "").strip()
+            if text and name not in settings:
+                try:
+                    values[name] = parse(text)
+                except ValueError as exc:
+                    raise StartRefused(f"{variable}: {exc}") from exc
+        config = cls(**{**values, **settings})
+        if config.access_tokens:
+            return config
+        return cls(**{**values, **settings, "access_tokens": read_token_file(config.home / TOKEN_FILE, missing_ok=True)})
+
+    def check(self) -> None:
+        """Raise StartRefused for the first setting that cannot work."""
+        if not self.appname.strip():
+            raise StartRefused("no app name: set XXL_JOB_EXECUTOR_APPNAME or --appname")
+        if not self.admin_addresses:
+            raise StartRefused("no admin address: set XXL_JOB_ADMIN_ADDRESSES or --admin, for example http://127.0.0.1:8080/xxl-job-admin")
+        for url in (*self.admin_addresses, *([self.address] if self.address else [])):
+            if not is_http_url(url):
+                raise StartRefused(f"{url!r} is not an address: http://host:port/ is expected")
+        unknown = self.allow_glue.difference(GLUE_LANGUAGES)
+        if unknown:
+            raise StartRefused(f"allow-glue: {', '.join(sorted(unknown))} is not one of {', '.join(GLUE_LANGUAGES)}")
+        self._check_token()
+
+    def _check_token(self) -> None:
+        """Fail closed: whoever reaches the port without a secret could run this machine's handlers."""
+        weak = [token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS]
+        if self.is_loopback or (self.access_tokens and not weak):
+            return
+        problem = f"its access token is a known default or shorter than {MIN_TOKEN_LENGTH} characters" if weak else "it has no access token"
+        raise StartRefused(f"refused to start: others can reach {self.host_text}, and {problem}; set XXL_JOB_ACCESS_TOKEN")
+
+    @property
+    def host_text(self) -> str:
+        """Where this executor can be reached, for messages."""
+        return self.address or f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine can reach the executor, by what is configured."""
+        registered = urlsplit(self.address).hostname if self.address else self.host
+        return self.host in LOOPBACK_HOSTS and registered in LOOPBACK_HOSTS
+
+    @property
+    def log_root(self) -> Path:
+        """Folder of the job logs and script files."""
+        return self.log_path or self.home / "executor-logs"
+
+    @property
+    def journal_path(self) -> Path:
+        """The journal's file: one for each app name and port."""
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
+        return self.home / f"executor-{name}-{self.port}.sqlite3"
+
+
+def is_http_url(text: str) -> bool:
+    """Tell whether this is ``http://host[:port][/path]`` or the same with https."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
+    """Read the token, or two of them, from a file."""
+    try:
+        return split_list(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as exc:
+        if missing_ok:
+            return ()
+        raise StartRefused(f"{path}: no such token file") from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise StartRefused(f"{path}: the token file cannot be read: {exc}") from exc
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Split at commas; blanks are trimmed, empty parts skipped."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_languages(text: str) -> frozenset[str]:
+    """Read ``python,shell``."""
+    return frozenset(part.lower() for part in split_list(text))
+
+
+def parse_port(text: str) -> int:
+    """Read a port; 0 lets the system choose."""
+    if text.isascii() and text.isdigit() and int(text) < 65_536:
+        return int(text)
+    raise ValueError(f"{text!r} is not a port (0 to 65535)")
+
+
+def parse_days(text: str) -> int:
+    """Read a number of days."""
+    try:
+        return int(text)
+    except ValueError as exc:
+        raise ValueError(f"{text!r} is not a number of days") from exc
+
+
+VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "XXL_JOB_ADMIN_ADDRESSES": ("admin_addresses", split_list),
+    "XXL_JOB_EXECUTOR_APPNAME": ("appname", str),
+    "XXL_JOB_EXECUTOR_HOST": ("host", str),
+    "XXL_JOB_EXECUTOR_PORT": ("port", parse_port),
+    "XXL_JOB_EXECUTOR_ADDRESS": ("address", str),
+    "XXL_JOB_EXECUTOR_LOG_PATH": ("log_path", Path),
+    "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": ("log_retention_days", parse_days),
+    "XXL_JOB_EXECUTOR_ALLOW_GLUE": ("allow_glue", parse_languages),
+    "XXL_JOB_ACCESS_TOKEN": ("access_tokens", split_list),
+    "XXL_JOB_HOME": ("home", Path),
+}

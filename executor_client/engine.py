@@ -1,0 +1,145 @@
+"""The running parts of one executor, in the order they start and the order they stop. Without Flask: see ``server`` for the port."""
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from executor_client.admin_client import AdminClient
+from executor_client.callback import CallbackSender
+from executor_client.clock import monotonic_s, now_ms
+from executor_client.config import ANY_HOSTS, ExecutorConfig
+from executor_client.endpoints import Endpoints
+from executor_client.errors import ExecutorError, StartRefused
+from executor_client.handlers import HandlerRegistry
+from executor_client.heartbeat import Heartbeat
+from executor_client.intake import REASON_STOPPED, Intake
+from executor_client.job_thread import JobThread
+from executor_client.journal import Journal
+from executor_client.log_files import expire_logs
+from executor_client.log_reading import LogReader
+from executor_client.metrics import Counters, render
+from executor_client.parts import Parts
+from executor_client.watchdog import Watchdog
+
+#: logs and journal are cleaned at the start and then this often
+CLEANING_PERIOD_S = 6 * 3600.0
+DAY_MS = 86_400_000
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """Everything between the endpoints and the admins."""
+
+    def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry, address: str, boot_id: str) -> None:
+        """Open journal and log folder; raise StartRefused. ``address`` is what admins will call."""
+        self._config = config
+        _require_folder(config)
+        self.counters = Counters()
+        self._wake = threading.Event()
+        self._journal = Journal(config.journal_path)
+        self._watchdog = Watchdog()
+        parts = Parts(self._journal, self._watchdog, self.counters, config.timing, config.log_root, self._wake.set)
+        self._intake = Intake(handlers, config.allow_glue, parts)
+        self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
+
+        def admins() -> list[AdminClient]:
+            return [AdminClient(url, config, boot_id) for url in config.admin_addresses]
+
+        self._heartbeat = Heartbeat(admins(), config, address, self.counters)
+        self._callback = CallbackSender(admins(), parts, self._wake)
+        self._stopping = threading.Event()
+        self._cleaning = threading.Thread(target=self._clean_periodically, name="cleaning", daemon=True)
+
+    def restore(self) -> int:
+        """Take over what a former process left unfinished; return how many runs wait to be started. Before the port opens."""
+        self._watchdog.start()
+        oldest_ms = now_ms() - int(self._config.timing.restore_max_age_s * 1000)
+        return self._intake.restore(self._journal.open_runs(), not_before_ms=oldest_ms)
+
+    def start(self) -> None:
+        """Start handing over results, registering and cleaning. After the port is open."""
+        self._callback.start()
+        self._heartbeat.start(self._callback.hurry)
+        self._cleaning.start()
+
+    def stop(self, close_port: Callable[[], None]) -> None:
+        """Stop in order: no new runs, out of the registry, wait for the running ones, port, results, journal."""
+        self._stopping.set()
+        timing = self._config.timing
+        busy = self._intake.close()
+        self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2)
+        _finish_runs(busy, wait_s=timing.shutdown_wait_s, kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s)
+        close_port()
+        self._callback.stop(drain_s=timing.drain_s)
+        self._watchdog.stop()
+        with contextlib.suppress(ExecutorError):
+            logger.info("executor stopped results_on_disk=%s", self._journal.count_unacknowledged())
+        self._journal.close()
+
+    def abort(self) -> None:
+        """Release what the constructor opened, when the start fails later on."""
+        self._journal.close()
+
+    def render_metrics(self) -> str:
+        """Return the text of ``GET /metrics``."""
+        return render(self.counters, {**self._intake.gauges, "results_waiting": self._journal.count_unacknowledged()})
+
+    def _clean_periodically(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._clean()
+            except (ExecutorError, OSError) as exc:
+                logger.warning("cleaning failed error=%s", exc)
+            self._stopping.wait(CLEANING_PERIOD_S)
+
+    def _clean(self) -> None:
+        expired = expire_logs(self._config.log_root, self._config.log_retention_days, now_ms=now_ms())
+        forgotten = self._journal.prune(before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS)
+        if expired or forgotten:
+            logger.info("cleaned log_days=%s journal_rows=%s", len(expired), forgotten)
+
+
+def registered_address(config: ExecutorConfig, port: int) -> str:
+    """Return the URL to register, always the same and with a slash at its end."""
+    if config.address:
+        return config.address.rstrip("/") + "/"
+    host = _outward_host(config.admin_addresses[0]) if config.host in ANY_HOSTS else config.host
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _outward_host(admin: str) -> str:
+    """Return this machine's address as the admin sees it: the one a connection there would leave from. Nothing is sent."""
+    parts = urlsplit(admin)
+    try:
+        port = parts.port or 80
+        family, kind, _, _, target = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)
+            return str(probe.getsockname()[0])
+    except OSError as exc:
+        raise StartRefused(
+            f"cannot tell which address of this machine {parts.hostname} reaches ({exc}): set XXL_JOB_EXECUTOR_ADDRESS"
+        ) from exc
+
+
+def _require_folder(config: ExecutorConfig) -> None:
+    try:
+        config.log_root.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StartRefused(f"log folder {config.log_root}: {exc.strerror}; set XXL_JOB_EXECUTOR_LOG_PATH") from exc
+
+
+def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> None:
+    """Wait for running handlers; kill those that take too long, and wait for that too."""
+    until_s = monotonic_s() + wait_s
+    late = [thread for thread in threads if not thread.join(max(0.0, until_s - monotonic_s()))]
+    for thread in late:
+        thread.stop(REASON_STOPPED)
+    until_s = monotonic_s() + kill_s
+    for thread in late:
+        if not thread.join(max(0.0, until_s - monotonic_s())):
+            logger.warning("handler still running at the end job_id=%s", thread.job_id)

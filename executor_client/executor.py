@@ -1,0 +1,175 @@
+"""The executor as its author sees it: built from one configuration, started, stopped, or run until a signal."""
+
+import atexit
+import logging
+import os
+import signal
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from executor_client.config import ExecutorConfig
+from executor_client.context import JobLogHandler
+from executor_client.endpoints import PATHS
+from executor_client.errors import ExecutorError, StartRefused
+from executor_client.handlers import HandlerRegistry, registry
+from executor_client.protocol import Capabilities
+
+if TYPE_CHECKING:
+    from flask import Blueprint
+
+    from executor_client.engine import Engine
+    from executor_client.server import OwnServer
+
+logger = logging.getLogger(__name__)
+
+
+class Executor:
+    """Serves handlers to XXL-JOB admins.
+
+    ``Executor.from_env().run()`` is a whole program. ``with Executor(config):`` serves inside the block. With ``blueprint()`` the calls
+    arrive at an application of your own; ``start()`` and ``stop()`` then concern everything but the port.
+    """
+
+    def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry = registry) -> None:
+        """Check the settings; nothing is opened yet. Raises StartRefused with one line."""
+        from executor_client.server import Service  # Flask is loaded with the first executor, not with the package
+
+        config.check()
+        self.config = config
+        self._handlers = handlers
+        self._service = Service()
+        self._boot_id = uuid.uuid4().hex
+        self._mounted = False
+        self._engine: Engine | None = None
+        self._server: OwnServer | None = None
+        self._log_handler = JobLogHandler()
+        #: the URL admins call, once started
+        self.address = ""
+
+    @classmethod
+    def from_env(cls, **settings: Any) -> "Executor":
+        """Build from the ``XXL_JOB_*`` variables; settings by name, as in ExecutorConfig, win over them."""
+        return cls(ExecutorConfig.from_env(**settings))
+
+    def blueprint(self) -> "Blueprint":
+        """Return the endpoints for an application of your own, which must answer at the registered address."""
+        from executor_client.server import make_blueprint
+
+        self._mounted = True
+        return make_blueprint(self._service, PATHS, metrics=self.config.metrics)
+
+    def start(self) -> None:
+        """Open the port (unless there is a blueprint), take over unfinished runs, register. Raises StartRefused with one line."""
+        if self._engine is not None:
+            raise ExecutorError("the executor is started already")
+        self._handlers.require_bound()
+        server = None if self._mounted else self._bind()
+        try:
+            engine, restored = self._build(server.port if server else self.config.port)
+        except BaseException:
+            if server is not None:
+                server.stop()
+            raise
+        self._engine, self._server = engine, server
+        if server is not None:
+            server.start()
+        engine.start()
+        if self.config.route_logging:
+            logging.getLogger().addHandler(self._log_handler)
+        atexit.register(self.stop)
+        self._say_hello(restored)
+
+    def stop(self) -> None:
+        """Stop in order; running handlers get time to end, results are handed over or stay on disk. Harmless when not started."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        atexit.unregister(self.stop)
+        engine.stop(close_port=self._close_port)
+        self._service.endpoints = None
+        logging.getLogger().removeHandler(self._log_handler)
+
+    def run(self) -> None:
+        """Serve until SIGTERM or Ctrl-C; a second one ends the process at once. Only in the main thread."""
+        with _signals() as wait_for_one, self:
+            wait_for_one()
+            logger.info("executor stopping")
+
+    def __enter__(self) -> "Executor":
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _bind(self) -> "OwnServer":
+        from executor_client.server import OwnServer, make_app
+
+        app = make_app(self._service, PATHS, metrics=self.config.metrics)
+        return OwnServer(app, self.config.host, self.config.port)
+
+    def _build(self, port: int) -> "tuple[Engine, int]":
+        from executor_client.engine import Engine, registered_address
+
+        self.address = registered_address(self.config, port)
+        engine = Engine(self.config, self._handlers, self.address, self._boot_id)
+        try:
+            restored = engine.restore()
+        except ExecutorError as exc:
+            engine.abort()
+            raise StartRefused(str(exc)) from exc
+        self._service.capabilities = Capabilities(durable_dedup=True, boot_id=self._boot_id).to_header()
+        self._service.metrics = engine.render_metrics
+        self._service.endpoints = engine.endpoints
+        return engine, restored
+
+    def _close_port(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def _say_hello(self, restored: int) -> None:
+        config = self.config
+        logger.info(
+            "executor started appname=%s address=%s admins=%s handlers=%s glue=%s journal=%s logs=%s restored=%s boot=%s",
+            config.appname,
+            self.address,
+            ",".join(config.admin_addresses),
+            ",".join(self._handlers.names()) or "-",
+            ",".join(sorted(config.allow_glue)) or "off",
+            config.journal_path,
+            config.log_root,
+            restored,
+            self._boot_id,
+        )
+
+
+@contextmanager
+def _signals() -> "Iterator[Any]":
+    """Catch SIGTERM and SIGINT; the value is a function that waits for the first. A second one ends the process.
+
+    The handlers do nothing that could take a lock: the interpreter writes the signal's number into a socket.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    former_descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+
+    former = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: reader.recv(1)
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(former_descriptor)
+        reader.close()
+        writer.close()

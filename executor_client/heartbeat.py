@@ -1,0 +1,80 @@
+"""Registration: at every admin, every 30 seconds, until the executor stops and takes it back."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from executor_client.admin_client import AdminClient
+from executor_client.clock import monotonic_s
+from executor_client.config import ExecutorConfig
+from executor_client.errors import AdminUnreachable
+from executor_client.metrics import Counters
+from executor_client.protocol import FAIL, SUCCESS, Reply
+
+#: while no admin has taken the registration, it is repeated this often
+UNREGISTERED_PERIOD_S = 3.0
+
+logger = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """The thread that keeps this executor registered. A refusal or an admin that is away is logged, never more."""
+
+    def __init__(self, admins: Sequence[AdminClient], config: ExecutorConfig, address: str, counters: Counters) -> None:
+        """``address`` is registered byte for byte each time; the admins belong to this thread."""
+        self._admins = list(admins)
+        self._appname = config.appname
+        self._address = address
+        self._period_s = config.timing.registry_period_s
+        self._counters = counters
+        self._stopping = threading.Event()
+        #: admin address -> what it said last, so that a change is logged once
+        self._said: dict[str, str] = {}
+        self._registered: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self, registered: Callable[[], None]) -> None:
+        """Register at once and then periodically; ``registered`` is called when an admin that was away has come back."""
+        self._registered = registered
+        self._thread.start()
+
+    def stop(self, *, timeout_s: float) -> None:
+        """End the thread and take the registration back everywhere."""
+        self._stopping.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            began_s = monotonic_s()
+            known = [self._register(admin) for admin in self._admins]
+            period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
+            self._stopping.wait(max(0.0, period_s - (monotonic_s() - began_s)))
+        for admin in self._admins:
+            self._remove(admin)
+            admin.close()
+
+    def _register(self, admin: AdminClient) -> bool:
+        reply = self._ask(lambda: admin.register(self._appname, self._address))
+        text = "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
+        before, self._said[admin.address] = self._said.get(admin.address), text
+        if text:
+            self._counters.add("registrations_failed")
+            if text != before:
+                logger.warning("registration failed admin=%s reason=%s", admin.address, text)
+            return False
+        if before != "":
+            logger.info("registered admin=%s appname=%s address=%s", admin.address, self._appname, self._address)
+            self._registered()
+        return True
+
+    def _remove(self, admin: AdminClient) -> None:
+        if self._said.get(admin.address) is None:
+            return
+        reply = self._ask(lambda: admin.remove(self._appname, self._address))
+        logger.info("deregistered admin=%s code=%s msg=%s", admin.address, reply.code, reply.msg)
+
+    def _ask(self, call: Callable[[], Reply]) -> Reply:
+        try:
+            return call()
+        except AdminUnreachable as exc:
+            return Reply(FAIL, exc.reason)

@@ -1,0 +1,246 @@
+"""``/run``, ``/kill`` and ``/idleBeat``: which thread takes a trigger, which trigger is refused, which thread dies.
+
+The decisions of one job are taken one after the other. A run is on disk before anything else changes: a trigger that cannot be written,
+or was accepted before, kills nothing.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from executor_client.clock import now_ms
+from executor_client.errors import JournalUnavailable
+from executor_client.glue import LANGUAGES, GlueScript
+from executor_client.handlers import Handler, HandlerRegistry
+from executor_client.job_thread import JobThread, Owner
+from executor_client.journal import OpenRun
+from executor_client.log_files import append_line, log_file
+from executor_client.parts import Parts
+from executor_client.processes import kill_leftover
+from executor_client.protocol import (
+    FAIL,
+    MSG_ALREADY_KILLED,
+    MSG_BUSY,
+    MSG_COVER_EARLY,
+    MSG_DISCARD_LATER,
+    MSG_GLUE_NOT_VALID,
+    MSG_HANDLER_NOT_FOUND,
+    SUCCESS,
+    Reply,
+    RunRequest,
+)
+from executor_client.run import Outcome, Run
+
+REASON_HANDLER_CHANGED = "change jobhandler or glue type, and terminate the old job thread."
+REASON_SOURCE_CHANGED = "change job source or glue type, and terminate the old job thread."
+REASON_KILLED = "scheduling center kill job."
+REASON_STOPPED = "web container destroy and kill the job."
+MSG_RESTARTED = "executor restarted while the job was running"
+MSG_TOO_OLD = "accepted before a restart, too long ago to be started now"
+MSG_STOPPING = "the executor is stopping"
+
+#: decisions of jobs whose ids differ by this number wait for each other
+_LOCKS = 1024
+
+logger = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """A trigger that is not taken; the text is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which thread a run goes to."""
+
+    handler: Handler | GlueScript
+    #: the thread that takes it; None: a new one
+    thread: JobThread | None
+    #: the thread that dies for it, and why
+    replaced: JobThread | None = None
+    reason: str = ""
+
+
+class Intake:
+    """The jobs' threads, and all that changes which one there is."""
+
+    def __init__(self, handlers: HandlerRegistry, allow_glue: frozenset[str], parts: Parts) -> None:
+        self._handlers = handlers
+        self._allow_glue = allow_glue
+        self._parts = parts
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._threads: dict[int, JobThread] = {}
+        self._closed = False
+        self._owner = Owner(self._retire, self._replace_stuck)
+
+    def run(self, request: RunRequest) -> Reply:
+        """Accept a trigger, or refuse it for good."""
+        try:
+            log_file(self._parts.log_root, request.log_id, request.log_date_time)
+        except ValueError as exc:
+            return Reply(FAIL, f"a run needs a logId and a logDateTime: {exc}")
+        with self._lock_of(request.job_id):
+            reply = self._accept(request)
+        if reply.code != SUCCESS:
+            self._parts.counters.add("runs_refused")
+            logger.info("run refused job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg)
+        return reply
+
+    def kill(self, job_id: int) -> Reply:
+        """Stop a job's thread with everything it has; answered before it has ended."""
+        with self._lock_of(job_id):
+            thread = self._threads.pop(job_id, None)
+            if thread is None:
+                return Reply(SUCCESS, MSG_ALREADY_KILLED)
+            thread.stop(REASON_KILLED)
+        return Reply(SUCCESS)
+
+    def idle_beat(self, job_id: int) -> Reply:
+        """Tell whether a job has nothing to do here."""
+        thread = self._threads.get(job_id)
+        return Reply(FAIL, MSG_BUSY) if thread is not None and thread.is_busy else Reply(SUCCESS)
+
+    def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
+        """Take over what a former process left: queued runs are queued again, started ones reported. Return how many wait."""
+        restored = 0
+        for left in open_runs:
+            if left.started:
+                if kill_leftover(left.process):
+                    logger.warning("process of a former executor ended job_id=%s log_id=%s", left.request.job_id, left.request.log_id)
+                self._fail(left, MSG_RESTARTED)
+            elif left.accepted_ms < not_before_ms:
+                self._fail(left, MSG_TOO_OLD)
+            else:
+                restored += self._queue_again(left)
+        return restored
+
+    def close(self) -> list[JobThread]:
+        """Take no further trigger; what has not begun stays in the journal. Return the threads that still run something."""
+        self._closed = True
+        for lock in self._locks:
+            with lock:
+                pass  # whoever was being accepted is in a queue now
+        threads = list(self._threads.values())
+        for thread in threads:
+            thread.close()
+        return [thread for thread in threads if thread.current is not None]
+
+    @property
+    def gauges(self) -> dict[str, int]:
+        """Present numbers, for the metrics."""
+        threads = list(self._threads.values())
+        running = sum(thread.current is not None for thread in threads)
+        return {"job_threads": len(threads), "runs_running": running, "runs_waiting": sum(thread.waiting for thread in threads)}
+
+    def _lock_of(self, job_id: int) -> threading.Lock:
+        return self._locks[job_id % _LOCKS]
+
+    def _accept(self, request: RunRequest) -> Reply:
+        if self._closed:
+            return Reply(FAIL, MSG_STOPPING)
+        try:
+            try:
+                decision = self._decide(request)
+            except Refused as exc:
+                return self._duplicate(request) if self._parts.journal.knows(request) else Reply(FAIL, str(exc))
+            run_id = self._parts.journal.accept(request, now_ms=now_ms())
+        except JournalUnavailable as exc:
+            return Reply(FAIL, f"not accepted: {exc}")
+        if run_id is None:
+            return self._duplicate(request)
+        self._parts.counters.add("runs_accepted")
+        self._enqueue(decision, Run(run_id, request, self._parts.log_root))
+        return Reply(SUCCESS)
+
+    def _duplicate(self, request: RunRequest) -> Reply:
+        self._parts.counters.add("runs_duplicate")
+        return Reply(SUCCESS, f"duplicate: logId {request.log_id} was accepted before")
+
+    def _decide(self, request: RunRequest) -> Decision:
+        """Choose handler and thread as the original does; raise Refused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
+        handler = self._handler_of(request)
+        thread = self._threads.get(request.job_id)
+        if thread is None:
+            return Decision(handler, None)
+        if isinstance(handler, GlueScript):
+            same, reason = handler.same_version(thread.handler), REASON_SOURCE_CHANGED
+        else:
+            same, reason = handler is thread.handler, REASON_HANDLER_CHANGED
+        if not same:
+            return Decision(handler, None, thread, reason)
+        if request.executor_block_strategy == "DISCARD_LATER" and thread.is_busy:
+            raise Refused(MSG_DISCARD_LATER)
+        if request.executor_block_strategy == "COVER_EARLY" and thread.is_busy:
+            return Decision(handler, None, thread, MSG_COVER_EARLY)
+        return Decision(handler, thread)
+
+    def _handler_of(self, request: RunRequest) -> Handler | GlueScript:
+        if request.glue_type == "BEAN":
+            handler = self._handlers.find(request.executor_handler)
+            if handler is None:
+                raise Refused(MSG_HANDLER_NOT_FOUND.format(request.executor_handler))
+            return handler
+        language = LANGUAGES.get(request.glue_type)
+        if language is None:
+            hint = " Groovy needs a Java executor." if request.glue_type == "GLUE_GROOVY" else ""
+            raise Refused(MSG_GLUE_NOT_VALID.format(request.glue_type) + hint)
+        if language.word not in self._allow_glue:
+            hint = f"start this executor with --allow-glue {language.word} to allow it"
+            raise Refused(f"fail, current glue type [{language.title}] not supported. {hint}")
+        return GlueScript(request.job_id, request.glue_type, request.glue_updatetime, request.glue_source)
+
+    def _enqueue(self, decision: Decision, run: Run) -> None:
+        """Carry out a decision. The new thread begins when the one it replaces has ended its run."""
+        job_id = run.request.job_id
+        thread = decision.thread
+        if thread is None:
+            after = decision.replaced.current if decision.replaced else None
+            thread = JobThread(job_id, decision.handler, self._parts, self._owner, after)
+            try:
+                thread.start()
+            except RuntimeError as exc:
+                self._parts.report(run, run.settle(exc))
+                return
+            self._threads[job_id] = thread
+        if decision.replaced is not None:
+            decision.replaced.stop(decision.reason)
+        thread.push(run)
+
+    def _retire(self, thread: JobThread) -> bool:
+        """Take a thread without work out, unless a trigger came in between."""
+        with self._lock_of(thread.job_id):
+            if thread.is_busy:
+                return False
+            if self._threads.get(thread.job_id) is thread:
+                del self._threads[thread.job_id]
+            thread.close()
+            return True
+
+    def _replace_stuck(self, stuck: JobThread) -> None:
+        """Give the queue of a thread that cannot be ended to a new one."""
+        with self._lock_of(stuck.job_id):
+            if self._threads.get(stuck.job_id) is not stuck:
+                return
+            queue = stuck.close()
+            fresh = JobThread(stuck.job_id, stuck.handler, self._parts, self._owner)
+            self._threads[stuck.job_id] = fresh
+            for run in queue:
+                fresh.push(run)
+            fresh.start()
+
+    def _queue_again(self, left: OpenRun) -> bool:
+        with self._lock_of(left.request.job_id):
+            try:
+                handler = self._handler_of(left.request)
+            except Refused as exc:
+                self._fail(left, str(exc))
+                return False
+            thread = self._threads.get(left.request.job_id)
+            decision = Decision(handler, thread)
+            self._enqueue(decision, Run(left.run_id, left.request, self._parts.log_root))
+        return True
+
+    def _fail(self, left: OpenRun, msg: str) -> None:
+        run = Run(left.run_id, left.request, self._parts.log_root)
+        append_line(run.log.path, msg, now_ms=now_ms())
+        self._parts.report(run, Outcome(FAIL, msg))

@@ -1,0 +1,75 @@
+"""Raising an exception in another thread, while it runs a given function and never after.
+
+CPython delivers such an exception between two bytecodes: a loop ends, a call into C (``time.sleep``, a socket without time-out) ends
+first when it returns.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from executor_client.errors import Interruption
+
+
+def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
+    """Make an exception pending in a thread; None takes a pending one back."""
+    exception = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), exception)
+
+
+class InterruptibleCall:
+    """A function, called once in one thread, that other threads can interrupt.
+
+    The called thread takes no lock (an exception could arrive while it holds it); ``_open`` and ``_raising`` are a handshake: whoever
+    raises says so first and looks at ``_open`` afterwards, whoever closes does it the other way round.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._thread_id = 0
+        self._open = False
+        self._raising = False
+        self._raisers = threading.Lock()
+
+    def run(self) -> tuple[Any, BaseException | None]:
+        """Call the function in this thread; return its value and None, or None and what it raised, an Interruption included."""
+        self._thread_id = threading.get_ident()
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            self._open = True
+            try:
+                value = self._function()
+            except BaseException as exc:
+                error = exc
+            self._close()
+        except Interruption as exc:  # it came after the function, before the door was shut
+            error = error or exc
+            self._close_surely()
+        return value, error
+
+    def interrupt(self, kind: type[Interruption]) -> bool:
+        """Raise in the called thread; False if the function is not running."""
+        with self._raisers:
+            self._raising = True
+            try:
+                if self._open:
+                    _raise_in(self._thread_id, kind)
+                    return True
+                return False
+            finally:
+                self._raising = False
+
+    def _close(self) -> None:
+        self._open = False
+        while self._raising:
+            pass
+        _raise_in(self._thread_id, None)
+
+    def _close_surely(self) -> None:
+        while True:
+            try:
+                return self._close()
+            except Interruption:
+                continue

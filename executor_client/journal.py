@@ -1,0 +1,219 @@
+"""What this executor accepted, started, finished and got acknowledged: the truth that survives it.
+
+A yes is said only for a row from which the run can be started, a run starts only by moving its row from ACCEPTED to STARTED, and a
+result stays FINISHED until an admin has taken it. Rows of acknowledged runs remain, so that a log id is recognised for weeks.
+
+The same log id within ``SAME_RUN_MS`` of the same trigger time is the same run: after that it comes from another database whose ids
+began anew.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Collection
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from executor_client.errors import JournalUnavailable, StartRefused
+from executor_client.group_commit import GroupCommit
+from executor_client.protocol import CallbackItem, RunRequest
+
+#: two triggers of one log id whose times differ by less are one run (one side may have cut the milliseconds)
+SAME_RUN_MS = 10_000
+#: acknowledged rows kept at most, whatever their age
+REMEMBERED_MAX = 2_000_000
+#: rows deleted in one transaction
+PRUNE_BATCH = 1_000
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY,
+    log_id INTEGER NOT NULL,
+    log_date_time INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    request TEXT,
+    process TEXT NOT NULL DEFAULT '',
+    accepted_ms INTEGER NOT NULL,
+    finished_ms INTEGER,
+    handle_code INTEGER,
+    handle_msg TEXT
+);
+CREATE INDEX run_log_id ON run (log_id);
+CREATE INDEX run_open ON run (state, id) WHERE state < 4;
+"""
+
+
+class RunState(IntEnum):
+    """Where a run is; it only ever goes forward."""
+
+    ACCEPTED = 1
+    STARTED = 2
+    FINISHED = 3
+    ACKNOWLEDGED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that a former process accepted and did not finish."""
+
+    run_id: int
+    request: RunRequest
+    accepted_ms: int
+    started: bool
+    #: the child process it ran in, as ``processes.identity`` wrote it; "" if none
+    process: str
+
+
+class Journal:
+    """The journal's file, locked for this process. Methods may be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file; raise StartRefused with one line if that is impossible."""
+        self._lock_descriptor = _lock(path)
+        try:
+            self._reader = _connect(path)
+            _prepare(self._reader, path)
+            self._reading = threading.Lock()
+            self._writer = GroupCommit(_connect(path))
+        except (sqlite3.Error, OSError) as exc:
+            os.close(self._lock_descriptor)
+            raise StartRefused(f"journal {path}: {exc}") from exc
+        self._writer.start()
+
+    def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
+        """Put a run on disk and return its id; None if it was accepted before. Raise JournalUnavailable."""
+        wire = json.dumps(request.to_wire(), ensure_ascii=False)
+        key = (request.log_id, request.log_date_time)
+
+        def insert(connection: sqlite3.Connection) -> int | None:
+            known = _find(connection, *key)
+            if known is not None:
+                # a re-send of a run whose result an admin has taken: that admin may have lost it
+                connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
+                return None
+            sql = "INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms) VALUES (?, ?, ?, 1, ?, ?)"
+            return connection.execute(sql, (*key, request.job_id, wire, now_ms)).lastrowid
+
+        return self._writer.submit(insert).result()
+
+    def knows(self, request: RunRequest) -> bool:
+        """Tell whether this run was accepted before."""
+        with self._reading:
+            return _find(self._reader, request.log_id, request.log_date_time) is not None
+
+    def start(self, run_id: int) -> bool:
+        """Move a run from ACCEPTED to STARTED; True for exactly one caller. Raise JournalUnavailable."""
+        sql = "UPDATE run SET state = 2 WHERE id = ? AND state = 1"
+        return self._writer.submit(lambda connection: connection.execute(sql, (run_id,)).rowcount == 1).result()
+
+    def note_process(self, run_id: int, identity: str) -> None:
+        """Remember the child process of a run, so that a restart can end what is left of it."""
+        self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
+
+    def finish(self, run_id: int, code: int, msg: str | None, *, now_ms: int) -> "Future[None]":
+        """Store a result; the first one stays. Not lost while the file cannot be written, only late."""
+        sql = "UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ? WHERE id = ? AND state < 3"
+        return self._update(sql, (now_ms, code, msg, run_id))
+
+    def acknowledge(self, run_ids: Collection[int]) -> "Future[None]":
+        """Mark results as taken by an admin."""
+        marks = ",".join("?" * len(run_ids))
+        return self._update(
+            f"UPDATE run SET state = 4, handle_msg = substr(handle_msg, 1, 1000) WHERE id IN ({marks}) AND state = 3", tuple(run_ids)
+        )
+
+    def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
+        """Return the oldest results that no admin has taken yet, but for those in ``skip``."""
+        sql = "SELECT id, log_id, log_date_time, handle_code, handle_msg FROM run WHERE state = 3 ORDER BY id LIMIT ?"
+        rows = [row for row in self._select(sql, (limit + len(skip),)) if row[0] not in skip]
+        return [(row[0], CallbackItem(row[1], row[2], row[3], row[4])) for row in rows[:limit]]
+
+    def count_unacknowledged(self) -> int:
+        """Return how many results wait for an admin."""
+        return int(self._select("SELECT count(*) FROM run WHERE state = 3", ())[0][0])
+
+    def open_runs(self) -> list[OpenRun]:
+        """Return what a former process left unfinished, in the order of acceptance."""
+        rows = self._select("SELECT id, request, accepted_ms, state, process FROM run WHERE state < 3 ORDER BY id", ())
+        return [OpenRun(row[0], RunRequest.from_wire(json.loads(row[1])), row[2], row[3] == RunState.STARTED, row[4]) for row in rows]
+
+    def prune(self, *, before_ms: int) -> int:
+        """Forget acknowledged runs that finished before an instant, and the oldest beyond ``REMEMBERED_MAX``; return how many."""
+        newest = self._select("SELECT max(id) FROM run", ())[0][0] or 0
+        forgotten = 0
+        while True:
+            sql = "SELECT id FROM run WHERE state = 4 AND (finished_ms < ? OR id <= ?) AND id <= ? ORDER BY id LIMIT ?"
+            oldest = self._select(sql, (before_ms, newest - REMEMBERED_MAX, newest, PRUNE_BATCH))
+            if not oldest:
+                return forgotten
+            marks = ",".join("?" * len(oldest))
+            self._update(f"DELETE FROM run WHERE id IN ({marks})", tuple(row[0] for row in oldest)).result()
+            forgotten += len(oldest)
+
+    def close(self) -> None:
+        """Write what is queued and release the file."""
+        self._writer.close()
+        with self._reading:
+            self._reader.close()
+        os.close(self._lock_descriptor)
+
+    def _select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+        try:
+            with self._reading:
+                return self._reader.execute(sql, values).fetchall()
+        except sqlite3.Error as exc:
+            raise JournalUnavailable(f"the journal cannot be read: {exc}") from exc
+
+    def _update(self, sql: str, values: tuple[Any, ...]) -> "Future[None]":
+        """Queue a statement that is repeated until it is written."""
+
+        def execute(connection: sqlite3.Connection) -> None:
+            connection.execute(sql, values)
+
+        return self._writer.submit(execute, keep=True)
+
+
+def _find(connection: sqlite3.Connection, log_id: int, log_date_time: int) -> int | None:
+    sql = "SELECT id FROM run WHERE log_id = ? AND abs(log_date_time - ?) < ?"
+    row = connection.execute(sql, (log_id, log_date_time, SAME_RUN_MS)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0:
+        connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+    elif version != SCHEMA_VERSION:
+        raise StartRefused(f"journal {path}: its format {version} is not the format {SCHEMA_VERSION} of this version")
+
+
+def _lock(path: Path) -> int:
+    """Take the file for this process: two executors on one journal would run the same work. The kernel frees it with the process."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        descriptor = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise StartRefused(f"journal {path}: cannot be made: {exc.strerror}; set XXL_JOB_HOME to a folder this user can write") from exc
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        os.close(descriptor)
+        raise StartRefused(f"journal {path}: another executor of this app name and port is running") from exc
+    return descriptor

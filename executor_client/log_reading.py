@@ -1,0 +1,146 @@
+"""Reading a job log from a line on, without reading what lies before it.
+
+Lines end in LF and count from 1; only whole lines are handed out. A reader that follows a growing log asks for the line after the last
+it got, so the byte offset of that line is remembered for the logs read last.
+"""
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from executor_client.log_files import log_file, open_file
+from executor_client.protocol import MSG_LOG_NOT_EXISTS, MSG_LOG_NOT_FOUND, LogRequest, LogResult
+
+#: bytes of JSON the text may take in one answer to a console that asks again: twice this (``content`` and ``data``) and the envelope
+#: stay below 512 KiB
+PAGE_MAX_BYTES = 254 * 1024
+#: the same for the original's console, which asks once for a finished run and never again
+WHOLE_MAX_BYTES = 8 * 1024 * 1024
+#: logs whose last position is remembered
+REMEMBERED_LOGS = 512
+
+_CHUNK = 64 * 1024
+_CUT_MARK = " …[line cut]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Line ``line`` of the file ``inode`` begins at byte ``offset``."""
+
+    inode: int
+    line: int
+    offset: int
+
+
+_FIRST_LINE = 1
+
+
+class LogReader:
+    """Answers ``/log``. One instance an executor, used by all its request threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._marks: OrderedDict[Path, _Mark] = OrderedDict()
+
+    def read(self, request: LogRequest, *, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
+        """Return the lines from ``from_line_num`` on, as many as fit into ``max_bytes`` of JSON."""
+        try:
+            path = log_file(self._root, request.log_id, request.log_date_time)
+        except ValueError:
+            return LogResult(request.from_line_num, 0, MSG_LOG_NOT_FOUND, is_end=True)
+        try:
+            descriptor = open_file(path, os.O_RDONLY)
+        except OSError:
+            return LogResult(request.from_line_num, 0, MSG_LOG_NOT_EXISTS, is_end=True)
+        try:
+            return self._read_open(descriptor, path, request.from_line_num, max_bytes)
+        finally:
+            os.close(descriptor)
+
+    def _read_open(self, descriptor: int, path: Path, asked: int, max_bytes: int) -> LogResult:
+        start = self._start(path, os.fstat(descriptor))
+        wanted = max(asked, _FIRST_LINE)
+        if start.line > wanted:
+            start = _Mark(start.inode, _FIRST_LINE, 0)
+        begin = _skip_lines(descriptor, start, wanted)
+        if begin.line < wanted:
+            self._remember(path, begin)
+            return LogResult(asked, begin.line - 1, "", is_end=False)
+        text, end = _take_lines(descriptor, begin, max_bytes)
+        self._remember(path, end)
+        return LogResult(asked, end.line - 1, text, is_end=False)
+
+    def _start(self, path: Path, status: os.stat_result) -> _Mark:
+        """Return the remembered position if it is still one of this file."""
+        with self._lock:
+            mark = self._marks.get(path)
+        if mark is not None and mark.inode == status.st_ino and mark.offset <= status.st_size:
+            return mark
+        return _Mark(status.st_ino, _FIRST_LINE, 0)
+
+    def _remember(self, path: Path, mark: _Mark) -> None:
+        with self._lock:
+            self._marks[path] = mark
+            self._marks.move_to_end(path)
+            while len(self._marks) > REMEMBERED_LOGS:
+                self._marks.popitem(last=False)
+
+
+def _skip_lines(descriptor: int, start: _Mark, wanted: int) -> _Mark:
+    """Walk from ``start`` to the beginning of line ``wanted``, or of the line after the last whole one."""
+    line, offset, position = start.line, start.offset, start.offset
+    while line < wanted:
+        chunk = os.pread(descriptor, _CHUNK, position)
+        if not chunk:
+            break
+        found = chunk.count(b"\n")
+        if line + found < wanted:
+            line += found
+            offset = position + chunk.rfind(b"\n") + 1 if found else offset
+        else:
+            at = -1
+            for _ in range(wanted - line):
+                at = chunk.index(b"\n", at + 1)
+            line, offset = wanted, position + at + 1
+        position += len(chunk)
+    return _Mark(start.inode, line, offset)
+
+
+def _take_lines(descriptor: int, begin: _Mark, max_bytes: int) -> tuple[str, _Mark]:
+    """Return whole lines from ``begin`` on and the position after them; one line that is too long alone is cut and says so."""
+    data = os.pread(descriptor, max_bytes + 1, begin.offset)
+    end = data.rfind(b"\n") + 1
+    if not end:
+        if len(data) <= max_bytes:
+            return "", begin
+        return _cut_line(descriptor, begin, data, max_bytes)
+    lines = data[:end].split(b"\n")[:-1]
+    texts, used, length = [], 0, 0
+    for line in lines:
+        text = line.decode("utf-8", "replace") + "\n"
+        used += _json_size(text)
+        if used > max_bytes:
+            break
+        texts.append(text)
+        length += len(line) + 1
+    if not texts:
+        return _cut_line(descriptor, begin, lines[0], max_bytes)
+    return "".join(texts), _Mark(begin.inode, begin.line + len(texts), begin.offset + length)
+
+
+def _cut_line(descriptor: int, begin: _Mark, data: bytes, max_bytes: int) -> tuple[str, _Mark]:
+    """Return the beginning of one over-long line and the position after all of it."""
+    after = _skip_lines(descriptor, begin, begin.line + 1)
+    if after.line == begin.line:
+        return "", begin
+    text = data[: max_bytes // 6].decode("utf-8", "replace")
+    return f"{text}{_CUT_MARK}\n", after
+
+
+def _json_size(text: str) -> int:
+    """Return how many bytes the text takes inside a JSON string."""
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2

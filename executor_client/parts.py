@@ -1,0 +1,74 @@
+"""What the parts of one running executor share."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from executor_client.clock import monotonic_s, now_ms
+from executor_client.config import Timing
+from executor_client.errors import Interruption
+from executor_client.journal import Journal
+from executor_client.metrics import Counters
+from executor_client.protocol import SUCCESS
+from executor_client.run import Outcome, Run, Work
+from executor_client.watchdog import Watchdog
+
+#: a run that ignores its end is interrupted again this often
+FORCE_PERIOD_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Journal, deadlines, counters and settings of one executor."""
+
+    journal: Journal
+    watchdog: Watchdog
+    counters: Counters
+    timing: Timing
+    log_root: Path
+    #: called when a result has reached the disk
+    result_stored: Callable[[], None]
+
+    def report(self, run: Run, outcome: Outcome) -> bool:
+        """Store a run's result, once; True for the caller that did it."""
+        if not run.conclude():
+            return False
+        stored = self.journal.finish(run.run_id, outcome.code, outcome.msg, now_ms=now_ms())
+        stored.add_done_callback(lambda _: self.result_stored())
+        run.log.close()
+        run.ended.set()
+        self.counters.add("runs_succeeded" if outcome.code == SUCCESS else "runs_failed")
+        logger.info("run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, outcome.code)
+        return True
+
+
+class Ending:
+    """Ends a run from outside: asks it, forces it, and at last leaves it behind. Steps run in the watchdog's thread."""
+
+    def __init__(self, run: Run, work: Work, kind: type[Interruption], parts: Parts, leave_behind: Callable[[Run], None]) -> None:
+        self._run = run
+        self._work = work
+        self._kind = kind
+        self._parts = parts
+        self._leave_behind = leave_behind
+        self._begun_s = monotonic_s()
+
+    def begin(self) -> None:
+        """Ask it to end; the rest follows by itself."""
+        self._run.context.cancelled.set()
+        self._work.cancel(self._kind)
+        self._parts.watchdog.after(self._work.gentle_s, self._force)
+
+    def _force(self) -> None:
+        if self._run.ended.is_set():
+            return
+        if monotonic_s() - self._begun_s >= self._work.gentle_s + self._parts.timing.abandon_s:
+            # not in this thread: it takes a lock that may be held while a commit is under way
+            threading.Thread(target=self._leave_behind, args=(self._run,), name="leave-behind", daemon=True).start()
+            return
+        self._work.force(self._kind)
+        self._parts.watchdog.after(min(FORCE_PERIOD_S, self._parts.timing.abandon_s), self._force)

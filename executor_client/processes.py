@@ -1,0 +1,142 @@
+"""Child processes with all their descendants: started in a group of their own, listened to, ended for certain."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executor_client.clock import monotonic_s
+
+#: a line longer than this is written in pieces
+LINE_MAX_BYTES = 64 * 1024
+#: after the process has ended, its descendants' output is taken for this long
+DRAIN_S = 1.0
+_POLL_S = 0.1
+
+#: what a script may see of this process's environment: no token, no database address
+ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables a script inherits."""
+    return {name: value for name, value in environ.items() if name in ENVIRONMENT or name.startswith("LC_")}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start, and in what surroundings."""
+
+    argv: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+    #: open descriptors the child inherits
+    descriptors: tuple[int, ...] = field(default=())
+
+
+class ProcessTree:
+    """A running child and its descendants, in a session of their own."""
+
+    def __init__(self, command: Command) -> None:
+        """Start it; raise ``OSError`` if it cannot be started and ``ValueError`` for an argument with a NUL."""
+        self._ending = False
+        self._gone = False
+        self._process = subprocess.Popen(
+            list(command.argv),
+            cwd=command.cwd,
+            env=dict(command.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=command.descriptors,
+        )
+
+    @property
+    def identity(self) -> str:
+        """A text that names this process and no later one of the same number; "" where the system cannot tell."""
+        return identity_of(self._process.pid)
+
+    def follow(self, write: Callable[[str], object]) -> int:
+        """Copy the output, whole lines at a time, until the process ends; return its exit code, negative for a signal."""
+        assert self._process.stdout is not None
+        with self._process.stdout as stream:
+            _copy_lines(stream.fileno(), write, lambda: self._process.poll() is not None)
+        code = self._process.wait()
+        if self._ending:
+            self.kill()
+        self._gone = True
+        return code
+
+    def terminate(self) -> None:
+        """Ask the whole tree to end."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the whole tree."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._ending = True
+        if not self._gone:
+            kill_group(self._process.pid, number)
+
+
+def kill_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process group; one that is gone is fine."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def identity_of(pid: int) -> str:
+    """Return ``pid:start time`` by Linux's /proc, "" elsewhere or when the process is gone."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    return f"{pid}:{status.rpartition(')')[2].split()[19]}"
+
+
+def kill_leftover(identity: str) -> bool:
+    """End the process tree a former executor left behind; True if it was still there."""
+    pid = identity.partition(":")[0]
+    if not pid.isdigit() or identity_of(int(pid)) != identity:
+        return False
+    kill_group(int(pid), signal.SIGKILL)
+    return True
+
+
+def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> None:
+    """Write lines as they come, until the end of the stream or, after the process has ended, until it is silent."""
+    os.set_blocking(descriptor, False)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    pending, deadline_s = b"", float("inf")
+    while monotonic_s() < deadline_s:
+        ready = poll.poll(_POLL_S * 1000)
+        if deadline_s == float("inf") and ended():
+            deadline_s = monotonic_s() + DRAIN_S
+        if not ready:
+            if deadline_s < float("inf"):
+                break
+            continue
+        chunk = os.read(descriptor, LINE_MAX_BYTES)
+        if not chunk:
+            break
+        pending = _write_whole_lines(pending + chunk, write)
+    if pending:
+        write(pending.decode("utf-8", "replace"))
+
+
+def _write_whole_lines(data: bytes, write: Callable[[str], object]) -> bytes:
+    """Write what ends in a line end and return the rest; a rest that is too long is written as a line."""
+    whole, mark, rest = data.rpartition(b"\n")
+    if mark:
+        write((whole + mark).decode("utf-8", "replace"))
+    if len(rest) < LINE_MAX_BYTES:
+        return rest
+    write(rest.decode("utf-8", "replace"))
+    return b""

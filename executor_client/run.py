@@ -1,0 +1,120 @@
+"""One run on its way through this process: its context, its log, and the one result it will have."""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from executor_client.context import MESSAGE_MAX, JobContext
+from executor_client.errors import Interruption
+from executor_client.log_files import RunLog, log_file
+from executor_client.protocol import FAIL, RunRequest
+
+#: largest result code the admins' tables hold
+CODE_MAX = 2**31 - 1
+MSG_RESULT_LOST = "job handle result lost."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result that is reported: 200, 500, 502 or a handler's own code, and its text."""
+
+    code: int
+    msg: str | None
+
+
+class Work(Protocol):
+    """How a handler is carried out: in this thread, or as a child process."""
+
+    #: how long it may end by itself after ``cancel``, in seconds
+    gentle_s: float
+
+    def run(self) -> None:
+        """Carry it out in the calling thread; raise whatever makes it a failure."""
+
+    def cancel(self, kind: type[Interruption]) -> None:
+        """Ask it to end. Called once, from another thread."""
+
+    def force(self, kind: type[Interruption]) -> None:
+        """Make it end. Called repeatedly, from another thread."""
+
+
+class Run:
+    """A run accepted by this executor. Its outcome is frozen once: by the handler's end, a time-out, or a kill."""
+
+    def __init__(self, run_id: int, request: RunRequest, log_root: Path) -> None:
+        self.run_id = run_id
+        self.request = request
+        self.log = RunLog(log_file(log_root, request.log_id, request.log_date_time))
+        self.context = JobContext(request, self.log.write)
+        #: set when the run has ended, or was left behind
+        self.ended = threading.Event()
+        self._lock = threading.Lock()
+        self._outcome: Outcome | None = None
+        self._work: Work | None = None
+        self._concluded = False
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The frozen result, None while the run is open."""
+        with self._lock:
+            return self._outcome
+
+    def begin(self, work: Work) -> bool:
+        """Note how the run is carried out; False if it was ended before it began."""
+        with self._lock:
+            if self._outcome is None:
+                self._work = work
+            return self._outcome is None
+
+    def freeze(self, outcome: Outcome) -> bool:
+        """Set the result; True for the first caller, whose result stays."""
+        with self._lock:
+            if self._outcome is None:
+                self._outcome = _limited(outcome)
+                return True
+            return False
+
+    def cut(self, outcome: Outcome) -> Work | None:
+        """Freeze the result from outside; return the work that now has to be ended, None if there is none."""
+        return self._work if self.freeze(outcome) else None
+
+    def settle(self, error: BaseException | None) -> Outcome:
+        """Freeze the result the handler left behind; return what counts."""
+        outcome = outcome_of(self.context, error)
+        self.freeze(outcome)
+        return self.outcome or outcome
+
+    def conclude(self) -> bool:
+        """Mark the end; True for exactly one caller, who reports the result."""
+        with self._lock:
+            first, self._concluded = not self._concluded, True
+        return first
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception in one line: ``ValueError: bad day (jobs.py:12)``."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
+    text = str(error)
+    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+
+
+def outcome_of(context: JobContext, error: BaseException | None) -> Outcome:
+    """Return the result a handler left behind: what it raised, else what it set, else success."""
+    if error is not None:
+        return Outcome(FAIL, describe(error))
+    code = context.handle_code
+    if not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= CODE_MAX:
+        return Outcome(FAIL, MSG_RESULT_LOST)
+    return Outcome(code, context.handle_msg)
+
+
+def _limited(outcome: Outcome) -> Outcome:
+    """Cut a long text, and replace what cannot be stored or sent."""
+    if outcome.msg is None:
+        return outcome
+    msg = outcome.msg.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+    return Outcome(outcome.code, msg[:MESSAGE_MAX] + "..." if len(msg) > MESSAGE_MAX else msg)

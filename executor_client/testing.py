@@ -1,0 +1,68 @@
+"""Run a handler in a test: no server, no admin, no files.
+
+result = run_handler("reportHandler", "day=2024-05-01")
+assert result.code == 200 and "42 rows" in result.log
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from executor_client.clock import now_ms
+from executor_client.config import Timing
+from executor_client.context import JobContext, entered
+from executor_client.errors import ExecutorError
+from executor_client.handlers import Handler, HandlerRegistry, registry
+from executor_client.protocol import RunRequest
+from executor_client.run import outcome_of
+from executor_client.work import FunctionWork, call_with_hooks
+
+#: what a run looks like unless the test says otherwise
+_REQUEST = RunRequest(1, "", "", "SERIAL_EXECUTION", 0, 1, 1, "BEAN", "", 0, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerResult:
+    """How a handler ended."""
+
+    code: int
+    msg: str | None
+    #: everything it wrote into its log
+    log: str
+    #: what it raised, if anything
+    error: BaseException | None
+
+
+def run_handler(
+    handler: str | Callable[[], Any],
+    param: str = "",
+    *,
+    shard: tuple[int, int] = (0, 1),
+    cancelled: bool = False,
+    handlers: HandlerRegistry = registry,
+) -> HandlerResult:
+    """Run a handler, by name or the function itself, in this thread, with its hooks; return how it ended.
+
+    ``shard`` is index and total; with ``cancelled`` the run is told to end before it begins. Raises ExecutorError for an unknown name.
+    """
+    found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
+    if found is None:
+        raise ExecutorError(f"no handler named {handler!r}; known: {', '.join(handlers.names()) or 'none'}")
+    request = replace(_REQUEST, executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms())
+    lines: list[str] = []
+
+    def write(line: str) -> bool:
+        lines.append(line)
+        return True
+
+    context = JobContext(request, write)
+    if cancelled:
+        context.cancelled.set()
+    error: BaseException | None = None
+    try:
+        with entered(context):
+            call_with_hooks(found, context, FunctionWork(found, context, Timing()))
+    except Exception as exc:
+        error = exc
+    outcome = outcome_of(context, error)
+    return HandlerResult(outcome.code, outcome.msg, "".join(lines), error)

@@ -1,0 +1,80 @@
+"""One thread for all deadlines: time-outs of runs, and the steps that end a killed one."""
+
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+
+from executor_client.clock import monotonic_s
+
+logger = logging.getLogger(__name__)
+
+
+class Deadline:
+    """Something that shall happen at an instant, unless it is cancelled first."""
+
+    __slots__ = ("_action",)
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Forget it; harmless when it has happened."""
+        self._action = None
+
+    def expire(self) -> None:
+        """Do it once, if it was not cancelled."""
+        action, self._action = self._action, None
+        if action is not None:
+            action()
+
+
+class Watchdog:
+    """Calls short actions at their time, in its own thread. An action must not wait."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._numbers = itertools.count()
+        self._heap: list[tuple[float, int, Deadline]] = []
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, *, timeout_s: float = 2.0) -> None:
+        """End the thread; what is still to come is dropped."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> Deadline:
+        """Call the action once, ``delay_s`` from now."""
+        deadline = Deadline(action)
+        with self._changed:
+            heapq.heappush(self._heap, (monotonic_s() + delay_s, next(self._numbers), deadline))
+            self._changed.notify()
+        return deadline
+
+    def _run(self) -> None:
+        while True:
+            deadline = self._next()
+            if deadline is None:
+                return
+            try:
+                deadline.expire()
+            except Exception:
+                logger.exception("watchdog action failed")
+
+    def _next(self) -> Deadline | None:
+        """Wait for the next due deadline; None when the watchdog stops."""
+        with self._changed:
+            while not self._stopping:
+                wait_s = self._heap[0][0] - monotonic_s() if self._heap else None
+                if wait_s is not None and wait_s <= 0:
+                    return heapq.heappop(self._heap)[2]
+                self._changed.wait(None if wait_s is None else min(wait_s, threading.TIMEOUT_MAX))
+        return None

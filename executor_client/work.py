@@ -1,0 +1,182 @@
+"""The three ways to carry out a handler: a function in the job's thread, a function in a child process, a script."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from executor_client.config import Timing
+from executor_client.context import JobContext
+from executor_client.errors import Interruption
+from executor_client.glue import GlueScript, ScriptFailed, run_script
+from executor_client.handlers import Handler
+from executor_client.interrupt import InterruptibleCall
+from executor_client.processes import Command, ProcessTree
+from executor_client.run import Run, Work
+
+
+class FunctionWork:
+    """A function or coroutine function in the calling thread; ended by its own will, then by an exception raised in it."""
+
+    def __init__(self, handler: Handler, context: JobContext, timing: Timing) -> None:
+        self.gentle_s = timing.cooperative_s
+        self._handler = handler
+        self._context = context
+        self._call = InterruptibleCall(self._call_handler)
+        self._cancel_task: Callable[[], Any] | None = None
+
+    def run(self) -> None:
+        """Call the handler; a returned text becomes the message."""
+        value, error = self._call.run()
+        if error is not None:
+            raise error
+        if isinstance(value, str) and self._context.handle_msg is None:
+            self._context.handle_msg = value
+
+    def cancel(self, kind: type[Interruption]) -> None:
+        """Cancel an async handler's task; a plain function has seen ``context.cancelled``."""
+        if self._cancel_task is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed already
+                self._cancel_task()
+
+    def force(self, kind: type[Interruption]) -> None:
+        """Raise in the handler."""
+        self._call.interrupt(kind)
+
+    def _call_handler(self) -> Any:
+        if inspect.iscoroutinefunction(self._handler.function):
+            return asyncio.run(self._await_handler())
+        return self._handler.function()
+
+    async def _await_handler(self) -> Any:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        if task is not None:
+            self._cancel_task = lambda: loop.call_soon_threadsafe(task.cancel)
+        return await self._handler.function()
+
+
+class _TreeWork:
+    """What scripts and child processes share: the whole tree is asked to end, then killed."""
+
+    def __init__(self, timing: Timing, note_process: Callable[[str], None]) -> None:
+        self.gentle_s = timing.terminate_s
+        self._note_process = note_process
+        self._tree: ProcessTree | None = None
+        self._cancelled = False
+
+    def cancel(self, kind: type[Interruption]) -> None:
+        """Send SIGTERM to the tree."""
+        self._cancelled = True
+        if self._tree is not None:
+            self._tree.terminate()
+
+    def force(self, kind: type[Interruption]) -> None:
+        """Send SIGKILL to the tree."""
+        if self._tree is not None:
+            self._tree.kill()
+
+    def _started(self, tree: ProcessTree) -> None:
+        self._tree = tree
+        self._note_process(tree.identity)
+        if self._cancelled:
+            tree.terminate()
+
+
+class ScriptWork(_TreeWork):
+    """A GLUE script."""
+
+    def __init__(self, script: GlueScript, context: JobContext, root: Path, timing: Timing, note_process: Callable[[str], None]) -> None:
+        super().__init__(timing, note_process)
+        self._script = script
+        self._context = context
+        self._root = root
+
+    def run(self) -> None:
+        """Run the script; raise ScriptFailed unless it exits with 0."""
+        run_script(self._script, self._root, self._context, self._started)
+
+
+class ChildWork(_TreeWork):
+    """A ``process=True`` handler in a child process of its own; see ``executor_client.child``."""
+
+    def __init__(self, handler: Handler, run: Run, timing: Timing, note_process: Callable[[str], None]) -> None:
+        super().__init__(timing, note_process)
+        self._handler = handler
+        self._run = run
+        self._timing = timing
+
+    def run(self) -> None:
+        """Run the handler; its result arrives by a file that has no name."""
+        with tempfile.TemporaryFile() as order, tempfile.TemporaryFile() as answer:
+            order.write(json.dumps(self._order()).encode())
+            order.flush()
+            order.seek(0)
+            inherited = (order.fileno(), answer.fileno())
+            argv = (sys.executable, "-m", "executor_client.child", *map(str, inherited))
+            tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
+            self._started(tree)
+            code = tree.follow(self._run.log.write)
+            answer.seek(0)
+            self._take(answer.read(), code)
+
+    def _order(self) -> dict[str, Any]:
+        module, qualname = self._handler.origin
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        return {
+            "handler": self._handler.name,
+            "module": module,
+            "qualname": qualname,
+            "main": str(Path(main).resolve()) if module == "__main__" and main else None,
+            "run": self._run.request.to_wire(),
+            "log": str(self._run.log.path),
+            "cooperative_s": self._timing.cooperative_s,
+            "sys_path": sys.path,
+        }
+
+    def _take(self, answer: bytes, code: int) -> None:
+        if not answer:
+            raise ScriptFailed(f"the handler's process ended without a result, exit value({code})")
+        result = json.loads(answer)
+        self._run.context.result(result["code"], result["msg"])
+
+
+def _child_environment() -> dict[str, str]:
+    """Return this process's environment, with a path on which the child finds this package."""
+    here = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+
+
+def call_with_hooks(handler: Handler, context: JobContext, work: Work) -> None:
+    """Call init, the handler and destroy; errors of the hooks are logged and otherwise ignored."""
+    call_hook(handler.init, context.log_exception)
+    try:
+        work.run()
+    finally:
+        call_hook(handler.destroy, context.log_exception)
+
+
+def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], object]) -> None:
+    """Call an init or destroy hook; whatever it raises is reported and goes no further."""
+    if hook is None:
+        return
+    try:
+        hook()
+    except Exception as exc:
+        report(exc)
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of a handler's error, from the handler's own frame on."""
+    frame = error.__traceback__
+    here = Path(__file__).parent
+    while frame is not None and Path(frame.tb_frame.f_code.co_filename).parent == here and frame.tb_next is not None:
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip("\n")
