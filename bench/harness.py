@@ -73,7 +73,8 @@ class Cluster:
         }
 
     def engine(self) -> Engine:
-        return bind_engine(Config.from_env({n: t for n, t in self.environ.items() if n.startswith("XXL_JOB_")}, dotenv=None))
+        bound = bind_engine(Config.from_env({n: t for n, t in self.environ.items() if n.startswith("XXL_JOB_")}, dotenv=None))
+        return bound.execution_options(sqlite_begin="IMMEDIATE")  # every bench statement may be a write
 
     def start(self, name: str, *command: str, **settings: str) -> subprocess.Popen[bytes]:
         log = (self.home / f"{name}.log").open("ab")

@@ -43,6 +43,8 @@ POLL_ROWS = 1_000
 LEASE_MARGIN_MS: Millis = 2_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = (LEASE_MARGIN_MS - 1_100) / 1000
+#: outcomes gather for so long before they are written
+GATHER_S = 0.002
 #: wait after a transaction that failed
 DATABASE_WAIT_S = 1.0
 #: how long a stop waits for sends in flight, beyond the trigger time-out
@@ -131,10 +133,12 @@ class Dispatcher:
     async def _write(self) -> None:
         """Alternate between writing outcomes and claiming, as long as there is something of either."""
         while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
-            await self._write_back()
             due = self._lanes.take(CLAIM_MAX)
             if due:
                 await self._claim(due)
+            else:
+                await asyncio.sleep(GATHER_S)
+            await self._write_back()
 
     async def _claim(self, due: list[DueFire]) -> None:
         """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""
@@ -200,7 +204,6 @@ class Dispatcher:
                 self._unsent.append(claimed)
             else:
                 self._outcomes.append(sent)
-                self._lanes.note(claimed.job_id, sent.took_ms, now_ms())
         except Exception:
             logger.exception("send failed log_id=%s", claimed.log_id)  # its lease ends, the resolver looks
         finally:
@@ -211,9 +214,12 @@ class Dispatcher:
 
     async def _send_to(self, sending: _Sending, address: str) -> Sent | None:
         """Send, unless this process was held up for so long that another may have the row by now."""
-        if time.monotonic() > sending.start_before:
-            return None
-        return await self._sender.send(sending.claimed, address)
+        async with self._lanes.turn(address):
+            if time.monotonic() > sending.start_before:
+                return None
+            sent = await self._sender.send(sending.claimed, address)
+        self._lanes.note(sending.claimed.job_id, address, sent.took_ms, now_ms())
+        return sent
 
     async def _probe_and_send(self, sending: _Sending) -> Sent | None:
         """Take the first candidate in order that says yes, and the next one where it then refuses."""

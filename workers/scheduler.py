@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import sys
 import threading
 from hashlib import sha256
 
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and where in the second it begins: away from the full second most jobs are due at
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
+#: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
+SWITCH_INTERVAL_S = 0.0005
 
 
 def node_name(config: Config) -> str:
@@ -73,6 +76,7 @@ class Scheduler:
 
 def run(config: Config, stop: threading.Event) -> None:
     """Run the scheduler until ``stop`` is set; the body of the child process."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     scheduler = Scheduler(config)
     scheduler.start()
     stop.wait()

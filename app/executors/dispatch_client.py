@@ -28,12 +28,11 @@ KEEP_ALIVE_S = 3.0
 class DispatchClient:
     """Calls executors from an event loop; make it and close it there."""
 
-    def __init__(self, networks: tuple[Network, ...], *, limit_per_address: int) -> None:
+    def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
         self._approved: set[str] = set()
         connector = aiohttp.TCPConnector(
-            limit=0,
-            limit_per_host=limit_per_address,
+            limit=0,  # the lanes hold back, not the pool
             keepalive_timeout=KEEP_ALIVE_S,
             resolver=_CheckedResolver(networks),
             use_dns_cache=True,

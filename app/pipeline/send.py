@@ -32,7 +32,7 @@ class Sender:
     """Sends claimed runs; make it and close it in the event loop it is used in."""
 
     def __init__(self, config: Config) -> None:
-        self._client = DispatchClient(config.executor_networks, limit_per_address=config.address_inflight_max)
+        self._client = DispatchClient(config.executor_networks)
         self._timeout_s = config.trigger_timeout_s
 
     async def close(self) -> None:

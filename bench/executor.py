@@ -1,0 +1,212 @@
+"""How fast the executor client takes runs, and what it holds on to: prints one JSON line.
+
+``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate, measuring from the request's
+first byte to the handler's first line; then as many runs as it takes, until every result has been called back. Admin and load share
+the machine with the executor, so quote ratios.
+"""
+
+import argparse
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from executor_client import context, job  # noqa: E402
+from executor_client.protocol import Reply, RunRequest, dump_json  # noqa: E402
+
+JOBS = 50
+CONNECTIONS = 16
+
+
+@job("benchJobHandler")
+def note_start() -> None:
+    """Write log id and clock into the file the parameter names."""
+    line = f"{context.log_id} {time.monotonic_ns()}\n".encode()
+    descriptor = os.open(context.param or "", os.O_WRONLY | os.O_APPEND)
+    os.write(descriptor, line)
+    os.close(descriptor)
+
+
+class Admin(http.server.ThreadingHTTPServer):
+    """Takes every registration and result."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), AdminHandler)
+        self.registered = threading.Event()
+        self.results: dict[int, int] = {}
+        self.changed = threading.Condition()
+
+    def await_results(self, count: int, timeout_s: float) -> None:
+        with self.changed:
+            if not self.changed.wait_for(lambda: len(self.results) >= count, timeout_s):
+                raise SystemExit(f"only {len(self.results)} of {count} results after {timeout_s} s")
+
+
+class AdminHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Admin
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/callback"):
+            with self.server.changed:
+                self.server.results.update({item["logId"]: item["handleCode"] for item in body})
+                self.server.changed.notify_all()
+        self.server.registered.set()
+        answer = dump_json(Reply(200).to_wire())
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Be quiet."""
+
+
+@contextlib.contextmanager
+def executor(admin: Admin, home: Path) -> Iterator[tuple[psutil.Process, int]]:
+    """Start the real program; yield its process and port."""
+    admin_url = f"http://127.0.0.1:{admin.server_port}/xxl-job-admin"
+    with socket_port() as port:
+        pass
+    settings = ("--admin", admin_url, "--appname", "bench", "--port", str(port), "--home", str(home))
+    argv = (sys.executable, "-m", "executor_client", "executor", *settings)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'bench'}"}
+    with (home / "executor.log").open("wb") as log, subprocess.Popen(argv, cwd=home, env=environment, stderr=log) as process:
+        try:
+            if not admin.registered.wait(20):
+                raise SystemExit((home / "executor.log").read_text())
+            yield psutil.Process(process.pid), port
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
+def socket_port() -> Iterator[int]:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield int(probe.getsockname()[1])
+
+
+class Load:
+    """Sends runs over kept-alive connections and remembers when."""
+
+    def __init__(self, port: int, starts: Path) -> None:
+        self.port = port
+        self.starts = starts
+        self.sent_ns: dict[int, int] = {}
+        self.answered_ns: dict[int, int] = {}
+        self._local = threading.local()
+
+    def run(self, log_id: int) -> None:
+        if not hasattr(self._local, "connection"):
+            self._local.connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        now_ms = time.time_ns() // 1_000_000
+        strategy = "SERIAL_EXECUTION"
+        request = RunRequest(log_id % JOBS, "benchJobHandler", str(self.starts), strategy, 0, log_id, now_ms, "BEAN", "", 0, 0, 1)
+        body = dump_json(request.to_wire())
+        self.sent_ns[log_id] = time.monotonic_ns()
+        self._local.connection.request("POST", "/run", body, {"Content-Type": "application/json"})
+        reply = json.loads(self._local.connection.getresponse().read())
+        self.answered_ns[log_id] = time.monotonic_ns()
+        if reply["code"] != 200:
+            raise SystemExit(f"run {log_id} refused: {reply}")
+
+    def at_rate(self, ids: range, rate: int) -> None:
+        """Send one after the other, at equal distances."""
+        begin = time.monotonic()
+        for number, log_id in enumerate(ids):
+            time.sleep(max(0.0, begin + number / rate - time.monotonic()))
+            self.run(log_id)
+
+    def at_once(self, ids: range) -> float:
+        """Send as fast as they are taken; return the seconds."""
+        begin = time.monotonic()
+        threads = [
+            threading.Thread(target=lambda part: [self.run(i) for i in part], args=(ids[n::CONNECTIONS],)) for n in range(CONNECTIONS)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return time.monotonic() - begin
+
+    def started_ns(self) -> dict[int, int]:
+        """Return log id -> clock at the handler's start; a second start of an id is an error."""
+        lines = [line.split() for line in self.starts.read_text().splitlines()]
+        started = {int(log_id): int(ns) for log_id, ns in lines}
+        if len(started) != len(lines):
+            raise SystemExit(f"{len(lines) - len(started)} runs started twice")
+        return started
+
+
+def percentiles(values_ns: list[int]) -> dict[str, float]:
+    cuts = statistics.quantiles(values_ns, n=100)
+    return {"p50": round(cuts[49] / 1e6, 2), "p99": round(cuts[98] / 1e6, 2), "max": round(max(values_ns) / 1e6, 2)}
+
+
+def held(process: psutil.Process) -> dict[str, float]:
+    return {"threads": process.num_threads(), "files": process.num_fds(), "mb": round(process.memory_info().rss / 1e6, 1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10_000, help="runs of the second part")
+    parser.add_argument("--rate", type=int, default=100, help="runs a second in the first part")
+    parser.add_argument("--seconds", type=int, default=10)
+    options = parser.parse_args()
+    admin = Admin()
+    threading.Thread(target=admin.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder, executor(admin, Path(folder)) as (process, port):
+        starts = Path(folder) / "starts"
+        starts.touch()
+        load = Load(port, starts)
+        steady = range(1, options.rate * options.seconds + 1)
+        load.at_rate(steady, options.rate)
+        admin.await_results(len(steady), 30)
+        before, cpu_s = held(process), sum(process.cpu_times()[:2])
+        flood = range(len(steady) + 1, len(steady) + options.runs + 1)
+        began = time.monotonic()
+        accepted_s = load.at_once(flood)
+        admin.await_results(len(steady) + len(flood), 120)
+        finished_s = time.monotonic() - began
+        started = load.started_ns()
+        result = {
+            "bench": "executor",
+            "rate": options.rate,
+            "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
+            "sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in steady]),
+            "flood_runs": options.runs,
+            "flood_accepted_per_s": round(options.runs / accepted_s),
+            "flood_finished_per_s": round(options.runs / finished_s),
+            "flood_sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in flood]),
+            "cpu_ms_a_run": round((sum(process.cpu_times()[:2]) - cpu_s) * 1000 / options.runs, 2),
+            "held_before": before,
+            "held_after": held(process),
+            "failed": sum(code != 200 for code in admin.results.values()),
+        }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
