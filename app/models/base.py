@@ -43,6 +43,11 @@ def use_zone(name: str) -> None:
     _zone.current = ZoneInfo(name)
 
 
+def zone_name() -> str:
+    """Return the zone DATETIME columns are written in: the configured one."""
+    return _zone.current.key
+
+
 def local_datetime(millis: Millis) -> datetime:
     """Return an instant as naive local time of the configured zone, in whole seconds."""
     return datetime.fromtimestamp(millis // 1000, _zone.current).replace(tzinfo=None)

@@ -197,6 +197,11 @@ def address_subject(address: str) -> str:
     return f"address:{ip}" if ip.version == 4 else f"address:{ip_network((ip, 64), strict=False)}"
 
 
+def forget_failures(session: Session, username: str) -> None:
+    """Let an account try again at once."""
+    throttle.delete_counter(session, account_subject(username))
+
+
 def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
     """Count an attempt as failed before it is looked at, so that many at once count one by one."""
     account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)

@@ -1,0 +1,235 @@
+"""What a job has to be before it is stored. Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (spec/console.md, 8).
+
+Stricter than the source where a column would overflow or a value means nothing; every refusal names the field by its wire name.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.children import child_ids_text, not_found, parse_child_ids
+from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
+from app.domain.permissions import Actor, Right
+from app.domain.schedule import Schedule, check_schedule
+from app.domain.texts import N_, Text
+from app.errors import InvalidInput, PermissionDenied
+from app.models.base import zone_name
+from app.models.job import Job
+from app.store import group_lists, job_lists
+
+E = TypeVar("E", bound=StrEnum)
+
+#: lengths of the columns
+DESC_MAX = 255
+AUTHOR_MAX = 64
+EMAIL_MAX = 255
+HANDLER_MAX = 255
+PARAM_MAX = 512
+REMARK_MAX = 128
+CHILDREN_MAX = 255
+SOURCE_MAX = 500_000
+INT_MAX = 2**31 - 1
+RETRIES_MAX = 9_999
+RETRY_WAIT_MAX_S = 86_400
+BACKOFF_MIN, BACKOFF_MAX = 100, 1_000
+#: fields of a cron the original reads
+QUARTZ_FIELDS = (6, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class JobDraft:
+    """A job as it was typed; texts are not trimmed yet, numbers are."""
+
+    job_group: int = 0
+    job_desc: str = ""
+    author: str = ""
+    alarm_email: str = ""
+    schedule_type: str = ""
+    schedule_conf: str = ""
+    misfire_strategy: str = ""
+    executor_route_strategy: str = ""
+    executor_handler: str = ""
+    executor_param: str = ""
+    executor_block_strategy: str = ""
+    #: seconds; 0 or less: none
+    executor_timeout: int = 0
+    executor_fail_retry_count: int = 0
+    glue_type: str = ""
+    glue_source: str = ""
+    glue_remark: str = ""
+    child_jobid: str = ""
+    time_zone: str = ""
+    not_before_ms: Millis = 0
+    not_after_ms: Millis = 0
+    delivery: str = Delivery.AUTO.value
+    retry_interval_s: int = 0
+    retry_backoff_percent: int = 100
+
+
+class _Sharing:
+    """Whether a Java admin works on the same database; set once when the program starts."""
+
+    with_java = False
+
+
+def share_with_java(shared: bool) -> None:
+    """From now on refuse (or allow again) what a Java admin on the same database could not read."""
+    _Sharing.with_java = shared
+
+
+def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
+    """Return a job's schedule; an empty zone means ``config_zone``. Raises InvalidInput for an unknown type."""
+    return Schedule(
+        type=_member(ScheduleType, job.schedule_type, "scheduleType", N_("Schedule type is invalid")),
+        conf=(job.schedule_conf or "").strip(),
+        time_zone=job.time_zone or config_zone,
+        not_before_ms=job.not_before_ms,
+        not_after_ms=job.not_after_ms,
+    )
+
+
+def check_draft(session: Session, draft: JobDraft, *, actor: Actor, own: Job | None = None) -> dict[str, object]:
+    """Return the columns of a job as they are stored; raises InvalidInput for the first rule that is broken.
+
+    ``own`` is the job that is being changed: its kind of code and source stay, and it may not be its own child.
+    """
+    if own is None:
+        _check_group(session, draft.job_group, actor)
+    columns = _texts(draft) | _schedule_columns(draft)
+    if own is None:
+        columns |= _code_columns(draft)
+    handler = draft.executor_handler.strip()
+    if (own.glue_type if own is not None else draft.glue_type) == GlueType.BEAN and not handler:
+        raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
+    columns |= _strategy_columns(draft) | _retry_columns(draft)
+    columns["child_jobid"] = child_ids_text(_check_children(session, draft.child_jobid, actor, own))
+    if own is not None:
+        _check_group(session, draft.job_group, actor)
+    return columns | {"job_group": draft.job_group}
+
+
+def _check_group(session: Session, group_id: int, actor: Actor) -> None:
+    """The group exists and the actor may put jobs into it; a foreign one is as good as none."""
+    if group_lists.hold_group(session, group_id) is None or not actor.may(group_id, Right.VIEW):
+        raise InvalidInput("jobGroup", N_("Choose an executor"))
+    if not actor.may(group_id, Right.EDIT):
+        raise PermissionDenied(N_("permission denied"))
+
+
+def _texts(draft: JobDraft) -> dict[str, object]:
+    return {
+        "job_desc": required_text("jobDesc", draft.job_desc, DESC_MAX, N_("Enter a job description")),
+        "author": required_text("author", draft.author, AUTHOR_MAX, N_("Enter an owner")),
+        "alarm_email": limited_text("alarmEmail", draft.alarm_email.strip(), EMAIL_MAX),
+        "executor_handler": limited_text("executorHandler", draft.executor_handler.strip(), HANDLER_MAX),
+        "executor_param": limited_text("executorParam", draft.executor_param, PARAM_MAX),
+    }
+
+
+def _schedule_columns(draft: JobDraft) -> dict[str, object]:
+    schedule = schedule_of(draft, zone_name())
+    if schedule.not_before_ms < 0 or schedule.not_after_ms < 0:
+        raise InvalidInput("notBefore", N_("The time is invalid"))
+    check_schedule(schedule)
+    _check_readable_by_java(draft, schedule)
+    return {
+        "schedule_type": schedule.type.value,
+        "schedule_conf": schedule.conf,
+        "time_zone": draft.time_zone,
+        "not_before_ms": draft.not_before_ms,
+        "not_after_ms": draft.not_after_ms,
+    }
+
+
+def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
+    if not _Sharing.with_java:
+        return
+    unix_cron = schedule.type is ScheduleType.CRON and len(schedule.conf.split()) not in QUARTZ_FIELDS
+    if unix_cron or schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}:
+        raise InvalidInput("scheduleConf", N_("A Java admin on the same database could not read this schedule (XXL_JOB_SHARED_WITH_JAVA)"))
+    if draft.time_zone or draft.not_before_ms or draft.not_after_ms:
+        raise InvalidInput("timeZone", N_("A Java admin on the same database knows no zone and no window (XXL_JOB_SHARED_WITH_JAVA)"))
+
+
+def _code_columns(draft: JobDraft) -> dict[str, object]:
+    glue_type = _member(GlueType, draft.glue_type, "glueType", N_("Run mode is invalid"))
+    source = clean_source(glue_type, draft.glue_source)
+    remark = limited_text("glueRemark", draft.glue_remark, REMARK_MAX)
+    return {"glue_type": glue_type.value, "glue_source": source, "glue_remark": remark}
+
+
+def clean_source(glue_type: str, source: str) -> str:
+    """Return a source as it is stored: a shell cannot bear carriage returns. Raises InvalidInput where it is too long."""
+    if glue_type == GlueType.GLUE_SHELL:
+        source = source.replace("\r", "")
+    return limited_text("glueSource", source, SOURCE_MAX)
+
+
+def _strategy_columns(draft: JobDraft) -> dict[str, object]:
+    route = _member(RouteStrategy, draft.executor_route_strategy, "executorRouteStrategy", N_("Route strategy is invalid"))
+    misfire = _member(MisfireStrategy, draft.misfire_strategy, "misfireStrategy", N_("Misfire strategy is invalid"))
+    block = _member(BlockStrategy, draft.executor_block_strategy, "executorBlockStrategy", N_("Block strategy is invalid"))
+    delivery = _member(Delivery, draft.delivery, "delivery", N_("Delivery policy is invalid"))
+    return {
+        "executor_route_strategy": route.value,
+        "misfire_strategy": misfire.value,
+        "executor_block_strategy": block.value,
+        "delivery": delivery.value,
+    }
+
+
+def _retry_columns(draft: JobDraft) -> dict[str, object]:
+    """Negative time-outs and retries mean none, as in the original."""
+    return {
+        "executor_timeout": _number("executorTimeout", max(draft.executor_timeout, 0), 0, INT_MAX),
+        "executor_fail_retry_count": _number("executorFailRetryCount", max(draft.executor_fail_retry_count, 0), 0, RETRIES_MAX),
+        "retry_interval_s": _number("retryIntervalS", draft.retry_interval_s, 0, RETRY_WAIT_MAX_S),
+        "retry_backoff_percent": _number("retryBackoffPercent", draft.retry_backoff_percent, BACKOFF_MIN, BACKOFF_MAX),
+    }
+
+
+def _check_children(session: Session, text: str, actor: Actor, own: Job | None) -> list[int]:
+    """Every child exists, and the actor may run it; a foreign one is as good as none."""
+    ids = parse_child_ids(text)
+    limited_text("childJobId", child_ids_text(ids), CHILDREN_MAX)
+    found = job_lists.find_groups_of(session, [job_id for job_id in ids if 0 < job_id <= INT_MAX])
+    known = set(own.child_ids) if own is not None else set()
+    for job_id in ids:
+        if job_id not in found or not actor.may(found[job_id], Right.VIEW):
+            raise not_found(job_id)
+        if own is not None and job_id == own.id:
+            raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
+        if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
+            raise PermissionDenied(N_("permission denied"))
+    return ids
+
+
+def required_text(field: str, text: str, longest: int, missing: Text) -> str:
+    """Return a text without blanks around it; raises InvalidInput where nothing is left or it is too long."""
+    if not text.strip():
+        raise InvalidInput(field, missing)
+    return limited_text(field, text.strip(), longest)
+
+
+def limited_text(field: str, text: str, longest: int) -> str:
+    """Return a text that fits its column; raises InvalidInput with the limit, also for characters no column takes."""
+    if len(text) > longest:
+        raise InvalidInput(field, N_("%(field)s must have at most %(limit)s characters", field=field, limit=longest))
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInput(field, N_("%(field)s holds a character that cannot be stored", field=field))
+    return text
+
+
+def _number(field: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise InvalidInput(field, N_("%(field)s must lie between %(low)s and %(high)s", field=field, low=low, high=high))
+    return value
+
+
+def _member(kind: type[E], value: str, field: str, refusal: Text) -> E:
+    if value not in list(kind):
+        raise InvalidInput(field, refusal)
+    return kind(value)

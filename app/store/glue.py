@@ -1,0 +1,26 @@
+"""Statements on `xxl_job_logglue`."""
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from app.db import affected
+from app.models.glue import GlueVersion
+
+
+def list_versions(session: Session, job_id: int) -> list[GlueVersion]:
+    """Return the versions of a job, newest first."""
+    return list(session.scalars(select(GlueVersion).where(GlueVersion.job_id == job_id).order_by(GlueVersion.id.desc())))
+
+
+def find_version(session: Session, version_id: int) -> GlueVersion | None:
+    """Return a version or None."""
+    return session.get(GlueVersion, version_id)
+
+
+def delete_older(session: Session, job_id: int, *, keep: int) -> int:
+    """Delete all but the newest versions of a job; return how many."""
+    newest = select(GlueVersion.id).where(GlueVersion.job_id == job_id)
+    kept = list(session.scalars(newest.order_by(GlueVersion.update_time.desc(), GlueVersion.id.desc()).limit(keep)))
+    if len(kept) < keep:
+        return 0
+    return affected(session, delete(GlueVersion).where(GlueVersion.job_id == job_id, GlueVersion.id.not_in(kept)))

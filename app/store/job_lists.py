@@ -1,0 +1,96 @@
+"""Jobs as the console lists and removes them; what the pipeline needs is in ``jobs``."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.orm import Session
+
+from app.db import affected
+from app.models.alarm import Alarm
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.store import fires
+from app.store.paging import Page, contains, fetch_page
+
+#: rows deleted by one statement
+DELETE_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """What to list; empty texts, group 0 and status -1 mean all."""
+
+    group_id: int = 0
+    status: int = -1
+    description: str = ""
+    handler: str = ""
+    author: str = ""
+
+
+def find_job(session: Session, job_id: int) -> Job | None:
+    """Return a job or None."""
+    return session.get(Job, job_id)
+
+
+def list_jobs(session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int) -> Page[Job]:
+    """Return a page of the jobs of these groups (None: of all), newest first."""
+    query = select(Job).where(*_conditions(wanted, group_ids)).order_by(Job.id.desc())
+    return fetch_page(session, query, start=start, length=length)
+
+
+def list_of_group(session: Session, group_id: int) -> list[Job]:
+    """Return all jobs of a group by id."""
+    return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
+
+
+def count_of_group(session: Session, group_id: int) -> int:
+    """Return how many jobs a group has."""
+    return session.scalar(select(func.count()).select_from(Job).where(Job.job_group == group_id)) or 0
+
+
+def count_jobs(session: Session) -> int:
+    """Return how many jobs there are."""
+    return session.scalar(select(func.count()).select_from(Job)) or 0
+
+
+def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return job id -> group id of those of the jobs that exist."""
+    rows = session.execute(select(Job.id, Job.job_group).where(Job.id.in_(list(job_ids))))
+    return {row.id: row.job_group for row in rows}
+
+
+def delete_logs_batch(session: Session, job_id: int) -> int:
+    """Delete up to DELETE_BATCH log rows of a job with their fires and alarms; return how many."""
+    ids = list(session.scalars(select(JobLog.id).where(JobLog.job_id == job_id).limit(DELETE_BATCH)))
+    if ids:
+        fires.delete_of_logs(session, ids)
+        affected(session, delete(Alarm).where(Alarm.log_id.in_(ids)))
+        affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
+    return len(ids)
+
+
+def delete_job(session: Session, job_id: int) -> None:
+    """Delete a job with its fires, runs, versions, skips and alarms."""
+    affected(session, delete(Job).where(Job.id == job_id))
+    while delete_logs_batch(session, job_id) == DELETE_BATCH:
+        pass
+    fires.delete_of_job(session, job_id)
+    for model in (GlueVersion, Skip, Alarm):
+        affected(session, delete(model).where(model.job_id == job_id))
+
+
+def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if group_ids is not None:
+        conditions.append(Job.job_group.in_(list(group_ids)))
+    if wanted.group_id > 0:
+        conditions.append(Job.job_group == wanted.group_id)
+    if wanted.status >= 0:
+        conditions.append(Job.trigger_status == wanted.status)
+    for column, text in ((Job.job_desc, wanted.description), (Job.executor_handler, wanted.handler), (Job.author, wanted.author)):
+        if text:
+            conditions.append(contains(column, text))
+    return conditions
