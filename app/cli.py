@@ -1,7 +1,164 @@
-"""Commands of ``flask --app wsgi``."""
+"""Commands of ``flask --app wsgi``: next-times, create-user, check-config, seed-demo; ``db upgrade`` is Flask-Migrate's."""
 
-from flask import Flask
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+from flask import Flask, current_app
+from flask.cli import with_appcontext
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.db import bind_engine, check_database, session_scope
+from app.domain.enums import ScheduleType
+from app.domain.permissions import system_actor
+from app.domain.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
+from app.errors import XxlJobError
+from app.services import demo, startup, users
+from app.services.users import UserDraft
+
+#: fields of the configuration that are never shown
+SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "alarm_urls"})
+MAX_COUNT = 1_000
 
 
 def add_commands(app: Flask) -> None:
     """Add the commands to an application."""
+    for command in (next_times_command, create_user, check_config, seed_demo):
+        app.cli.add_command(command)
+
+
+def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn our own errors, and the database's, into one line on standard error and exit code 1."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except XxlJobError as exc:
+            raise click.ClickException(str(exc)) from exc
+        except DBAPIError as exc:
+            raise click.ClickException(f"XXL_JOB_DATABASE_URL: {exc.orig}") from exc
+
+    return run
+
+
+@click.command("next-times")
+@click.option("--tz", default="", help="IANA zone; default: the configured one.")
+@click.option("--start-ms", type=int, default=None, help="Epoch milliseconds the times come after; default: now.")
+@click.option("--count", type=click.IntRange(1, MAX_COUNT), default=PREVIEW_COUNT, show_default=True)
+@click.argument("expression", required=False)
+@with_appcontext
+@one_line_errors
+def next_times_command(tz: str, start_ms: int | None, count: int, expression: str | None) -> None:
+    """Print the next instants of a cron EXPRESSION; without one read JSON lines {"expr","tz","start_ms"} and answer each."""
+    zone = tz or _config().time_zone
+    start = now_ms() if start_ms is None else start_ms
+    if expression is None:
+        _answer_lines(sys.stdin, zone=zone, start_ms=start, count=count)
+        return
+    for time_ms in _next_ms(expression, zone, start, count):
+        local = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(zone))
+        click.echo(f"{time_ms} {local.isoformat()}")
+
+
+def _answer_lines(lines: Iterable[str], *, zone: str, start_ms: Millis, count: int) -> None:
+    for line in lines:
+        if line.strip():
+            sys.stdout.write(json.dumps(_answer(line, zone=zone, start_ms=start_ms, count=count), ensure_ascii=False) + "\n")
+            sys.stdout.flush()
+
+
+def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, Any]:
+    """Return the answer to one line; nothing one line holds ends the program."""
+    try:
+        asked = json.loads(line)
+        expression, asked_zone, asked_start = asked["expr"], asked.get("tz") or zone, asked.get("start_ms", start_ms)
+        if not isinstance(expression, str) or not isinstance(asked_zone, str) or not isinstance(asked_start, int):
+            raise TypeError
+        return {"next_ms": _next_ms(expression, asked_zone, asked_start, count)}
+    except XxlJobError as exc:
+        return {"error": str(exc)}
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return {"error": 'a JSON object {"expr": text, "tz": text, "start_ms": number} is needed'}
+    except (ValueError, OverflowError) as exc:
+        return {"error": str(exc)}
+
+
+def _next_ms(expression: str, zone: str, start_ms: Millis, count: int) -> list[Millis]:
+    schedule = Schedule(type=ScheduleType.CRON, conf=expression.strip(), time_zone=zone)
+    check_schedule(schedule)
+    return next_times(schedule, start_ms, count)
+
+
+@click.command("create-user")
+@click.argument("username")
+@click.option("--admin", is_flag=True, help="May do everything.")
+@click.option("--group", "group_ids", type=int, multiple=True, help="Id of an executor a normal user may work with; repeatable.")
+@click.option("--reset", is_flag=True, help="The user exists: set a new password, let them in again, end their logins.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input instead of asking.")
+@with_appcontext
+@one_line_errors
+def create_user(username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool) -> None:
+    """Make a user, or give one a new password: the way back in."""
+    _check_database()
+    password = (
+        sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    )
+    actor = system_actor("command line")
+    with session_scope() as session:
+        if reset:
+            users.set_password(session, username, password, actor=actor, now_ms=now_ms())
+        else:
+            draft = UserDraft(username=username, password=password, role=int(admin), group_ids=group_ids)
+            users.add_user(session, draft, actor=actor, now_ms=now_ms())
+    click.echo(f"user {username}: {'new password set' if reset else 'made'}")
+
+
+@click.command("check-config")
+@with_appcontext
+@one_line_errors
+def check_config() -> None:
+    """Print the settings without their secrets, and check database and schema."""
+    config = _config()
+    for field in fields(config):
+        if field.name not in SECRET_FIELDS and field.repr:
+            click.echo(f"{field.name}: {_shown(getattr(config, field.name))}")
+    _check_database()
+    click.echo("database and schema: ok")
+
+
+@click.command("seed-demo")
+@with_appcontext
+@one_line_errors
+def seed_demo() -> None:
+    """Make a group and jobs to try things with, where there is no job yet."""
+    _check_database()
+    with session_scope() as session:
+        made = demo.seed(session, actor=system_actor("demo"), now_ms=now_ms())
+    click.echo(f"demo jobs made: {made}" if made else "there are jobs already: nothing made")
+
+
+def _config() -> Config:
+    config = current_app.config["XXL_JOB"]
+    assert isinstance(config, Config)
+    return config
+
+
+def _check_database() -> None:
+    config = _config()
+    check_database(config)
+    startup.check_schema(bind_engine(config))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(str(item) for item in value)
+    return str(value)

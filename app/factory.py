@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from alembic.util import CommandError
 from flask import Flask, Request, Response
 from flask.sessions import NullSession, SessionInterface
 from flask_migrate import Migrate
@@ -15,8 +16,12 @@ from app.cli import add_commands
 from app.config import Config
 from app.console import languages
 from app.console.current import OUTSIDE
-from app.db import bind_engine, db, engine_options
-from app.home import prepare_home, secret_key
+from app.db import bind_engine, check_database, db, engine_options
+from app.errors import NotConfigured
+from app.executors.gateway import Gateway
+from app.home import access_tokens, prepare_home, secret_key
+from app.services.job_rules import share_with_java
+from app.services.logs import Caller
 
 #: longest body of a form, in bytes; GLUE sources are the longest
 BODY_MAX = 8 * 1024 * 1024
@@ -36,7 +41,9 @@ def create_app(config: Config) -> Flask:
     db.init_app(app)
     with app.app_context():
         bind_engine(config, db.engine)
-    Migrate(app, db, directory=str(MIGRATIONS))
+    _set_up_migrations(app, config)
+    share_with_java(config.shared_with_java)
+    app.extensions["xxl_job_caller"] = Caller(Gateway(config.executor_networks), access_tokens(config)[0])
     languages.init_app(app, config)
     console.register(app)
     add_commands(app)
@@ -46,6 +53,19 @@ def create_app(config: Config) -> Flask:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     return app
+
+
+def _set_up_migrations(app: Flask, config: Config) -> None:
+    """Offer ``flask db upgrade``; a database that cannot be opened is told in one line."""
+    migrate = Migrate(app, db, directory=str(MIGRATIONS))
+
+    @migrate.configure
+    def check(alembic_config: Any) -> Any:
+        try:
+            check_database(config)
+        except NotConfigured as exc:
+            raise CommandError(str(exc)) from exc
+        return alembic_config
 
 
 def _flask_settings(config: Config) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.domain.permissions import Actor
 from app.domain.texts import N_, Text
 from app.errors import PermissionDenied, XxlJobError
 from app.services.login import Visitor
+from app.services.logs import Caller
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 #: the value may come back with the attributes behind it, or without the name (spec/clients.md, B1)
@@ -125,6 +126,13 @@ def settings() -> Config:
     config = current_app.config["XXL_JOB"]
     assert isinstance(config, Config)
     return config
+
+
+def executor_caller() -> Caller:
+    """Return how this console calls executors."""
+    caller = current_app.extensions["xxl_job_caller"]
+    assert isinstance(caller, Caller)
+    return caller
 
 
 def remote_address() -> str:

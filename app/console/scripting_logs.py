@@ -1,0 +1,133 @@
+"""The original's JSON endpoints of runs and of the day chart. spec/console.md, 6, 10 and 11."""
+
+from datetime import datetime
+from html import escape
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, Response
+from werkzeug.exceptions import BadRequest
+
+from app.clock import DAY_MS, Millis, now_ms
+from app.console.current import current_actor, executor_caller, settings
+from app.console.scripting import LONG_BITS, envelope, int_parameter, page_range, table, text_or_empty
+from app.console.scripting_rows import job_row, log_row
+from app.db import read_scope
+from app.services import dashboard, jobs, logs
+from app.services.logs import LogFilter
+
+blueprint = Blueprint("scripting_logs", __name__)
+
+TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+RANGE_SEPARATOR = " - "
+#: days of the chart where no range is asked for
+CHART_DAYS = 7
+
+
+@blueprint.route("/joblog/pageList", methods=["GET", "POST"])
+def page_list() -> Response:
+    """List runs; the count stops at 10,000."""
+    from_ms, to_ms = _range(text_or_empty("filterTime"))
+    wanted = LogFilter(
+        group_id=int_parameter("jobGroup"),
+        job_id=int_parameter("jobId"),
+        status=int_parameter("logStatus"),
+        from_ms=from_ms,
+        to_ms=to_ms,
+    )
+    start, length = page_range()
+    with read_scope() as session:
+        page = logs.list_logs(session, wanted, actor=current_actor(), start=start, length=length)
+        return table(page, [log_row(log) for log in page.rows])
+
+
+@blueprint.route("/joblog/getJobsByGroup", methods=["GET", "POST"])
+def jobs_by_group() -> Response:
+    """List the jobs of a group; none of a foreign one."""
+    group_id = int_parameter("jobGroup")
+    with read_scope() as session:
+        return envelope([job_row(job) for job in jobs.list_jobs_of_group(session, group_id, actor=current_actor())])
+
+
+@blueprint.route("/joblog/logDetailCat", methods=["GET", "POST"])
+def log_detail_cat() -> Response:
+    """Return a piece of a run's log, escaped for HTML as clients of the original expect it."""
+    log_id, from_line_num = int_parameter("logId", bits=LONG_BITS), int_parameter("fromLineNum")
+    piece = logs.read_log(log_id, from_line_num, actor=current_actor(), caller=executor_caller())
+    return envelope(
+        {
+            "fromLineNum": piece.from_line_num,
+            "toLineNum": piece.to_line_num,
+            "logContent": escape(piece.log_content),
+            "end": piece.is_end,
+        }
+    )
+
+
+@blueprint.post("/joblog/logKill")
+def log_kill() -> Response:
+    """End a run under way."""
+    log_id = int_parameter("id", bits=LONG_BITS)
+    return envelope(logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()))
+
+
+@blueprint.post("/joblog/clearLog")
+def clear_log() -> Response:
+    """Delete runs."""
+    group_id, job_id, kind = int_parameter("jobGroup"), int_parameter("jobId"), int_parameter("type")
+    logs.clear_logs(group_id, job_id, kind, actor=current_actor(), now_ms=now_ms())
+    return envelope()
+
+
+@blueprint.route("/chartInfo", methods=["GET", "POST"])
+def chart_info() -> Response:
+    """Return the counts of days; days without a run inside the range are left out."""
+    from_ms, to_ms = _chart_bound("startDate"), _chart_bound("endDate")
+    with read_scope() as session:
+        days = []
+        if from_ms is not None and to_ms is not None:
+            days = dashboard.chart(session, actor=current_actor(), from_ms=from_ms, to_ms=to_ms).days
+    counts = [(day.day, day.running, day.success, day.failed) for day in days] or [(day, 0, 0, 0) for day in _last_days(now_ms())]
+    names, running, success, failed = (list(column) for column in zip(*counts, strict=True))
+    return envelope(
+        {
+            "triggerDayList": names,
+            "triggerDayCountRunningList": running,
+            "triggerDayCountSucList": success,
+            "triggerDayCountFailList": failed,
+            "triggerCountRunningTotal": sum(running),
+            "triggerCountSucTotal": sum(success),
+            "triggerCountFailTotal": sum(failed),
+        }
+    )
+
+
+def _range(text: str) -> tuple[Millis | None, Millis | None]:
+    """Read ``2024-05-01 00:00:00 - 2024-05-01 23:59:59``; a half that cannot be read bounds nothing."""
+    halves = text.split(RANGE_SEPARATOR)
+    if len(halves) != 2:
+        return None, None
+    return _instant(halves[0]), _instant(halves[1])
+
+
+def _instant(text: str) -> Millis | None:
+    try:
+        local = datetime.strptime(text.strip(), TIME_FORMAT)
+    except ValueError:
+        return None
+    return int(local.replace(tzinfo=ZoneInfo(settings().time_zone)).timestamp()) * 1000
+
+
+def _chart_bound(name: str) -> Millis | None:
+    text = text_or_empty(name).strip()
+    instant = _instant(text)
+    if text and instant is None:
+        raise BadRequest(f"{name} is no date such as 2024-05-01 00:00:00")
+    return instant
+
+
+def _last_days(at_ms: Millis) -> list[str]:
+    """Return the last days up to today, oldest first."""
+    zone = ZoneInfo(settings().time_zone)
+    noon = datetime.fromtimestamp(at_ms / 1000, zone).replace(hour=12)
+    first_ms = int(noon.timestamp()) * 1000 - (CHART_DAYS - 1) * DAY_MS
+    return [datetime.fromtimestamp((first_ms + day * DAY_MS) / 1000, zone).strftime("%Y-%m-%d") for day in range(CHART_DAYS)]
