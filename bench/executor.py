@@ -196,6 +196,8 @@ def main() -> None:
             "rate": options.rate,
             "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
             "sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in steady]),
+            # negative where the handler was faster than the answer
+            "answer_to_start_ms": percentiles([started[i] - load.answered_ns[i] for i in steady]),
             "flood_runs": options.runs,
             "flood_accepted_per_s": round(options.runs / accepted_s),
             "flood_finished_per_s": round(options.runs / finished_s),

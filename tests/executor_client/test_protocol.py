@@ -1,0 +1,199 @@
+"""The wire: what is sent, and what is understood."""
+
+import json
+
+import pytest
+
+from executor_client.lenient_json import load_json
+from executor_client.protocol import (
+    CallbackItem,
+    Capabilities,
+    JobRequest,
+    LogRequest,
+    LogResult,
+    RegistryRequest,
+    Reply,
+    RunRequest,
+    callback_body,
+    parse_callbacks,
+    says_repeated,
+)
+
+RUN = RunRequest(17, "report", "day=1", "SERIAL_EXECUTION", 30, 90213, 1714530000123, "BEAN", "", 1541254891000, 1, 3)
+RUN_KEYS = (
+    "jobId executorHandler executorParams executorBlockStrategy executorTimeout logId logDateTime glueType glueSource glueUpdatetime"
+    " broadcastIndex broadcastTotal"
+)
+
+
+def test_a_trigger_has_exactly_the_twelve_fields_in_order() -> None:
+    wire = RUN.to_wire()
+    assert list(wire) == RUN_KEYS.split()
+    assert None not in wire.values()
+    assert RunRequest.from_wire(wire) == RUN
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "expected"),
+    [
+        ({"executorParams": None}, "executor_params", ""),
+        ({"glueSource": None}, "glue_source", ""),
+        ({"logId": "90213"}, "log_id", 90213),
+        ({"logId": 90213.0}, "log_id", 90213),
+        ({"executorTimeout": None}, "executor_timeout", 0),
+        ({"executorParams": 5}, "executor_params", "5"),
+        ({"executorParams": True}, "executor_params", "true"),
+        ({"somethingNew": {"a": 1}}, "job_id", 17),
+    ],
+)
+def test_a_trigger_is_read_leniently(changes: dict[str, object], field: str, expected: object) -> None:
+    assert getattr(RunRequest.from_wire({**RUN.to_wire(), **changes}), field) == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"jobId": "x"}, {"jobId": True}, {"jobId": 1.5}, {"logId": 2**63}, {"executorParams": {}}, {"glueSource": []}, {"jobId": [1]}],
+)
+def test_a_trigger_with_a_wrong_type_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        RunRequest.from_wire({**RUN.to_wire(), **changes})
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000])
+def test_what_is_not_json_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        load_json(body)
+
+
+def test_fields_left_out_count_as_nothing() -> None:
+    assert RunRequest.from_wire({"jobId": 1}).executor_params == ""
+    assert RegistryRequest.from_wire({"registryValue": 5}) == RegistryRequest("", "", "5")
+    assert JobRequest.from_wire({}).job_id == 0
+
+
+def test_a_result_is_sent_in_every_spelling() -> None:
+    wire = json.loads(callback_body([CallbackItem(5, 1000, 200, "ok")]))
+    assert wire == [
+        {
+            "logId": 5,
+            "logDateTim": 1000,
+            "logDateTime": 1000,
+            "handleCode": 200,
+            "handleMsg": "ok",
+            "executeResult": {"code": 200, "msg": "ok"},
+        }
+    ]
+    assert json.loads(callback_body([CallbackItem(5, 1000, 200, "ok")], as_object=True)) == {"callbackList": wire}
+
+
+@pytest.mark.parametrize(
+    ("element", "expected"),
+    [
+        ({"logId": 1, "logDateTim": 2, "handleCode": 200, "handleMsg": "x"}, CallbackItem(1, 2, 200, "x")),
+        ({"logId": "1", "logDateTim": "2", "handleCode": "200"}, CallbackItem(1, 2, 200, None)),
+        ({"logId": 1, "logDateTime": 2, "handleCode": 502.0, "handleMsg": None}, CallbackItem(1, 2, 502, None)),
+        ({"logId": 1, "handleCode": 411, "handleMsg": 7}, CallbackItem(1, 0, 411, "7")),
+        ({"logId": 1, "handleCode": 500, "handleMsg": {"a": "ä"}}, CallbackItem(1, 0, 500, '{"a": "ä"}')),
+        ({"logId": 1, "executeResult": {"code": 200, "msg": "m"}}, CallbackItem(1, 0, 200, "m")),
+        ({"logId": 1, "executeResult": {"code": 500, "content": "c"}}, CallbackItem(1, 0, 500, "c")),
+        ({"logId": 1, "handleCode": 200, "executeResult": {"code": 500, "msg": "m"}}, CallbackItem(1, 0, 200, "m")),
+        ({"logId": 1, "handleCode": 200, "executeResult": None}, CallbackItem(1, 0, 200, None)),
+        ({"logId": 1}, CallbackItem(1, 0, 0, None)),
+        ({"handleCode": 200}, CallbackItem(0, 0, 200, None)),
+        ({"logId": 1, "handleCode": 10**12, "handleMsg": "a\x00b\ud800"}, CallbackItem(1, 0, 10**12, "ab?")),
+    ],
+)
+def test_a_result_is_read_in_every_spelling(element: dict[str, object], expected: CallbackItem) -> None:
+    assert CallbackItem.from_wire(element) == expected
+
+
+def test_a_bad_element_spoils_only_itself() -> None:
+    batch = parse_callbacks(b'[null, {"logId": "x"}, 5, {"logId": 1, "handleCode": 200}]')
+    assert [item.log_id for item in batch.items] == [1]
+    assert batch.nulls == 1
+    assert len(batch.rejected) == 2
+    assert "logId" in batch.rejected[0]
+
+
+@pytest.mark.parametrize("body", [b'[{"logId":1}]', b'{"callbackList":[{"logId":1}]}', b'[{"logId":1},]', b'\xef\xbb\xbf[{"logId":1}]'])
+def test_both_forms_of_a_batch_are_read(body: bytes) -> None:
+    assert [item.log_id for item in parse_callbacks(body).items] == [1]
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"5", b'"x"', b'{"callbackList":{}}', b"[] []"])
+def test_a_body_that_is_no_batch_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_callbacks(body)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "msg"),
+    [
+        (200, b'{"code":200}', 200, None),
+        (200, b'{"code":"200","msg":null}', 200, None),
+        (200, b'{"code":200.0,"msg":"Success"}', 200, "Success"),
+        (200, b'{"code":300,"msg":"x"}', 300, "x"),
+        (200, b'{"code":500,"msg":{"a":1}}', 500, '{"a": 1}'),
+        (200, b"", 500, "the answer is empty"),
+        (200, b"null", 500, "no usable answer: null"),
+        (200, b"[]", 500, "no usable answer: []"),
+        (200, b'{"msg":"x"}', 500, 'no usable answer: {"msg":"x"}'),
+        (200, b'{"code":null}', 500, 'no usable answer: {"code":null}'),
+        (200, b'{"code":true}', 500, 'no usable answer: {"code":true}'),
+        (200, b'{"code":"x"}', 500, 'no usable answer: {"code":"x"}'),
+        (200, b"<html>", 500, "no usable answer: <html>"),
+        (201, b'{"code":200}', 500, 'HTTP status 201: {"code":200}'),
+        (404, b"gone", 500, "HTTP status 404: gone"),
+    ],
+)
+def test_every_answer_becomes_a_reply(status: int, body: bytes, code: int, msg: str | None) -> None:
+    reply = Reply.parse(status, body)
+    assert (reply.code, reply.msg) == (code, msg)
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [(b'{"code":200,"content":1,"data":2}', 1), (b'{"code":200,"content":null,"data":2}', 2), (b'{"code":200,"data":2}', 2)],
+)
+def test_the_payload_is_content_or_data(body: bytes, content: int) -> None:
+    assert Reply.parse(200, body).content == content
+
+
+def test_a_reply_keeps_the_originals_key_order() -> None:
+    assert json.dumps(Reply(500, "x").to_wire()).startswith('{"code": 500, "msg": "x", "content": null')
+    assert list(Reply(200).to_wire(with_data=False)) == ["code", "msg", "content"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": False}, LogResult(1, 2, "a\nb\n", False)),
+        ({"fromLineNum": 1, "toLineNum": "2", "logContent": "a\nb\n", "end": True}, LogResult(1, 2, "a\nb\n", True)),
+        ({"logContent": "a\nb"}, LogResult(3, 4, "a\nb", False)),
+        ("a\n", LogResult(3, 3, "a\n", False)),
+        (None, LogResult(3, 2, "", False)),
+    ],
+)
+def test_a_log_payload_may_be_anything(payload: object, expected: LogResult) -> None:
+    assert LogResult.from_wire(payload, from_line_num=3) == expected
+
+
+def test_a_log_request_says_the_time_both_ways() -> None:
+    wire = LogRequest(5, 1000, 3).to_wire()
+    assert wire["logDateTim"] == wire["logDateTime"] == 1000
+    for spelling in ("logDateTim", "logDateTime"):
+        assert LogRequest.from_wire({"logId": 5, spelling: 1000, "fromLineNum": 3}) == LogRequest(5, 1000, 3)
+
+
+def test_capabilities_survive_their_header() -> None:
+    known = Capabilities(durable_dedup=True, boot_id="abc")
+    assert known.to_header() == "durable-dedup,boot=abc"
+    assert Capabilities.from_header(known.to_header()) == known
+    assert Capabilities.from_header(None) == Capabilities()
+    assert Capabilities.from_header("new, durable-dedup , boot=x") == Capabilities(durable_dedup=True, boot_id="x")
+
+
+@pytest.mark.parametrize("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])
+def test_a_repeated_trigger_is_recognised_in_both_spellings(text: str) -> None:
+    assert says_repeated(Reply(500, text))
+    assert not says_repeated(Reply(500, "other"))
