@@ -78,12 +78,21 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "triggers_per_s": round(handled / busy_s, 1),
         "drained_after_s": round(ended - last_ms / 1000, 2),
         "lag_ms": {"p50": percentile(lags, 0.5), "p99": percentile(lags, 0.99), "max": round(max(lags, default=0), 1)},
+        "worst_lag_ms_by_second": worst_by_second(lags, [row.fire_time for row in rows if row.id in received]),
         "early": sum(lag < 0 for lag in lags),
         "cpu_ms_per_trigger": {name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after},
         "lost": sum((job, instant) not in wanted for job in jobs for instant in instants),
         "doubled": sum(count - 1 for count in fires.values()) + doubled_starts,
         "unfinished": expected - handled,
     }
+
+
+def worst_by_second(lags: list[float], instants: list[int]) -> list[int]:
+    """Return the worst lag of each scheduled second, in order: a cold start shows in the first."""
+    worst: dict[int, float] = {}
+    for lag, instant in zip(lags, instants, strict=True):
+        worst[instant] = max(worst.get(instant, lag), lag)
+    return [round(worst[instant]) for instant in sorted(worst)]
 
 
 def main() -> None:

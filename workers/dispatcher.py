@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -26,6 +27,7 @@ from app.domain.routing import RouteState
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim, find_unseen
 from app.pipeline.record import fix_address, give_back, record
 from app.pipeline.send import Sender, Sent, nobody_said_yes
+from app.pipeline.warm_up import warm_up
 from workers.lanes import Lane, Lanes
 
 logger = logging.getLogger(__name__)
@@ -43,8 +45,10 @@ POLL_ROWS = 1_000
 LEASE_MARGIN_MS: Millis = 2_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = (LEASE_MARGIN_MS - 1_100) / 1000
+#: outcomes are written when there are so many, even while fires are due
+OUTCOMES_MAX = 500
 #: outcomes gather for so long before they are written
-GATHER_S = 0.002
+GATHER_S = 0.01
 #: wait after a transaction that failed
 DATABASE_WAIT_S = 1.0
 #: how long a stop waits for sends in flight, beyond the trigger time-out
@@ -86,7 +90,8 @@ class Dispatcher:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="dispatcher", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns when the event loop runs."""
+        """Begin; returns when the event loop runs and the first claim will not be slow."""
+        warm_up(self._claimer, now_ms=now_ms())
         self._thread.start()
         self._started.wait()
 
@@ -105,6 +110,7 @@ class Dispatcher:
 
     def _take(self, due: Sequence[DueFire]) -> None:
         self._lanes.add(due)
+        self._offered.set()
         self._wake.set()
 
     def _begin_stop(self) -> None:
@@ -114,6 +120,7 @@ class Dispatcher:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
+        self._offered = asyncio.Event()
         self._sender = Sender(self._config)
         poll = asyncio.create_task(self._poll())
         self._started.set()
@@ -131,14 +138,21 @@ class Dispatcher:
             await self._sender.close()
 
     async def _write(self) -> None:
-        """Alternate between writing outcomes and claiming, as long as there is something of either."""
+        """Claim what is due; outcomes wait until nothing is, but not for long."""
         while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
             due = self._lanes.take(CLAIM_MAX)
             if due:
                 await self._claim(due)
             else:
-                await asyncio.sleep(GATHER_S)
-            await self._write_back()
+                await self._gather()
+            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX:
+                await self._write_back()
+
+    async def _gather(self) -> None:
+        """Let outcomes gather for a moment; a fire that is due ends it at once."""
+        self._offered.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._offered.wait(), GATHER_S)
 
     async def _claim(self, due: list[DueFire]) -> None:
         """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""

@@ -17,7 +17,7 @@ SLOW_SEND_MS: Millis = 500
 #: more slow sends than this within a minute make a slow job
 SLOW_SENDS = 10
 #: an address whose answers take less than this on average may have runs claimed ahead: they wait a moment here, not in the table
-QUICK_ANSWER_MS = 50
+QUICK_ANSWER_MS = 250
 #: so many times its slots
 CLAIM_AHEAD = 4
 

@@ -1,5 +1,6 @@
 """Child 1: scan loop, ring loop and dispatcher, and the order they stop in."""
 
+import gc
 import logging
 import socket
 import sys
@@ -47,6 +48,7 @@ class Scheduler:
         self._dispatcher.start()
         self._turn.start()
         self._scan.start()
+        gc.freeze()  # what lives as long as the process is not walked through again while fires are due
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def stop(self) -> None:
