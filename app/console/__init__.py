@@ -18,6 +18,7 @@ AREAS = (
     "account",
     "dashboard",
     "jobs",
+    "job_actions",
     "glue",
     "logs",
     "groups",

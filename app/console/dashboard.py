@@ -23,7 +23,7 @@ DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month")
 def index() -> ResponseReturnValue:
     """Show the dashboard."""
     with read_scope() as session:
-        shown = dashboard.board(session, actor=current_actor(), now_ms=now_ms())
+        shown = dashboard.board(session, current_actor(), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     return render_template("dashboard/index.html", board=shown, chart=_chart(), ranges=ranges, range=_asked_range())
 
@@ -38,7 +38,7 @@ def chart() -> ResponseReturnValue:
 def _chart() -> Chart:
     asked = named_range(_asked_range(), reader_zone(), now_ms=now_ms())
     with read_scope() as session:
-        return dashboard.chart(session, actor=current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
+        return dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
 
 
 def _asked_range() -> str:

@@ -1,5 +1,7 @@
 """Filters of the templates: instants in the reader's zone and words, durations, outcomes of runs."""
 
+import html
+import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,6 +16,8 @@ from app.models.log import JobLog
 
 #: an instant nearer than this is "now"
 NOW_MS: Millis = 2 * SECOND_MS
+_BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 HOUR_MS: Millis = 60 * MINUTE_MS
 
 
@@ -86,6 +90,13 @@ def next_time_word(ms: Millis) -> str:
     return "" if ms > 0 else "–"
 
 
+def plain_text(text: str) -> str:
+    """Return a note as plain text: rows written by the Java original hold line breaks and spans of HTML."""
+    if "<br" not in text and "<span" not in text:
+        return text
+    return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()
+
+
 def html_language() -> str:
     """Return the language of the page for ``<html lang>``: ``zh-Hans``, ``zh-Hant`` or ``en``."""
     locale = get_locale()
@@ -94,6 +105,6 @@ def html_language() -> str:
 
 def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
-    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word):
+    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, plain_text):
         app.add_template_filter(filter_)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.console.current import current_actor, settings
 from app.db import read_scope
 from app.domain.permissions import Right
-from app.store import overview
+from app.store import group_lists
 
 blueprint = Blueprint("help", __name__)
 
@@ -18,7 +18,7 @@ EXAMPLE_APPNAME = "demo-executor"
 def index() -> ResponseReturnValue:
     """Show the tutorial."""
     with read_scope() as session:
-        groups = overview.find_groups(session, current_actor().group_ids(Right.VIEW))
+        groups = group_lists.find_visible(session, current_actor().group_ids(Right.VIEW))
     appname = groups[0].app_name if groups else EXAMPLE_APPNAME
     address = settings().public_url or request.host_url.rstrip("/") + settings().context_path
     return render_template("help/index.html", console_url=address, appname=appname)

@@ -5,10 +5,9 @@ The texts are fixed; a forged code can show nothing else.
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from flask import request, url_for
-from flask.typing import ResponseReturnValue
-from werkzeug.utils import redirect
+from flask import Response, make_response, redirect, request, url_for
 
 from app.console.language import _, lazy_gettext
 from app.console.listing import whole_number
@@ -27,6 +26,9 @@ TEXTS = {
     "out": lazy_gettext("You are logged out."),
 }
 
+#: parameters that belong to one view of a page only
+PASSING = frozenset({"done", "at"})
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -38,9 +40,21 @@ class Notice:
     link: str = ""
 
 
-def done(code: str, endpoint: str, /, *, at: int | None = None, **values: Any) -> ResponseReturnValue:
-    """Redirect to a page that says what was done; ``at`` is the id of the job it was done to."""
-    return redirect(url_for(endpoint, done=code, at=at, **values), 303)
+def done(code: str, address: str, *, at: int | None = None) -> Response:
+    """Redirect to a page of this console that says what was done; ``at`` is the id of the job it was done to."""
+    parts = urlsplit(address)
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
+    query += [("done", code), *([("at", str(at))] if at is not None else [])]
+    return make_response(redirect(urlunsplit(("", "", parts.path, urlencode(query), parts.fragment)), 303))
+
+
+def way_back(endpoint: str, **values: Any) -> str:
+    """Return the page of this console the request came from: the form's ``next``, the referrer, or ``endpoint``."""
+    given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
+    own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
+    if not own or given.path.startswith("//") or "\\" in given.path or given.path == request.script_root + request.path:
+        return url_for(endpoint, **values)
+    return urlunsplit(("", "", given.path, given.query, ""))
 
 
 def asked_notice() -> Notice | None:

@@ -86,6 +86,8 @@ RANGES = {
     "month": _l("Last 30 days"),
     "this_month": _l("This month"),
     "last_month": _l("Last month"),
+    "all": _l("All"),
+    "custom": _l("From … to …"),
 }
 
 

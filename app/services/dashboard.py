@@ -9,8 +9,8 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.store import group_lists, overview
 from app.store import jobs as job_store
-from app.store import overview
 from app.store.overview import DayCount
 
 #: rows of each of the short lists
@@ -70,10 +70,10 @@ class Chart:
         return self.success + self.failed + self.running
 
 
-def board(session: Session, *, actor: Actor, now_ms: Millis) -> Board:
+def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     """Return what the dashboard shows."""
     group_ids = actor.group_ids(Right.VIEW)
-    groups = overview.find_groups(session, group_ids)
+    groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
     return Board(
         groups=len(groups),
@@ -88,7 +88,7 @@ def board(session: Session, *, actor: Actor, now_ms: Millis) -> Board:
     )
 
 
-def chart(session: Session, *, actor: Actor, from_ms: Millis, to_ms: Millis) -> Chart:
+def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> Chart:
     """Return the runs by day between two instants, ascending; days without a run are not in it."""
     group_ids = actor.group_ids(Right.VIEW)
     if group_ids is None:

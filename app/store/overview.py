@@ -57,12 +57,6 @@ def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list
     return [] if group_ids is None else [column.in_(list(group_ids))]
 
 
-def find_groups(session: Session, group_ids: GroupIds) -> list[Group]:
-    """Return groups in the order of the lists."""
-    query = select(Group).where(*in_groups(Group.id, group_ids)).order_by(Group.app_name, Group.title, Group.id)
-    return list(session.scalars(query))
-
-
 def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobLog]:
     """Return the newest run of each of the jobs that ever ran: one index look-up a job, however long the log is."""
     newest = (
@@ -134,6 +128,12 @@ def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     query = select(Job.trigger_status, func.count()).where(*in_groups(Job.job_group, group_ids)).group_by(Job.trigger_status)
     counts = _counts(session, query)
     return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
+
+
+def find_parents(session: Session, job_id: int) -> list[int]:
+    """Return the ids of the jobs that name this one as a child."""
+    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True)).order_by(Job.id)
+    return [job.id for job in session.scalars(query) if job_id in job.child_ids]
 
 
 def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[Job]:

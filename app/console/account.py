@@ -1,0 +1,113 @@
+"""One's own account: password, language, zone, and how the pages look."""
+
+from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.current import LoggedIn, context_path, current_actor, current_user, delete_cookie, settings
+from app.console.forms import PasswordForm, SettingsForm
+from app.console.language import _
+from app.console.languages import LANGUAGE_COOKIE
+from app.console.notices import done, way_back
+from app.console.preferences import LANGUAGES, SIDEBAR_COOKIE, SIDEBARS, THEME_COOKIE, THEMES, WEEK_S, YEAR_S, keep, zone_names
+from app.db import session_scope
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.home import forget_first_password
+from app.services import login, users
+
+blueprint = Blueprint("account", __name__)
+
+#: choices kept in a cookie: parameter -> (cookie, values it may have, seconds)
+KEPT = {
+    "theme": (THEME_COOKIE, THEMES, YEAR_S),
+    "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
+    "language": (LANGUAGE_COOKIE, tuple(LANGUAGES), YEAR_S),
+}
+
+
+@blueprint.get("/account")
+def show() -> ResponseReturnValue:
+    """Show one's account; with a first password only the change of it."""
+    return _page()
+
+
+@blueprint.post("/account/password")
+def change_password() -> ResponseReturnValue:
+    """Change one's own password; every login of the account ends."""
+    form = PasswordForm(request.form)
+    user = _user()
+    try:
+        if form.new_password.data != form.repeated.data:
+            raise InvalidInput("repeated", N_("The two new passwords differ"))
+        users.change_password(form.old_password.data or "", form.new_password.data or "", actor=user.actor, now_ms=now_ms())
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return _page(password_form=form), 400
+    if user.must_change_password and user.is_admin:
+        forget_first_password(settings())
+    response = done("password", url_for("auth.login_page"))
+    delete_cookie(response)
+    return response
+
+
+@blueprint.post("/account/settings")
+def change_settings() -> ResponseReturnValue:
+    """Keep one's own language and zone."""
+    form = SettingsForm(request.form)
+    language, zone = form.language.data or "", form.time_zone.data or ""
+    try:
+        if language not in {"", *LANGUAGES} or zone not in {"", *zone_names()}:
+            raise InvalidInput("time_zone", N_("Choose one of the list"))
+        with session_scope() as session:
+            users.change_preferences(session, language=language, time_zone=zone, actor=current_actor())
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return _page(settings_form=form), 400
+    return done("saved", url_for("account.show"))
+
+
+@blueprint.post("/preferences")
+def preferences() -> ResponseReturnValue:
+    """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar."""
+    response = make_response(redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303))
+    for parameter, (cookie, values, seconds) in KEPT.items():
+        if (value := request.form.get(parameter)) in values:
+            keep(response, cookie, value, max_age_s=seconds)
+    user = current_user()
+    language = request.form.get("language", "")
+    if user is not None and language in LANGUAGES:
+        with session_scope() as session:
+            users.change_preferences(session, language=language, time_zone=user.time_zone, actor=user.actor)
+    return response
+
+
+@blueprint.post("/account/logout")
+def log_out() -> ResponseReturnValue:
+    """End this login."""
+    with session_scope() as session:
+        login.close_session(session, _user().visitor, now_ms=now_ms())
+    response = done("out", url_for("auth.login_page"))
+    delete_cookie(response)
+    return response
+
+
+def _user() -> LoggedIn:
+    user = current_user()
+    assert user is not None, "the gate lets nobody else in"
+    return user
+
+
+def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsForm | None = None) -> str:
+    user = _user()
+    own = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
+    own.language.choices = [("", _("As the browser says")), *((code, name) for code, (name, _tag) in LANGUAGES.items())]
+    configured = _("As configured (%(zone)s)", zone=settings().time_zone)
+    own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
+    return render_template(
+        "account/show.html",
+        password_form=password_form or PasswordForm(),
+        settings_form=own,
+        must_change=user.must_change_password,
+        home=context_path(),
+    )

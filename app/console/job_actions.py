@@ -1,0 +1,130 @@
+"""What is done to a job: switched on and off, run once, deleted. Each asks first and names what will come of it."""
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.confirm import Question, confirm_page
+from app.console.current import current_actor, say, settings
+from app.console.filters import absolute
+from app.console.forms import RunForm
+from app.console.language import _
+from app.console.listing import whole_number
+from app.console.notices import done, way_back
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.domain.schedule import next_after_ms
+from app.errors import InvalidInput, NotFound
+from app.models.job import Job
+from app.services import jobs
+from app.store import groups as group_store
+from app.store import log_lists, overview
+
+blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
+
+
+@blueprint.route("/start", methods=["GET", "POST"])
+def start(job_id: int) -> ResponseReturnValue:
+    """Switch the schedule on."""
+    job = _job(job_id, Right.OPERATE)
+    if request.method == "POST":
+        with session_scope() as session:
+            jobs.start_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+        return done("started", way_back("jobs.index"), at=job_id)
+    consequences = [_first_run(job)]
+    question = Question(_("Start the schedule?"), _name(job), consequences, _("Start"), glyph="play-fill")
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/stop", methods=["GET", "POST"])
+def stop(job_id: int) -> ResponseReturnValue:
+    """Switch the schedule off."""
+    job = _job(job_id, Right.OPERATE)
+    if request.method == "POST":
+        with session_scope() as session:
+            jobs.stop_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+        return done("stopped", way_back("jobs.index"), at=job_id)
+    consequences = [_("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")]
+    question = Question(_("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill")
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/delete", methods=["GET", "POST"])
+def remove(job_id: int) -> ResponseReturnValue:
+    """Delete the job."""
+    job = _job(job_id, Right.EDIT)
+    if request.method == "POST":
+        jobs.clear_before_removal(job_id, actor=current_actor())
+        with session_scope() as session:
+            jobs.remove_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+        back = way_back("jobs.index")
+        return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
+    with read_scope() as session:
+        out = overview.count_out(session, [job_id]).get(job_id, 0)
+        parents = overview.find_parents(session, job_id)
+    consequences = [_("Its runs, its log and its GLUE versions are deleted with it. This cannot be undone.")]
+    if out:
+        consequences.append(_("Runs under way: %(n)s. They go on, but their results are lost.", n=out))
+    if parents:
+        ids = ", ".join(str(parent) for parent in parents)
+        consequences.append(_("It is a child of these jobs, which will no longer find it: %(ids)s", ids=ids))
+    question = Question(_("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash")
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/run", methods=["GET", "POST"])
+def run(job_id: int) -> ResponseReturnValue:
+    """Run the job once."""
+    job = _job(job_id, Right.OPERATE)
+    form = RunForm(request.form, executor_param=_parameter_to_offer(job))
+    if request.method == "POST":
+        try:
+            with session_scope() as session:
+                jobs.trigger_job(
+                    session,
+                    job_id,
+                    executor_param=form.executor_param.data or "",
+                    address_list=form.address_list.data,
+                    actor=current_actor(),
+                    now_ms=now_ms(),
+                )
+            return done("triggered", way_back("jobs.index"), at=job_id)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    with read_scope() as session:
+        group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+    addresses = group.addresses if group is not None else []
+    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, cancel=way_back("jobs.index"))
+    return page, 400 if form.errors else 200
+
+
+def _job(job_id: int, right: Right) -> Job:
+    with read_scope() as session:
+        return jobs.get_job(session, job_id, actor=current_actor(), right=right)
+
+
+def _name(job: Job) -> str:
+    return f"{job.id} · {job.job_desc}"
+
+
+def _first_run(job: Job) -> str:
+    """Return the sentence that says when a job begins to run."""
+    try:
+        next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
+    except (InvalidInput, ValueError) as exc:
+        return _("The schedule is invalid: %(reason)s", reason=say(str(exc)))
+    if next_ms is None:
+        return _("The schedule never fires again: it cannot be started.")
+    return _("The first run begins at %(time)s.", time=absolute(next_ms))
+
+
+def _parameter_to_offer(job: Job) -> str:
+    """Return the parameter of the run that is to be repeated (``?log=``), else the job's own."""
+    log_id = whole_number("log", 0)
+    if log_id:
+        with read_scope() as session:
+            log = log_lists.find_log(session, log_id)
+        if log is None or log.job_id != job.id:
+            raise NotFound(_("The run does not exist"))
+        return log.executor_param or ""
+    return job.executor_param or ""

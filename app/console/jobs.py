@@ -1,0 +1,186 @@
+"""The job pages: list, one job, add, edit, copy, and what is done to a job."""
+
+from typing import Any
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console import starters
+from app.console.current import current_actor, current_user, say, settings
+from app.console.forms import JobForm
+from app.console.job_forms import Preview, draft_of, new_values, offer, preview, schedule_of, values_of
+from app.console.language import _
+from app.console.languages import language_of_request
+from app.console.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.notices import done
+from app.console.waiting import waiting_fires
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.errors import InvalidInput
+from app.models.group import Group
+from app.models.job import Job
+from app.services import jobs, rows
+from app.services.jobs import JobFilter
+from app.store import group_lists, overview
+from app.store import groups as group_store
+from app.store import jobs as job_store
+
+blueprint = Blueprint("jobs", __name__)
+
+#: rows of the short lists on the page of a job
+SHOWN = 10
+
+
+@blueprint.get("/jobinfo")
+def index() -> ResponseReturnValue:
+    """List the jobs."""
+    actor = current_actor()
+    wanted = JobFilter(
+        group_id=max(0, whole_number("jobGroup", 0)),
+        status=whole_number("triggerStatus", -1),
+        description=request.args.get("jobDesc", "").strip(),
+        handler=request.args.get("executorHandler", "").strip(),
+        author=request.args.get("author", "").strip(),
+    )
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+        page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
+        shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
+    active = chips(_filter_words(wanted, groups))
+    return render_template(
+        "jobs/index.html",
+        rows=shown,
+        groups=groups,
+        filter=wanted,
+        active=active,
+        paging=paging(page.total, capped=page.capped),
+        may_edit=actor.has_anywhere(Right.EDIT),
+    )
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>")
+def show(job_id: int) -> ResponseReturnValue:
+    """Show one job: what it is, when it runs, how it ran."""
+    actor, at_ms = current_actor(), now_ms()
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=actor)
+        row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
+        children = [child for child in job_store.find_jobs(session, job.child_ids).values() if actor.may(child.job_group, Right.VIEW)]
+        logs = overview.find_job_logs(session, job_id, limit=SHOWN)
+        skips = overview.find_skips(session, job_id, limit=SHOWN)
+        waiting = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
+    shown: dict[str, Any] = {"children": children, "logs": logs, "skips": skips, "waiting": waiting, "preview": _preview_of(job)}
+    return render_template("jobs/show.html", job=job, row=row, group=row.group, **shown)
+
+
+@blueprint.route("/jobinfo/new", methods=["GET", "POST"])
+def add() -> ResponseReturnValue:
+    """Add a job."""
+    user = current_user()
+    form = JobForm(request.form, data=new_values(whole_number("jobGroup", 0), user.username if user else ""))
+    if _is_saving() and (job_id := _save_new(form)):
+        return done("added", url_for("jobs.show", job_id=job_id), at=job_id)
+    return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/copy", methods=["GET", "POST"])
+def copy(job_id: int) -> ResponseReturnValue:
+    """Add a job like another one."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone))
+    if _is_saving() and (new_id := _save_new(form)):
+        return done("added", url_for("jobs.show", job_id=new_id), at=new_id)
+    return _edit_page(form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id))
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/edit", methods=["GET", "POST"])
+def edit(job_id: int) -> ResponseReturnValue:
+    """Change a job."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone))
+    form.glue_type.data = job.glue_type
+    if _is_saving():
+        try:
+            draft = draft_of(form, settings().time_zone)
+            with session_scope() as session:
+                jobs.update_job(session, job_id, draft, actor=current_actor(), now_ms=now_ms())
+            return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, job, _("Edit the job"), url_for("jobs.edit", job_id=job_id))
+
+
+@blueprint.get("/jobinfo/preview")
+def preview_part() -> ResponseReturnValue:
+    """Return the preview of the schedule in the form, as one types."""
+    return render_template("jobs/_preview.html", preview=_preview_of_form(JobForm(request.args)))
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>/next-times")
+def next_times(job_id: int) -> ResponseReturnValue:
+    """Show the next five instants of a job."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor())
+    return render_template("jobs/next_times.html", job=job, preview=_preview_of(job))
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>/nodes")
+def nodes(job_id: int) -> ResponseReturnValue:
+    """Show the executors a job can run on."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor())
+        group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        found = rows.nodes(session, group, now_ms=now_ms()) if group is not None else []
+    return render_template("jobs/nodes.html", group=group, nodes=found, back=url_for("jobs.index"))
+
+
+def _is_saving() -> bool:
+    """Whether the form was sent to be saved; without scripts its preview button sends it too."""
+    return request.method == "POST" and "preview" not in request.form
+
+
+def _save_new(form: JobForm) -> int:
+    """Store a new job; return its id, or 0 with the refusal in the form."""
+    try:
+        draft = draft_of(form, settings().time_zone)
+        with session_scope() as session:
+            return jobs.add_job(session, starters.with_starter(draft, current_actor()), actor=current_actor(), now_ms=now_ms())
+    except InvalidInput as exc:
+        form.refuse(exc)
+    return 0
+
+
+def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
+    offer(form, groups, settings().time_zone)
+    cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
+    shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
+    return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
+
+
+def _preview_of(job: Job) -> Preview:
+    return _preview_of_form(JobForm(data=values_of(job, settings().time_zone)))
+
+
+def _preview_of_form(form: JobForm) -> Preview:
+    zone_name = settings().time_zone
+    try:
+        return preview(schedule_of(form, zone_name), language_of_request(), now_ms=now_ms())
+    except InvalidInput as exc:
+        return Preview(form.time_zone.data or zone_name, error=say(exc.message))
+
+
+def _filter_words(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
+    title = next((group.title for group in groups if group.id == wanted.group_id), str(wanted.group_id or ""))
+    status = {0: _("STOP"), 1: _("RUNNING")}.get(wanted.status, "")
+    return [
+        ("jobGroup", _("Executor"), title),
+        ("triggerStatus", _("Status"), status),
+        ("jobDesc", _("Job description"), wanted.description),
+        ("executorHandler", "JobHandler", wanted.handler),
+        ("author", _("Owner"), wanted.author),
+    ]

@@ -1,0 +1,119 @@
+"""What the lists show beside a row's own columns: last runs, online executors, what the reader may do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.permissions import Actor, Right
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.store import groups as group_store
+from app.store import jobs as job_store
+from app.store import overview
+from app.store.registry import DEAD_AFTER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job of a list."""
+
+    job: Job
+    group: Group | None
+    #: newest run, None where there was none
+    last: JobLog | None
+    #: runs sent without a result
+    out: int
+    #: fires due and not sent
+    waiting: int
+    may_operate: bool
+    may_edit: bool
+    may_glue: bool
+
+    @property
+    def addresses(self) -> int:
+        """How many executors of the job's group are online."""
+        return len(self.group.addresses) if self.group is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A run of a list."""
+
+    log: JobLog
+    job: Job | None
+    group: Group | None
+    may_operate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One executor of a group; ``seen_ms`` None: entered by hand."""
+
+    address: str
+    online: bool
+    seen_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group of a list; ``seen_ms`` is the last heartbeat of any of its executors."""
+
+    group: Group
+    seen_ms: Millis | None
+
+
+def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
+    """Return the rows of these jobs, with four queries however many they are."""
+    ids = [job.id for job in jobs]
+    groups = group_store.find_groups(session, {job.job_group for job in jobs})
+    last = overview.find_last_logs(session, ids)
+    out = overview.count_out(session, ids)
+    waiting = overview.count_waiting(session, ids, now_ms=now_ms)
+    return [
+        JobRow(
+            job=job,
+            group=groups.get(job.job_group),
+            last=last.get(job.id),
+            out=out.get(job.id, 0),
+            waiting=waiting.get(job.id, 0),
+            may_operate=actor.may(job.job_group, Right.OPERATE),
+            may_edit=actor.may(job.job_group, Right.EDIT),
+            may_glue=actor.may(job.job_group, Right.GLUE),
+        )
+        for job in jobs
+    ]
+
+
+def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[LogRow]:
+    """Return the rows of these runs."""
+    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+    groups = group_store.find_groups(session, {log.job_group for log in logs})
+    return [
+        LogRow(log, jobs.get(log.job_id), groups.get(log.job_group), may_operate=actor.may(log.job_group, Right.OPERATE)) for log in logs
+    ]
+
+
+def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
+    """Return the rows of these groups."""
+    seen: dict[str, Millis] = {}
+    for registration in overview.find_registrations(session, {group.app_name for group in groups}):
+        seen[registration.registry_key] = max(seen.get(registration.registry_key, 0), registration.update_time or 0)
+    return [GroupRow(group, seen.get(group.app_name)) for group in groups]
+
+
+def nodes(session: Session, group: Group, *, now_ms: Millis) -> list[Node]:
+    """Return the executors of a group: those that beat, and those in its list."""
+    found = {
+        registration.registry_value: Node(
+            address=registration.registry_value,
+            online=(registration.update_time or 0) >= now_ms - DEAD_AFTER_MS,
+            seen_ms=registration.update_time,
+        )
+        for registration in overview.find_registrations(session, [group.app_name])
+    }
+    for address in group.addresses:
+        found.setdefault(address, Node(address=address, online=True, seen_ms=None))
+    return [found[address] for address in sorted(found)]

@@ -1,0 +1,162 @@
+/* The cron builder: reads the expression into its choices, writes the choices back as an expression. */
+"use strict";
+
+(function () {
+  const button = document.querySelector("[data-cron-builder]");
+  const sheet = document.getElementById("cron-builder");
+  const input = document.getElementById("cron");
+  if (!button || !sheet || !input) return;
+
+  const UNITS = ["second", "minute", "hour", "day", "month", "week", "year"];
+  const START = { second: "0", minute: "*", hour: "*", day: "*", month: "*", week: "?", year: "" };
+  const WEEKDAYS = { SUN: 1, MON: 2, TUE: 3, WED: 4, THU: 5, FRI: 6, SAT: 7 };
+  const MONTHS = { JAN: 1, FEB: 2, MAR: 3, APR: 4, MAY: 5, JUN: 6, JUL: 7, AUG: 8, SEP: 9, OCT: 10, NOV: 11, DEC: 12 };
+  const result = sheet.querySelector("[data-builder-result]");
+
+  function section(unit) {
+    return sheet.querySelector(`[data-unit="${unit}"]`);
+  }
+
+  function value(unit, name) {
+    return section(unit).querySelector(`[data-${name}]`).value;
+  }
+
+  function set(unit, name, text) {
+    section(unit).querySelector(`[data-${name}]`).value = text;
+  }
+
+  function chosen(unit) {
+    const radio = section(unit).querySelector("input[type=radio]:checked");
+    return radio ? radio.value : "every";
+  }
+
+  function choose(unit, kind) {
+    const radio = section(unit).querySelector(`input[type=radio][value="${kind}"]`);
+    if (radio) radio.checked = true;
+    return Boolean(radio);
+  }
+
+  function items(unit) {
+    const ticked = section(unit).querySelectorAll("[data-item]:checked");
+    return Array.from(ticked, (box) => box.value).join(",");
+  }
+
+  function write(unit) {
+    switch (chosen(unit)) {
+      case "omit":
+        return "";
+      case "any":
+        return "?";
+      case "range":
+        return `${value(unit, "low")}-${value(unit, "high")}`;
+      case "step":
+        return `${value(unit, "start")}/${value(unit, "step")}`;
+      case "workday":
+        return `${value(unit, "workday")}W`;
+      case "last":
+        return "L";
+      case "nth":
+        return `${value(unit, "nthday")}#${value(unit, "nth")}`;
+      case "lastday":
+        return `${value(unit, "lastday")}L`;
+      case "list":
+        return items(unit) || "*";
+      default:
+        return "*";
+    }
+  }
+
+  function numbers(unit, text) {
+    const names = unit === "week" ? WEEKDAYS : unit === "month" ? MONTHS : {};
+    return text.toUpperCase().replace(/[A-Z]{3}/g, (name) => names[name] || name);
+  }
+
+  const SHAPES = [
+    [/^\?$/, () => ["any", {}]],
+    [/^\*$/, () => ["every", {}]],
+    [/^L$/, () => ["last", {}]],
+    [/^(\d+)-(\d+)$/, (m) => ["range", { low: m[1], high: m[2] }]],
+    [/^(\d+|\*)\/(\d+)$/, (m) => ["step", { start: m[1] === "*" ? "0" : m[1], step: m[2] }]],
+    [/^(\d+)W$/, (m) => ["workday", { workday: m[1] }]],
+    [/^(\d)#(\d)$/, (m) => ["nth", { nthday: m[1], nth: m[2] }]],
+    [/^(\d)L$/, (m) => ["lastday", { lastday: m[1] }]],
+  ];
+
+  function read(unit, raw) {
+    const text = numbers(unit, raw);
+    if (text === "" && choose(unit, "omit")) return;
+    for (const [shape, make] of SHAPES) {
+      const match = shape.exec(text);
+      if (!match) continue;
+      const [kind, values] = make(match);
+      if (!choose(unit, kind)) break;
+      for (const [name, held] of Object.entries(values)) set(unit, name, held);
+      return;
+    }
+    if (/^\d+(,\d+)*$/.test(text) && choose(unit, "list")) {
+      const wanted = new Set(text.split(","));
+      for (const box of section(unit).querySelectorAll("[data-item]")) box.checked = wanted.has(box.value);
+      return;
+    }
+    choose(unit, unit === "year" ? "omit" : "every");
+  }
+
+  function show() {
+    result.textContent = UNITS.map(write).join(" ").trim();
+  }
+
+  /* Quartz wants exactly one of day and weekday to be a question mark. */
+  function balance(unit) {
+    const other = { day: "week", week: "day" }[unit];
+    if (!other) return;
+    if (chosen(unit) === "any" && chosen(other) === "any") choose(other, "every");
+    else if (chosen(unit) !== "any" && chosen(other) !== "any") choose(other, "any");
+  }
+
+  function openTab(unit) {
+    for (const tab of sheet.querySelectorAll("[data-tab]")) {
+      const on = tab.dataset.tab === unit;
+      tab.setAttribute("aria-selected", String(on));
+      tab.classList.toggle("btn-primary", on);
+      tab.classList.toggle("btn-default", !on);
+      section(tab.dataset.tab).hidden = !on;
+    }
+  }
+
+  function open() {
+    const fields = input.value.trim().split(/\s+/);
+    UNITS.forEach((unit, index) => read(unit, fields.length >= 6 ? fields[index] || "" : START[unit]));
+    balance("day");
+    openTab("second");
+    show();
+    sheet.showModal();
+  }
+
+  function onChange(event) {
+    const part = event.target.closest("[data-unit]");
+    if (!part) return;
+    const unit = part.dataset.unit;
+    if (event.target.matches("[data-item]")) choose(unit, "list");
+    else if (!event.target.matches("[type=radio]")) {
+      const label = event.target.closest("label");
+      const radio = label ? label.querySelector("[type=radio]") : null;
+      if (radio) radio.checked = true;
+    }
+    balance(unit);
+    show();
+  }
+
+  function take() {
+    input.value = result.textContent;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    sheet.close();
+    input.focus();
+  }
+
+  button.hidden = false;
+  button.addEventListener("click", open);
+  sheet.addEventListener("input", onChange);
+  for (const tab of sheet.querySelectorAll("[data-tab]")) tab.addEventListener("click", () => openTab(tab.dataset.tab));
+  for (const close of sheet.querySelectorAll("[data-builder-close]")) close.addEventListener("click", () => sheet.close());
+  sheet.querySelector("[data-builder-take]").addEventListener("click", take);
+})();

@@ -1,0 +1,42 @@
+/* CodeMirror in the place of the text area, which stays the field that is posted. */
+import { Compartment, EditorView, LanguageDescription, basicSetup, keymap, languages, oneDark } from "../vendor/codemirror/index.js";
+
+const place = document.querySelector("[data-editor]");
+const form = document.querySelector("[data-glue]");
+const area = form ? form.querySelector("textarea.code") : null;
+const theme = new Compartment();
+const syntax = new Compartment();
+
+function themeNow() {
+  return document.documentElement.dataset.bsTheme === "dark" ? oneDark : [];
+}
+
+function start() {
+  let saved = area.value;
+  const view = new EditorView({
+    doc: area.value,
+    parent: place,
+    extensions: [
+      basicSetup,
+      EditorView.cspNonce.of(place.dataset.nonce),
+      EditorView.contentAttributes.of({ "aria-label": area.labels[0] ? area.labels[0].textContent : "" }),
+      theme.of(themeNow()),
+      syntax.of([]),
+      keymap.of([{ key: "Mod-s", run: () => (form.elements.glue_remark.focus(), true) }]),
+    ],
+  });
+  const language = LanguageDescription.matchLanguageName(languages, place.dataset.language, true);
+  if (language) language.load().then((support) => view.dispatch({ effects: syntax.reconfigure(support) }));
+  place.hidden = false;
+  area.hidden = true;
+  document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
+  form.addEventListener("submit", () => {
+    area.value = view.state.doc.toString();
+    saved = area.value;
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (view.state.doc.toString() !== saved) event.preventDefault();
+  });
+}
+
+if (place && area) start();
