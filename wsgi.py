@@ -57,7 +57,7 @@ def main() -> None:
         server = _prepare(config)
     except NotConfigured as exc:
         _give_up(exc)
-    logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
+    _announce(config)
     try:
         server.run()
     finally:
@@ -93,6 +93,14 @@ def _prepare(config: Config) -> Any:
         raise NotConfigured(
             f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {exc.strerror or exc}"
         ) from exc
+
+
+def _announce(config: Config) -> None:
+    logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
+    if config.on_loopback:
+        logger.info("console open to this machine only; XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS open it to others")
+    elif not config.proxy_count:
+        logger.warning("console without TLS; put a proxy with TLS in front (docs/configuration.md, XXL_JOB_PROXY_COUNT)")
 
 
 def _stop(_signal: int, _frame: Any) -> NoReturn:

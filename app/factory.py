@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from alembic.util import CommandError
 from flask import Flask, Request, Response
 from flask.sessions import NullSession, SessionInterface
 from flask_migrate import Migrate
@@ -64,7 +63,7 @@ def _set_up_migrations(app: Flask, config: Config) -> None:
         try:
             check_database(config)
         except NotConfigured as exc:
-            raise CommandError(str(exc)) from exc
+            raise RuntimeError(str(exc)) from exc  # what Flask-Migrate prints as one line
         return alembic_config
 
 

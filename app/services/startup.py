@@ -4,9 +4,8 @@ import logging
 from hashlib import sha256
 from pathlib import Path
 
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, inspect, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
@@ -27,6 +26,8 @@ logger = logging.getLogger(__name__)
 ADMIN = "admin"
 UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
+#: Alembic's own
+VERSION_TABLE = "alembic_version"
 #: characters of the SHA-256 of the tokens that nodes compare
 FINGERPRINT_LENGTH = 32
 
@@ -45,16 +46,17 @@ def prepare(config: Config) -> None:
 
 def check_schema(engine: Engine) -> None:
     """Raise NotConfigured unless the schema is the one this program was written for."""
-    wanted = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    wanted = scripts.get_current_head()
     try:
         with engine.connect() as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
+            there = inspect(connection).has_table(VERSION_TABLE)
+            found = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) if there else None
     except DBAPIError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {exc.orig}") from exc
     if found == wanted:
         return
-    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
-    if found is not None and found not in known:
+    if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
         raise NotConfigured(f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program")
     state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")

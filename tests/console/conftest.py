@@ -1,0 +1,130 @@
+"""A console on the test's database, and what a browser or a script does with it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import session_scope
+from app.domain.permissions import Right, system_actor
+from app.factory import create_app
+from app.services import groups, jobs, startup, users
+from app.services.groups import GroupDraft
+from app.services.jobs import JobDraft
+from app.services.users import UserDraft
+
+CONTEXT = "/xxl-job-admin"
+ADMIN_PASSWORD = "correct-horse-7"
+PASSWORD = "battery-staple-9"
+ACTOR = system_actor("test")
+
+
+@dataclass
+class Console:
+    """A client of the console: addresses below the context path, JSON answers as dicts."""
+
+    app: Flask
+    client: FlaskClient
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.client.get(CONTEXT + path, **options)
+
+    def post(self, path: str, data: Any = None, **options: Any) -> TestResponse:
+        return self.client.post(CONTEXT + path, data=data or {}, **options)
+
+    def call(self, path: str, **parameters: Any) -> dict[str, Any]:
+        """Post to one of the JSON endpoints as scripts do; return its answer."""
+        response = self.post(path, parameters)
+        assert response.status_code == 200, response.text
+        answer = response.get_json()
+        assert isinstance(answer, dict)
+        return answer
+
+    def log_in(self, username: str = "admin", password: str = ADMIN_PASSWORD) -> "Console":
+        """Log in; raises AssertionError where that is refused."""
+        answer = self.call("/login", userName=username, password=password)
+        assert answer["code"] == 200, answer
+        return self
+
+    def another(self) -> "Console":
+        """Return a client of the same console that is not logged in."""
+        return Console(self.app, self.app.test_client())
+
+
+@pytest.fixture
+def settings(config: Config) -> Config:
+    """The console's settings; a test overrides the fixture for others."""
+    return replace(config, admin_password=ADMIN_PASSWORD, language="en")
+
+
+@pytest.fixture
+def app(settings: Config, database: str) -> Flask:
+    made = create_app(settings)
+    startup.prepare(settings)
+    return made
+
+
+@pytest.fixture
+def console(app: Flask) -> Console:
+    """Nobody is logged in."""
+    return Console(app, app.test_client())
+
+
+@pytest.fixture
+def admin(console: Console) -> Console:
+    """The administrator is logged in."""
+    return console.log_in()
+
+
+def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: str = "") -> int:
+    """Store a group; manual where it has addresses."""
+    draft = GroupDraft(app_name=app_name, title=title, address_type=int(bool(addresses)), address_list=addresses)
+    with session_scope() as session:
+        return groups.add_group(session, draft, actor=ACTOR, networks=Config.from_env({}, dotenv=None).executor_networks, now_ms=now_ms())
+
+
+def job_draft(group_id: int, **changes: Any) -> JobDraft:
+    """Return a job that is fine as it is."""
+    draft = JobDraft(
+        job_group=group_id,
+        job_desc="nightly report",
+        author="ann",
+        schedule_type="CRON",
+        schedule_conf="0 0 3 * * ?",
+        misfire_strategy="DO_NOTHING",
+        executor_route_strategy="FIRST",
+        executor_handler="demoJobHandler",
+        executor_block_strategy="SERIAL_EXECUTION",
+        glue_type="BEAN",
+    )
+    return replace(draft, **changes)
+
+
+def add_job(group_id: int, *, start: bool = False, **changes: Any) -> int:
+    """Store a job."""
+    with session_scope() as session:
+        return jobs.add_job(session, job_draft(group_id, **changes), actor=ACTOR, now_ms=now_ms(), start=start)
+
+
+def add_user(username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None) -> int:
+    """Store a normal user."""
+    draft = UserDraft(username=username, password=PASSWORD, group_ids=tuple(group_ids), rights=rights or {})
+    with session_scope() as session:
+        return users.add_user(session, draft, actor=ACTOR, now_ms=now_ms())
+
+
+@pytest.fixture
+def normal_user(console: Console) -> Callable[..., Console]:
+    """Make a normal user of some groups and return a client they are logged in with."""
+
+    def make(*group_ids: int, username: str = "norman", rights: dict[int, frozenset[Right]] | None = None) -> Console:
+        add_user(username, group_ids, rights)
+        return console.another().log_in(username, PASSWORD)
+
+    return make
