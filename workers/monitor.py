@@ -7,7 +7,7 @@ from app.clock import Millis
 from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
-from app.models.node import NODE_BEAT_MS
+from app.home import access_tokens
 from app.pipeline import registration, resolve
 from app.services import nodes
 from workers.loop import Loop
@@ -26,10 +26,12 @@ class Monitor:
 
     def __init__(self, config: Config) -> None:
         self._node = node_name(config)
+        self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
         self._loops = [
             Loop("node-beat", self.tick_node),
             Loop("registry", tick_registry),
             Loop("leases", tick_leases),
+            Loop("resolve", self._resolver.tick),
         ]
 
     def start(self) -> None:
@@ -41,12 +43,13 @@ class Monitor:
         """End all loops, then say that this node is gone."""
         for loop in self._loops:
             loop.stop()
+        self._resolver.close()
         transact(lambda session: nodes.end_node(session, self._node, NodeKind.WORKERS))
 
     def tick_node(self, now_ms: Millis) -> Millis:
         """Say that this node lives."""
         transact(lambda session: nodes.beat(session, self._node, NodeKind.WORKERS, now_ms=now_ms))
-        return NODE_BEAT_MS
+        return nodes.BEAT_MS
 
 
 def tick_registry(now_ms: Millis) -> Millis:

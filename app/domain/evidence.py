@@ -6,6 +6,7 @@ Source: spec/reliability.md (definite refusal, acceptance, ambiguous) and spec/c
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.domain.enums import Delivery, FireState
 from executor_client.protocol import MSG_DISCARD_LATER, SUCCESS, Reply, says_repeated
 
 #: statuses of proxies that may have handed the request on
@@ -48,3 +49,155 @@ def judge_answer(reply: Reply, *, attempt: int) -> Verdict:
 def judge_silence(*, delivered: bool, reason: str) -> Verdict:
     """Judge a call without an answer; ``delivered`` False: surely no byte of the request was written."""
     return Verdict(Fate.UNKNOWN if delivered else Fate.REFUSED, 500, reason)
+
+
+class Sign(StrEnum):
+    """What the probes of one moment say of a run, taken together."""
+
+    #: the job is busy there, or the run's log exists and the job is busy
+    BUSY = "busy"
+    #: idle, and there is a log of this run: it has begun and is over
+    OVER = "over"
+    #: idle, and the executor says that there is no log of this run
+    NO_TRACE = "no trace"
+    #: it answers, but says nothing that can be relied on
+    MUTE = "mute"
+    #: it does not answer
+    SILENT = "silent"
+
+
+class Outcome(StrEnum):
+    """What is to be done with a run after a look."""
+
+    WAIT = "wait"
+    #: it is running, or waiting in the executor's queue
+    STARTED = "started"
+    #: the same log id again, to the same address
+    SEND_AGAIN = "send again"
+    #: the same log id, to another address
+    SEND_ELSEWHERE = "send elsewhere"
+    #: nobody will ever know: the run ends with an alarm, a late callback still counts
+    UNRESOLVED = "unresolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything one look at a run knows."""
+
+    state: FireState
+    delivery: Delivery
+    sign: Sign
+    #: our own client: it starts a log id at most once, also across restarts
+    durable: bool
+    #: the address is in the registry, or was entered by a person
+    registered: bool
+    #: looks before this one that found the same: no trace (UNKNOWN), idle or silent (ACCEPTED)
+    probes: int
+    #: sends so far
+    attempt: int
+    #: ms since the fate became unknown, or since the acceptance
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The decision of one look: what to do, when to look again, how many looks have found the same, and why."""
+
+    outcome: Outcome
+    reason: str
+    wait_ms: int = 0
+    probes: int = 0
+
+
+#: an UNKNOWN run of a foreign executor is first asked about so long after its send, so that nothing is still on its way
+FENCE_MS = 5_000
+#: no evidence within this: unresolved
+UNKNOWN_MAX_MS = 20_000
+#: accepted runs are looked at with this period, and sooner again after a look that found the job idle
+LOOK_MS = 15_000
+IDLE_LOOK_MS = 5_000
+#: looks that found "no trace" before it is believed
+PROBES_NEEDED = 2
+#: idle or silent looks before a result is called lost: 5 s, then 15 s apart, over 90 s in all
+PROBES_LOST = 8
+#: sends of one run
+ATTEMPTS_MAX = 10
+#: sends to a foreign executor, on evidence
+FOREIGN_ATTEMPTS_MAX = 3
+
+
+def judge_look(look: Look) -> Step:
+    """Decide what becomes of a run whose fate is open. DESIGN section 4, stage 7; never by age alone while there is evidence."""
+    return _judge_unknown(look) if look.state is FireState.UNKNOWN else _judge_accepted(look)
+
+
+def _judge_unknown(look: Look) -> Step:
+    if look.sign in (Sign.BUSY, Sign.OVER) and not look.durable:
+        return Step(Outcome.STARTED, f"the executor has it: {look.sign}", LOOK_MS)
+    if look.delivery is Delivery.AT_MOST_ONCE:
+        return _wait_or_give_up(look, "delivery is at_most_once")
+    if look.durable and look.attempt < ATTEMPTS_MAX and look.sign is not Sign.SILENT:
+        return Step(Outcome.SEND_AGAIN, "the executor starts a log id at most once")
+    if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
+        return _repeat(look)
+    if look.sign is Sign.NO_TRACE and look.age_ms >= FENCE_MS:
+        if look.probes + 1 >= PROBES_NEEDED and look.attempt < FOREIGN_ATTEMPTS_MAX:
+            return Step(Outcome.SEND_AGAIN, f"idle and without a log at {look.probes + 1} looks, {IDLE_LOOK_MS} ms apart: not started")
+        return Step(Outcome.WAIT, "idle and without a log", IDLE_LOOK_MS, look.probes + 1)
+    return _wait_or_give_up(look, f"the executor is {look.sign}")
+
+
+def _wait_or_give_up(look: Look, why: str) -> Step:
+    if look.age_ms >= UNKNOWN_MAX_MS:
+        return Step(Outcome.UNRESOLVED, f"no evidence within {UNKNOWN_MAX_MS // 1000} s; {why}")
+    return Step(Outcome.WAIT, why, IDLE_LOOK_MS)
+
+
+def _repeat(look: Look) -> Step:
+    if look.sign is Sign.SILENT and not look.registered:
+        return Step(Outcome.SEND_ELSEWHERE, "delivery is at_least_once, and the executor is gone")
+    if look.age_ms >= FENCE_MS:
+        return Step(Outcome.SEND_AGAIN, "delivery is at_least_once")
+    return Step(Outcome.WAIT, "what was sent may still be on its way", FENCE_MS)
+
+
+def _judge_accepted(look: Look) -> Step:
+    if look.sign is Sign.BUSY:
+        return Step(Outcome.WAIT, "running", LOOK_MS)
+    probes = look.probes + 1
+    if look.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and not look.durable and look.attempt < FOREIGN_ATTEMPTS_MAX:
+        if look.delivery is Delivery.AT_MOST_ONCE:
+            return Step(Outcome.UNRESOLVED, "accepted, then lost before it began; delivery is at_most_once")
+        return Step(Outcome.SEND_AGAIN, "accepted, then lost before it began: idle and without a log twice")
+    if probes >= PROBES_LOST:
+        return _give_up_accepted(look)
+    return Step(Outcome.WAIT, f"the executor is {look.sign}", IDLE_LOOK_MS if probes < PROBES_NEEDED else LOOK_MS, probes)
+
+
+def _give_up_accepted(look: Look) -> Step:
+    if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
+        gone = look.sign is Sign.SILENT and not look.registered
+        return Step(Outcome.SEND_ELSEWHERE if gone else Outcome.SEND_AGAIN, "delivery is at_least_once, and its result is lost")
+    seen = "began and is over" if look.sign is Sign.OVER else f"is not to be found, the executor is {look.sign}"
+    return Step(Outcome.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
+
+
+#: what executors say of a log that does not exist
+ABSENT_LOG_TEXTS = ("logFile not exists", "logFile not found", "log not found", "not exist", "No such log")
+
+
+def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
+    """Put together what ``/beat``, ``/idleBeat`` and ``/log`` said; None: that one could not be asked."""
+    if not alive:
+        return Sign.SILENT
+    if idle is None:
+        return Sign.MUTE
+    if idle.code != SUCCESS:
+        return Sign.BUSY
+    if log is None:
+        return Sign.MUTE
+    content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
+    text = str(content or "") if log.code == SUCCESS else (log.msg or "")
+    if any(absent in text for absent in ABSENT_LOG_TEXTS) or text.startswith("HTTP status 404"):
+        return Sign.NO_TRACE
+    return Sign.OVER if log.code == SUCCESS and text.strip() else Sign.MUTE

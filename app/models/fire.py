@@ -18,6 +18,7 @@ class Fire(Base):
         Index("ux_xxl_job_fire_key", "fire_key", unique=True),
         Index("ix_xxl_job_fire_due", "state", "due_time"),
         Index("ix_xxl_job_fire_lease", "state", "lease_until"),
+        Index("ix_xxl_job_fire_look", "state", "deadline_ms"),
         Index("ix_xxl_job_fire_job", "job_id", "state"),
         Index("ix_xxl_job_fire_log", "log_id"),
     )
@@ -42,6 +43,7 @@ class Fire(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: grows with every claim; a write of an older epoch changes nothing
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: a claim holds until then; UNKNOWN: since when the fate is open
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     sent_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

@@ -63,7 +63,7 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
         "accepted_ms": now_ms if accepted else 0,
         "deadline_ms": now_ms + FIRST_LOOK_MS if accepted else now_ms,
         "boot_id": sent.boot_id,
-        "lease_until": 0,
+        "lease_until": 0 if accepted else now_ms,
         "probe_count": 0,
     }
 

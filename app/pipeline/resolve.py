@@ -1,20 +1,217 @@
-"""Settling runs whose fate is unknown. DESIGN section 4, stage 7."""
+"""Settling runs whose fate is open: by evidence and the job's delivery policy, never by age alone. DESIGN section 4, stage 7.
+
+A look reads in one transaction, asks the executors outside of any, and writes in another, which takes back nothing that a
+callback has settled meanwhile.
+"""
 
 import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import transact
-from app.store import fires
+from app.config import Config
+from app.db import read_scope, transact
+from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
+from app.domain.evidence import Look, Outcome, Sign, Step, judge_look, judge_probe
+from app.errors import ExecutorUnreachable
+from app.executors.gateway import Gateway, Peer
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.pipeline.complete import Result, Source, complete
+from app.store import bulk, fires, groups, jobs, logs, nodes, registry
+from app.store.fires import OpenFire
+from executor_client.protocol import SUCCESS, LogRequest, Reply
 
 logger = logging.getLogger(__name__)
 
-#: leases looked at in one round
+#: period of the looks, and probes in flight
+PERIOD_MS: Millis = 500
+PROBES_AT_ONCE = 16
+#: fires of one round
 LEASE_ROWS = 500
+LOOK_ROWS = 200
+#: a probe that has not answered by then found nobody
+PROBE_TIMEOUT_S = 2.0
+#: a look that broke off is made again after this
+LOOK_AGAIN_MS: Millis = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One open run with what the database knows about it."""
+
+    fire: OpenFire
+    peer: Peer
+    delivery: Delivery
+    durable: bool
+    registered: bool
+    trigger_ms: Millis
 
 
 def expire_leases(*, now_ms: Millis) -> int:
-    """Call unknown what a sender took and never reported; return how many. Opens its own transaction."""
-    unknown = transact(lambda session: fires.set_expired_unknown(session, now_ms=now_ms, limit=LEASE_ROWS))
-    if unknown:
-        logger.warning("leases expired count=%s", len(unknown))
-    return len(unknown)
+    """Free what a sender took and never reported, at once where its node is dead; return how many. Opens its own transaction."""
+
+    def work(session: Session) -> int:
+        dead = nodes.find_dead(session, NodeKind.WORKERS, now_ms=now_ms)
+        return fires.expire_leases(session, now_ms=now_ms, dead_owners=dead, limit=LEASE_ROWS)
+
+    freed = transact(work)
+    if freed:
+        logger.warning("leases expired count=%s", freed)
+    return freed
+
+
+class Resolver:
+    """Looks at open runs; probes several executors at once."""
+
+    def __init__(self, config: Config, *, token: str) -> None:
+        self._gateway = Gateway(config.executor_networks)
+        self._token = token
+        self._pool = ThreadPoolExecutor(PROBES_AT_ONCE, thread_name_prefix="probe")
+
+    def close(self) -> None:
+        """Wait for no probe any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """Look at the open runs that are due for it; return the wait until the next round."""
+        cases = _read(self._token, now_ms)
+        if cases:
+            signs = _probe_all(self._gateway, self._pool, cases)
+            steps = [(case, judge_look(_look(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)]
+            transact(lambda session: _write(session, steps, now_ms))
+        return 0 if len(cases) == LOOK_ROWS else PERIOD_MS
+
+
+def _read(token: str, now_ms: Millis) -> list[_Case]:
+    """Take the runs that are due for a look, with all that is known of them."""
+
+    def work(session: Session) -> list[_Case]:
+        taken = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + LOOK_AGAIN_MS, limit=LOOK_ROWS)
+        of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
+        of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
+        boots = registry.find_boots(session, {fire.address for fire in taken})
+        times = logs.find_trigger_times(session, [fire.log_id for fire in taken])
+        cases = []
+        for fire in taken:
+            delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
+            group = of_groups.get(group_id)
+            manual = group is not None and group.address_type == AddressType.MANUAL
+            peer = Peer(fire.address, group.app_name if group else "", (group.access_token if group else None) or token)
+            durable = "durable-dedup" in boots.get(fire.address, ("", ""))[1]
+            registered = manual or (group is not None and fire.address in group.addresses)
+            cases.append(_Case(fire, peer, _delivery(delivery), durable, registered, times.get(fire.log_id, 0)))
+        return cases
+
+    with read_scope() as session:
+        if not fires.has_open(session, now_ms=now_ms):
+            return []
+    return transact(work)
+
+
+def _delivery(name: str) -> Delivery:
+    try:
+        return Delivery(name)
+    except ValueError:
+        return Delivery.AUTO
+
+
+def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list[Sign]:
+    """Ask about every run; one address is asked for its beat once."""
+    peers = {case.peer.address: case.peer for case in cases}
+    alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
+    return list(pool.map(lambda case: _probe(gateway, case, alive[case.peer.address]), cases))
+
+
+def _is_alive(gateway: Gateway, peer: Peer) -> bool:
+    """Whether somebody answers at all, whatever it says."""
+    try:
+        gateway.beat(peer, timeout_s=PROBE_TIMEOUT_S)
+    except ExecutorUnreachable:
+        return False
+    return True
+
+
+def _probe(gateway: Gateway, case: _Case, alive: bool) -> Sign:
+    if not alive:
+        return Sign.SILENT
+    idle = log = None
+    try:
+        idle = gateway.idle_beat(case.peer, case.fire.job_id, timeout_s=PROBE_TIMEOUT_S)
+        if idle.code == SUCCESS:
+            request = LogRequest(case.fire.log_id, case.trigger_ms, 1)
+            log = Reply(SUCCESS, None, gateway.read_log(case.peer, request, timeout_s=PROBE_TIMEOUT_S).to_wire())
+    except ExecutorUnreachable as exc:
+        log = Reply(500, exc.reason) if idle is not None else None
+    return judge_probe(alive=True, idle=idle, log=log)
+
+
+def _look(case: _Case, sign: Sign, now_ms: Millis) -> Look:
+    fire = case.fire
+    since_ms = fire.lease_until if fire.state == FireState.UNKNOWN else fire.accepted_ms
+    return Look(
+        state=FireState(fire.state),
+        delivery=case.delivery,
+        sign=sign,
+        durable=case.durable,
+        registered=case.registered,
+        probes=fire.probe_count,
+        attempt=fire.attempt,
+        age_ms=now_ms - since_ms,
+    )
+
+
+def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis) -> None:
+    """Carry out the decisions on runs that are still as they were read."""
+    runs = logs.lock_runs(session, [case.fire.log_id for case, _ in steps])
+    held = fires.lock_open(session, [case.fire.id for case, _ in steps])
+    reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
+    lost, stories, again, marks = [], [], [], []
+    for case, step in steps:
+        fire, run = case.fire, runs.get(case.fire.log_id)
+        if run is None or held.get(fire.id) != (fire.state, fire.epoch):
+            continue
+        if step.outcome is not Outcome.WAIT:
+            logger.warning("run resolved log_id=%s outcome=%s reason=%s", fire.log_id, step.outcome, step.reason)
+        line = f"Resolver: {step.outcome}, {step.reason}"
+        if step.outcome is Outcome.UNRESOLVED:
+            lost.append(Result(fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=line))
+        elif step.outcome in (Outcome.SEND_AGAIN, Outcome.SEND_ELSEWHERE):
+            again.append(_again(case, step))
+            stories.append({"id": run.id, "trigger_msg": f"{run.trigger_msg or ''}\n{line}".lstrip()})
+        else:
+            marks.append(_mark(case, step, reachable, now_ms))
+    bulk.update_many(session, JobLog, stories)
+    bulk.update_many(session, Fire, again)
+    bulk.update_many(session, Fire, marks)
+    if lost:
+        complete(session, lost, now_ms=now_ms)
+
+
+def _again(case: _Case, step: Step) -> bulk.Row:
+    return {
+        "id": case.fire.id,
+        "state": FireState.PENDING.value,
+        "owner": "",
+        "address": None if step.outcome is Outcome.SEND_ELSEWHERE else case.fire.address,
+        "lease_until": 0,
+        "deadline_ms": 0,
+        "probe_count": 0,
+    }
+
+
+def _mark(case: _Case, step: Step, reachable: bool, now_ms: Millis) -> bulk.Row:
+    """Note a look. While no console was reachable no result could arrive: such a look does not count towards "lost"."""
+    fire = case.fire
+    started = step.outcome is Outcome.STARTED
+    counts = reachable or fire.state == FireState.UNKNOWN
+    return {
+        "id": fire.id,
+        "state": (FireState.ACCEPTED if started else FireState(fire.state)).value,
+        "accepted_ms": now_ms if started else fire.accepted_ms,
+        "deadline_ms": now_ms + step.wait_ms,
+        "probe_count": step.probes if counts else fire.probe_count,
+    }

@@ -9,8 +9,11 @@ from app.config import Config
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import access_tokens
+from app.models.node import NODE_BEAT_MS
 from app.store import nodes
 
+#: period of the heartbeat
+BEAT_MS: Millis = NODE_BEAT_MS
 #: version this program calls itself
 VERSION = "0.1.0"
 

@@ -187,11 +187,82 @@ def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int,
     return out
 
 
-def set_expired_unknown(session: Session, *, now_ms: Millis, limit: int) -> list[int]:
-    """Turn fires whose sender never reported into UNKNOWN ones; return their ids."""
-    expired = select(Fire.id).where(Fire.state == FireState.SENDING, Fire.lease_until < now_ms).order_by(Fire.id).limit(limit)
-    ids = list(session.scalars(expired.with_for_update(skip_locked=True)))
-    if ids:
-        unknown = update(Fire).where(Fire.id.in_(ids)).values(state=FireState.UNKNOWN, deadline_ms=now_ms, probe_count=0)
-        affected(session, unknown)
-    return ids
+def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
+    """Free fires whose sender never reported, or is dead: SENDING becomes UNKNOWN, ROUTING (no byte sent) PENDING again."""
+    gone = or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners)) if dead_owners else Fire.lease_until < now_ms
+    count = 0
+    for state, values in (
+        (FireState.SENDING, {"state": FireState.UNKNOWN.value, "deadline_ms": now_ms, "lease_until": now_ms, "probe_count": 0}),
+        (FireState.ROUTING, {"state": FireState.PENDING.value, "owner": "", "lease_until": 0}),
+    ):
+        rows = select(Fire.id).where(Fire.state == state, gone).order_by(Fire.id).limit(limit)
+        ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
+        if ids:
+            count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFire:
+    """A sent run whose fate is open, as a look reads it."""
+
+    id: int
+    job_id: int
+    log_id: int
+    state: str
+    address: str
+    attempt: int
+    epoch: int
+    lease_until: Millis
+    accepted_ms: Millis
+    probe_count: int
+    boot_id: str
+
+
+_LOOKED_AT_BY = (
+    Fire.id,
+    Fire.job_id,
+    Fire.log_id,
+    Fire.state,
+    Fire.address,
+    Fire.attempt,
+    Fire.epoch,
+    Fire.lease_until,
+    Fire.accepted_ms,
+    Fire.probe_count,
+    Fire.boot_id,
+)
+
+
+def has_open(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a look at a sent run is due."""
+    due = select(Fire.id).where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms).limit(1)
+    return session.execute(due).first() is not None
+
+
+def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: int) -> list[OpenFire]:
+    """Return UNKNOWN and ACCEPTED fires whose look is due, and put that look off, so that no other resolver takes them too."""
+    due = select(*_LOOKED_AT_BY).where(
+        Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]),
+        Fire.deadline_ms <= now_ms,
+        Fire.log_id.is_not(None),
+        Fire.address.is_not(None),
+    )
+    taken = [
+        OpenFire(*row) for row in session.execute(due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True))
+    ]
+    if taken:
+        affected(session, update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_look_ms))
+    return taken
+
+
+def look_soon(session: Session, address: str, *, now_ms: Millis) -> None:
+    """Bring forward the looks at the runs of an address that has been restarted or refuses connections."""
+    accepted = update(Fire).where(Fire.address == address, Fire.state == FireState.ACCEPTED, Fire.deadline_ms > now_ms)
+    affected(session, accepted.values(deadline_ms=now_ms))
+
+
+def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int]]:
+    """Return id -> (state, epoch) of the fires that still exist, locked."""
+    rows = select(Fire.id, Fire.state, Fire.epoch).where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
+    return {row.id: (row.state, row.epoch) for row in session.execute(rows)}

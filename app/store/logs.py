@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.models.log import JobLog
 from app.store import bulk
 
@@ -67,3 +68,9 @@ def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]
     """Return the log rows that exist, locked, by id."""
     rows = select(*_COMPLETED_BY).where(JobLog.id.in_(sorted(log_ids))).order_by(JobLog.id).with_for_update()
     return {row.id: RunState(*row) for row in session.execute(rows)}
+
+
+def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
+    """Return log id -> when the run was triggered: together they name its log file."""
+    rows = session.execute(select(JobLog.id, JobLog.trigger_time).where(JobLog.id.in_(log_ids)))
+    return {row.id: row.trigger_time or 0 for row in rows}

@@ -36,3 +36,13 @@ def end_node(session: Session, name: str, kind: NodeKind) -> None:
 def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
     """Return the nodes heard of within NODE_DEAD_MS."""
     return list(session.scalars(select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)))
+
+
+def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
+    """Return how many nodes of a kind are alive."""
+    return sum(node.kind == kind for node in find_live(session, now_ms=now_ms))
+
+
+def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
+    """Return the names of nodes of a kind that have not been heard of for NODE_DEAD_MS."""
+    return list(session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS)))

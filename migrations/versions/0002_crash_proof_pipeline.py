@@ -89,6 +89,7 @@ TABLES: dict[str, list[sa.Column[object] | sa.Index]] = {
         sa.Index("ux_xxl_job_fire_key", "fire_key", unique=True),
         sa.Index("ix_xxl_job_fire_due", "state", "due_time"),
         sa.Index("ix_xxl_job_fire_lease", "state", "lease_until"),
+        sa.Index("ix_xxl_job_fire_look", "state", "deadline_ms"),
         sa.Index("ix_xxl_job_fire_job", "job_id", "state"),
         sa.Index("ix_xxl_job_fire_log", "log_id"),
     ],
