@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, false, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 T = TypeVar("T")
@@ -26,7 +26,9 @@ class Page(Generic[T]):
 
 
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
-    """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves."""
+    """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves, and what no column holds matches nothing."""
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        return false()
     return column.contains(text, autoescape=True)
 
 
