@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from flask import Flask
-from flask_babel import format_timedelta, get_locale, get_timezone
+from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.language import _
@@ -43,7 +43,7 @@ def relative(ms: Millis) -> str:
         return _("just now")
     if abs(distance) > 30 * DAY_MS:
         return absolute(ms)
-    return str(format_timedelta(timedelta(milliseconds=distance), add_direction=True, threshold=1.2))
+    return str(format_timedelta(timedelta(milliseconds=distance), add_direction=True, threshold=1.5))
 
 
 def duration(ms: Millis | None) -> str:
@@ -90,6 +90,16 @@ def next_time_word(ms: Millis) -> str:
     return "" if ms > 0 else "–"
 
 
+def host(address: str) -> str:
+    """``10.0.0.7:9999`` of ``http://10.0.0.7:9999/``."""
+    return address.partition("://")[2].rstrip("/") or address
+
+
+def number(value: int) -> str:
+    """``12,345`` as the reader's language writes it."""
+    return str(format_decimal(value))
+
+
 def plain_text(text: str) -> str:
     """Return a note as plain text: rows written by the Java original hold line breaks and spans of HTML."""
     if "<br" not in text and "<span" not in text:
@@ -105,6 +115,6 @@ def html_language() -> str:
 
 def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
-    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, plain_text):
+    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, plain_text, host, number):
         app.add_template_filter(filter_)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

@@ -30,10 +30,10 @@ function byDay(days) {
   const name = words();
   const colour = textColour();
   return {
-    title: { text: box.dataset.byDay, textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
+    title: { text: box.dataset.byDay, left: 0, textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
     tooltip: { trigger: "axis", renderMode: "richText", axisPointer: { type: "cross" } },
-    legend: { textStyle: { color: colour }, top: 0 },
-    grid: { left: 8, right: 16, bottom: 4, top: 44, containLabel: true },
+    legend: { textStyle: { color: colour }, top: 0, right: 44 },
+    grid: { left: 8, right: 44, bottom: 4, top: 44, containLabel: true },
     xAxis: { type: "category", boundaryGap: false, data: days.map((day) => day.day), axisLabel: { color: colour } },
     yAxis: { type: "value", minInterval: 1, axisLabel: { color: colour } },
     series: [line(name.success, "success", days), line(name.failed, "failed", days), line(name.running, "running", days)],
@@ -48,13 +48,13 @@ function share(days) {
   return {
     title: { text: box.dataset.share, left: "center", textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
     tooltip: { trigger: "item", renderMode: "richText", formatter: "{b}: {c} ({d}%)" },
-    legend: { orient: "vertical", left: 0, textStyle: { color: colour } },
+    legend: { orient: "vertical", left: 0, top: "middle", textStyle: { color: colour } },
     series: [
       {
         type: "pie",
         radius: ["0%", "62%"],
         center: ["54%", "56%"],
-        label: { color: colour },
+        label: { show: false },
         data: ["success", "failed", "running"].map(slice),
       },
     ],

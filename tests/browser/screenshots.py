@@ -1,0 +1,96 @@
+"""``python -m tests.browser.screenshots FOLDER [--language en] [--only jobs,logs]``: every page as a picture.
+
+In both widths and both themes, for a person to look at.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.seed import ADMIN
+from tests.browser.serving import Console, serving
+
+LAUNCH = {
+    "executable_path": "/usr/bin/chromium",
+    "args": [
+        "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync",
+    ],
+}  # fmt: skip
+WIDTHS = {"wide": 1440, "phone": 390}
+LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
+
+
+def pages(console: Console) -> dict[str, str]:
+    """Return name -> path of every page that is worth a look."""
+    jobs, groups = console.seeded.jobs, console.seeded.groups
+    return {
+        "dashboard": "/",
+        "jobs": "/jobinfo",
+        "job": f"/jobinfo/{jobs[0]}",
+        "job-new": "/jobinfo/new",
+        "job-edit": f"/jobinfo/{jobs[3]}/edit",
+        "run": f"/jobinfo/{jobs[1]}/run",
+        "delete": f"/jobinfo/{jobs[1]}/delete",
+        "logs": "/joblog?range=day",
+        "log": f"/joblog/{console.seeded.log_id}",
+        "groups": "/jobgroup",
+        "group-edit": f"/jobgroup/{groups[0]}/edit",
+        "nodes": f"/jobgroup/{groups[0]}/nodes",
+        "users": "/user",
+        "user-new": "/user/new",
+        "audit": "/user/audit",
+        "glue": f"/jobcode?jobId={jobs[4]}",
+        "account": "/account",
+        "help": "/help",
+        "missing": "/nothing-here",
+        "empty": "/jobinfo?jobDesc=nothing-has-this-name",
+    }
+
+
+def log_in(page: Page, console: Console) -> None:
+    page.goto(f"{console.url}/toLogin")
+    page.fill("#userName", ADMIN[0])
+    page.fill("#password", ADMIN[1])
+    page.click("button.btn-primary")
+    page.wait_for_url(f"{console.url}/")
+
+
+def shoot(browser: Browser, console: Console, folder: Path, language: str, only: set[str]) -> None:
+    for theme in ("light", "dark"):
+        for width_name, width in WIDTHS.items():
+            context = browser.new_context(
+                viewport={"width": width, "height": 900}, locale=LOCALES[language], color_scheme=theme, reduced_motion="reduce"
+            )
+            page = context.new_page()
+            page.goto(f"{console.url}/toLogin")
+            stem = f"{language}-{theme}-{width_name}"
+            if not only or "login" in only:
+                page.screenshot(path=folder / f"login-{stem}.png")
+            log_in(page, console)
+            for name, path in pages(console).items():
+                if only and name not in only:
+                    continue
+                page.goto(console.url + path)
+                page.wait_for_load_state("networkidle")
+                page.screenshot(path=folder / f"{name}-{stem}.png", full_page=True)
+            context.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--language", default="en", choices=sorted(LOCALES))
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, serving(Path(home), language=asked.language) as console, sync_playwright() as driver:
+        browser = driver.chromium.launch(**LAUNCH)  # type: ignore[arg-type]
+        shoot(browser, console, asked.folder, asked.language, {name for name in asked.only.split(",") if name})
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

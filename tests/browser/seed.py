@@ -1,0 +1,220 @@
+"""A console as it looks after some weeks of use: groups, executors, jobs, runs, users; with names in the reader's language."""
+
+import random
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
+from app.domain.permissions import Right, system_actor
+from app.models.base import local_datetime
+from app.models.fire import Fire
+from app.models.glue import GlueVersion
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.node import Node
+from app.models.registry import Registration
+from app.models.report import DayReport
+from app.models.skip import Skip
+from app.models.user import User
+from app.services import users
+from app.services.users import UserDraft
+
+ADMIN = ("admin", "correct-horse-7")
+NORMAL = ("wangwei", "battery-staple-8")
+
+TITLES = {
+    "en": ("Orders", "Reports", "Mail gateway"),
+    "zh_CN": ("订单服务", "报表服务", "邮件网关"),
+}
+#: description, owner, schedule type, conf, handler, kind of code, on
+JOBS = {
+    "en": (
+        ("Close unpaid orders", "lina", "CRON", "0 0/5 * * * ?", "closeUnpaidOrders", "BEAN", 1),
+        ("Settle the orders of the day", "lina", "CRON", "0 30 2 * * ?", "settleOrders", "BEAN", 1),
+        ("Send reminders", "marco", "FIX_RATE", "900", "sendReminders", "BEAN", 1),
+        ("Rebuild the sales report", "yusuf", "CRON", "0 0 6 ? * MON-FRI", "rebuildSalesReport", "BEAN", 1),
+        ("Pull exchange rates", "yusuf", "FIX_DELAY", "600", "", "GLUE_PYTHON", 1),
+        ("Clean the temporary files", "marco", "CRON", "0 15 3 ? * SUN", "", "GLUE_SHELL", 0),
+        ("Import the partner catalogue", "lina", "NONE", "", "importCatalogue", "BEAN", 0),
+        ("Mail queue", "marco", "CRON", "0/30 * * * * ?", "flushMailQueue", "BEAN", 1),
+        ("Year-end closing", "yusuf", "AT", "2031-01-01 00:10:00", "closeYear", "BEAN", 1),
+        ("Check the stock of all branches", "lina", "CRON", "0 0 8-20/2 * * ?", "checkStock", "BEAN", 1),
+    ),
+    "zh_CN": (
+        ("关闭未支付订单", "李娜", "CRON", "0 0/5 * * * ?", "closeUnpaidOrders", "BEAN", 1),
+        ("每日订单结算", "李娜", "CRON", "0 30 2 * * ?", "settleOrders", "BEAN", 1),
+        ("发送付款提醒", "王伟", "FIX_RATE", "900", "sendReminders", "BEAN", 1),
+        ("重建销售报表", "张敏", "CRON", "0 0 6 ? * MON-FRI", "rebuildSalesReport", "BEAN", 1),
+        ("拉取汇率", "张敏", "FIX_DELAY", "600", "", "GLUE_PYTHON", 1),
+        ("清理临时文件", "王伟", "CRON", "0 15 3 ? * SUN", "", "GLUE_SHELL", 0),
+        ("导入合作方商品目录", "李娜", "NONE", "", "importCatalogue", "BEAN", 0),
+        ("邮件队列", "王伟", "CRON", "0/30 * * * * ?", "flushMailQueue", "BEAN", 1),
+        ("年终结账", "张敏", "AT", "2031-01-01 00:10:00", "closeYear", "BEAN", 1),
+        ("检查各门店库存", "李娜", "CRON", "0 0 8-20/2 * * ?", "checkStock", "BEAN", 1),
+    ),
+}
+#: index of the group each job belongs to
+GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
+STORY = (
+    "Trigger type: Cron\nScheduler: node-1\nRegistration: automatic\nAddresses: {address}\nRoute strategy: First\n"
+    "Block strategy: Serial execution\nTime-out: 0 s, retries: 0\n>>> trigger <<<\naddress: {address}\ncode: 200\nmsg: null"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """What a test needs to know of the data."""
+
+    groups: list[int]
+    jobs: list[int]
+    #: a run with a log, the newest
+    log_id: int
+
+
+def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: str = "http://127.0.0.1:9999") -> Seeded:
+    """Fill an empty migrated database."""
+    chance = random.Random(7)
+    for model in (Group, Job, User):
+        session.query(model).delete()
+    groups = _groups(session, language, executor, now_ms)
+    jobs = [_job(session, groups, index, row, now_ms) for index, row in enumerate(JOBS[language])]
+    session.flush()
+    log_id = 0
+    for hours in range(30, 0, -1):
+        for job in chance.sample(jobs[:5] + jobs[7:8] + jobs[9:], 3):
+            _run(session, job, groups, now_ms - hours * 20 * MINUTE_MS - chance.randrange(60) * SECOND_MS, chance)
+    log_id = _last_runs(session, jobs, executor, now_ms)
+    _days(session, now_ms, chance)
+    session.add(Node(name="node-1", kind=NodeKind.WORKERS, started_ms=now_ms, heartbeat_ms=now_ms + DAY_MS, version="0.1.0"))
+    _people(session, groups, now_ms)
+    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id)
+
+
+def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> list[Group]:
+    names = ("shop-orders", "shop-reports", "mail-gateway")
+    lists = (f"{executor},http://10.0.3.12:9999,http://10.0.3.13:9999", "http://10.0.3.21:9999", None)
+    groups = []
+    for name, title, addresses in zip(names, TITLES[language], lists, strict=True):
+        groups.append(Group(app_name=name, title=title, address_type=0, address_list=addresses, update_time=now_ms))
+    session.add_all(groups)
+    beating = [(name, address) for name, addresses in zip(names, lists, strict=True) for address in (addresses or "").split(",") if address]
+    for name, address in [*beating, ("warehouse-sync", "http://10.0.3.40:9999")]:
+        session.add(
+            Registration(
+                registry_group=RegistryGroup.EXECUTOR, registry_key=name, registry_value=address, update_time=now_ms - 12 * SECOND_MS
+            )
+        )
+    session.flush()
+    return groups
+
+
+def _job(session: Session, groups: list[Group], index: int, row: tuple[str, str, str, str, str, str, int], now_ms: Millis) -> Job:
+    desc, author, kind, conf, handler, glue, running = row
+    job = Job(
+        job_group=groups[GROUP_OF[index]].id,
+        job_desc=desc,
+        author=author,
+        schedule_type=kind,
+        schedule_conf=conf,
+        executor_handler=handler,
+        executor_param="region=eu" if index == 1 else "",
+        glue_type=glue,
+        glue_source="echo hello\n" if glue != "BEAN" else "",
+        glue_remark="first" if glue != "BEAN" else "",
+        executor_route_strategy="ROUND",
+        executor_block_strategy="SERIAL_EXECUTION",
+        trigger_status=int(TriggerStatus.RUNNING) if running else int(TriggerStatus.STOPPED),
+        trigger_next_time=now_ms + (index + 1) * 7 * MINUTE_MS if running else 0,
+        child_jobid="",
+        add_time=now_ms - 40 * DAY_MS,
+        update_time=now_ms - 3 * DAY_MS,
+    )
+    session.add(job)
+    session.flush()
+    if glue != "BEAN":
+        for number, remark in enumerate(("first version", "time-out added"), 1):
+            session.add(
+                GlueVersion(
+                    job_id=job.id, glue_type=glue, glue_source=f"echo version {number}\n", glue_remark=remark,
+                    add_time=now_ms - (9 - number) * DAY_MS, update_time=now_ms - (9 - number) * DAY_MS, author=author,
+                )
+            )  # fmt: skip
+    return job
+
+
+def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance: random.Random) -> JobLog:
+    group = next(group for group in groups if group.id == job.job_group)
+    address = chance.choice(group.addresses) if group.addresses else None
+    log = JobLog(
+        job_group=job.job_group,
+        job_id=job.id,
+        executor_address=address,
+        executor_handler=job.executor_handler,
+        executor_param=job.executor_param,
+        trigger_time=at_ms,
+        fire_time=at_ms,
+    )
+    if address is None:
+        log.trigger_code, log.trigger_msg = 500, "Trigger type: Cron\nThe executor group has no address."
+    else:
+        failed = chance.random() < 0.08
+        log.trigger_code, log.trigger_msg = 200, STORY.format(address=address)
+        log.handle_code, log.handle_time = (500 if failed else 200), at_ms + chance.randrange(1, 90) * SECOND_MS
+        log.handle_msg = "ConnectionError: the ledger does not answer" if failed else "412 orders <b>closed</b>"
+    session.add(log)
+    return log
+
+
+def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis) -> int:
+    """Add one run of each state to the newest ones; return the id of the finished one whose executor answers."""
+    states = ((9, 200, 200), (3, 200, 0), (4, 504, 0), (0, 200, 502), (1, 200, 0))
+    for minutes, (index, trigger_code, handle_code) in enumerate(states, 1):
+        job = jobs[index]
+        log = JobLog(
+            job_group=job.job_group, job_id=job.id, executor_address=executor, executor_handler=job.executor_handler,
+            executor_param="region=eu", trigger_time=now_ms - minutes * MINUTE_MS, trigger_code=trigger_code,
+            trigger_msg=STORY.format(address=executor), handle_code=handle_code,
+        )  # fmt: skip
+        if handle_code:
+            log.handle_time, log.handle_msg = now_ms - minutes * MINUTE_MS + 9 * SECOND_MS, "done" if handle_code == 200 else "time-out"
+        session.add(log)
+        session.flush()
+        if minutes == 1:
+            finished = log.id
+    session.add(
+        Skip(job_id=jobs[0].id, from_ms=now_ms - DAY_MS, to_ms=now_ms - DAY_MS + 900_000, skipped=3, reason="misfire", recorded_ms=now_ms)
+    )
+    session.add(
+        Fire(
+            job_id=jobs[2].id,
+            fire_key=f"cron:{jobs[2].id}:1",
+            due_time=now_ms - 40 * SECOND_MS,
+            trigger_type=TriggerType.CRON,
+            state=FireState.PENDING,
+        )
+    )
+    return finished
+
+
+def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
+    today = local_datetime(now_ms).replace(hour=0, minute=0, second=0, microsecond=0)
+    since_midnight_ms = int((local_datetime(now_ms) - today).total_seconds()) * 1000
+    for back in range(30):
+        midnight = (now_ms // 1000) * 1000 - since_midnight_ms - back * DAY_MS
+        session.add(
+            DayReport(
+                trigger_day=midnight, running_count=2 if back == 0 else 0,
+                suc_count=chance.randrange(2_600, 3_400), fail_count=chance.randrange(3, 160), update_time=now_ms,
+            )
+        )  # fmt: skip
+
+
+def _people(session: Session, groups: list[Group], now_ms: Millis) -> None:
+    system = system_actor("seed")
+    users.add_user(session, UserDraft(username=ADMIN[0], password=ADMIN[1], role=1), actor=system, now_ms=now_ms)
+    rights = {groups[0].id: frozenset({Right.VIEW, Right.OPERATE})}
+    normal = UserDraft(username=NORMAL[0], password=NORMAL[1], group_ids=(groups[0].id,), rights=rights)
+    users.add_user(session, normal, actor=system, now_ms=now_ms)

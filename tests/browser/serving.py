@@ -1,0 +1,96 @@
+"""A real console and a stub executor for the browser, each in a thread of its own."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
+from pathlib import Path
+
+from waitress.server import create_server
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import session_scope, unbind_engine
+from app.factory import create_app
+from tests.browser.seed import Seeded, seed
+from tests.databases import migrate
+
+#: where the stub executor listens
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+#: what the stub executor says of every log
+LOG_LINES = [
+    "2026-11-20 08:00:00 [demo.py:12] INFO begin, parameter region=eu",
+    "2026-11-20 08:00:01 [demo.py:20] WARNING the ledger is slow",
+    "2026-11-20 08:00:02 [demo.py:31] ERROR order 4711: <script>alert(1)</script> is no amount",
+    *(f"2026-11-20 08:00:{3 + number // 12:02d} [demo.py:40] INFO order {5000 + number} closed" for number in range(120)),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """A running console; ``url`` has no slash at its end."""
+
+    url: str
+    seeded: Seeded
+
+
+class StubExecutor(BaseHTTPRequestHandler):
+    """Answers ``/log`` with the lines above and everything else with success."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}")
+        content: object = None
+        if self.path.endswith("/log"):
+            first = int(body["fromLineNum"])
+            lines = LOG_LINES[first - 1 :]
+            text = "".join(f"{line}\n" for line in lines)
+            content = {"fromLineNum": first, "toLineNum": first + len(lines) - 1, "logContent": text, "isEnd": False}
+        answer = json.dumps({"code": 200, "msg": None, "content": content}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def stub_executor() -> Iterator[str]:
+    """Run the stub executor; the value is its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), StubExecutor)
+    thread = threading.Thread(target=server.serve_forever, name="stub-executor")
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join(5)
+        server.server_close()
+
+
+@contextmanager
+def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") -> Iterator[Console]:
+    """Run a console on a new SQLite file with seeded data."""
+    config = Config(
+        home=home, database_url=f"sqlite:///{home / 'xxl_job.db'}", time_zone=zone, language=language, executor_networks=LOOPBACK
+    )
+    home.mkdir(parents=True, exist_ok=True)
+    migrate(config.database_url)
+    with stub_executor() as executor:
+        app = create_app(config)
+        with app.app_context(), session_scope() as session:
+            seeded = seed(session, now_ms=now_ms(), language="zh_CN" if language.startswith("zh") else "en", executor=executor)
+        server = create_server(app, host="127.0.0.1", port=0, threads=8, clear_untrusted_proxy_headers=True)
+        thread = threading.Thread(target=server.run, name="console")
+        thread.start()
+        try:
+            yield Console(f"http://127.0.0.1:{server.effective_port}{config.context_path}", seeded)
+        finally:
+            server.close()
+            thread.join(5)
+            unbind_engine()
