@@ -74,6 +74,8 @@ class Engine:
         self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2)
         _finish_runs(busy, wait_s=timing.shutdown_wait_s, kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s)
         close_port()
+        with contextlib.suppress(ExecutorError):
+            self._journal.flush()
         self._callback.stop(drain_s=timing.drain_s)
         self._watchdog.stop()
         with contextlib.suppress(ExecutorError):

@@ -3,6 +3,7 @@
 ExecutorError
 ├── StartRefused          a setting, port, token or file forbids the start; one line for the person at the console
 │   └── HandlerConflict   two handlers of one name, or a function that cannot be a handler
+├── RunFailed             a run failed for a reason the executor knows; the text is its message
 ├── JournalUnavailable    the journal cannot be written: nothing is accepted
 └── AdminUnreachable      an admin did not answer; names the address
 Interruption (BaseException)   raised inside a handler to end it; user code that catches ``Exception`` does not swallow it
@@ -21,6 +22,10 @@ class StartRefused(ExecutorError):
 
 class HandlerConflict(StartRefused):
     """Two handlers have one name, or a function cannot be a handler."""
+
+
+class RunFailed(ExecutorError):
+    """A script or child process could not be started, or ended badly; the text is the run's message."""
 
 
 class JournalUnavailable(ExecutorError):

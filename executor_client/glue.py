@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executor_client.context import JobContext
+from executor_client.errors import RunFailed
 from executor_client.processes import Command, ProcessTree, allowed_environment
 
 #: folders below the log root
@@ -41,10 +42,6 @@ LANGUAGES = {
     "GLUE_NODEJS": Language("nodejs", "GLUE(Nodejs)", ("node", "nodejs"), ".js"),
     "GLUE_POWERSHELL": Language("powershell", "GLUE(PowerShell)", ("pwsh", "powershell"), ".ps1"),
 }
-
-
-class ScriptFailed(Exception):
-    """A script could not be started or ended with a code other than 0; the text is the run's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class GlueScript:
         return path
 
     def command(self, root: Path, context: JobContext) -> Command:
-        """Return how to run it, in a folder of the job's own; raise ScriptFailed if its language is not installed."""
+        """Return how to run it, in a folder of the job's own; raise RunFailed if its language is not installed."""
         script = self.prepare(root)
         folder = root / WORK_FOLDER / str(self.job_id)
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
@@ -93,19 +90,19 @@ class GlueScript:
             return sys.executable
         found = next((path for path in map(shutil.which, language.programs) if path), None)
         if found is None:
-            raise ScriptFailed(f"{language.title}: {language.programs[0]} is not installed on this machine")
+            raise RunFailed(f"{language.title}: {language.programs[0]} is not installed on this machine")
         return found
 
 
 def run_script(script: GlueScript, root: Path, context: JobContext, started: Callable[[ProcessTree], None]) -> None:
-    """Run a script to its end; raise ScriptFailed unless it exits with 0. ``started`` gets the process at once."""
+    """Run a script to its end; raise RunFailed unless it exits with 0. ``started`` gets the process at once."""
     try:
         command = script.command(root, context)
         context.log("script %s", command.argv[1])
         tree = ProcessTree(command)
     except (OSError, ValueError) as exc:
-        raise ScriptFailed(f"the script cannot be started: {exc}") from exc
+        raise RunFailed(f"the script cannot be started: {exc}") from exc
     started(tree)
     code = tree.follow(context._write)
     if code != 0:
-        raise ScriptFailed(f"script exit value({code}) is failed")
+        raise RunFailed(f"script exit value({code}) is failed")

@@ -60,8 +60,8 @@ class HandlerRegistry:
         """
 
         def decorate(function: F) -> F:
-            owner = function.__qualname__.rpartition(".")[0]
-            if owner and not owner.endswith("<locals>"):
+            owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+            if owner and not inspect.ismethod(function) and not owner.endswith("<locals>"):
                 setattr(function, _MARK, (name, init, destroy, process))
                 with self._lock:
                     self._waiting[f"{function.__module__}.{owner}"] = name

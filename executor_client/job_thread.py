@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from executor_client.clock import local_stamp, now_ms
 from executor_client.context import entered
-from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable
-from executor_client.glue import GlueScript, ScriptFailed
+from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable, RunFailed
+from executor_client.glue import GlueScript
 from executor_client.handlers import Handler
 from executor_client.parts import Ending, Parts
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
@@ -135,7 +135,7 @@ class JobThread:
         work = self._work_of(run)
         error = self._call(run, work) if run.begin(work) else None
         outcome = run.settle(error)
-        if error is not None and not isinstance(error, ScriptFailed):
+        if error is not None and not isinstance(error, RunFailed):
             run.log.write(traceback_of(error))
         end = "end(finish)" if error is None else "end(error)"
         self._banner(run, f"job execute {end}, handleCode: {outcome.code}, handleMsg: {outcome.msg or 'null'}")

@@ -22,6 +22,7 @@ from typing import Any
 
 from executor_client.errors import JournalUnavailable, StartRefused
 from executor_client.group_commit import GroupCommit
+from executor_client.lenient_json import dump_json
 from executor_client.protocol import CallbackItem, RunRequest
 
 #: two triggers of one log id whose times differ by less are one run (one side may have cut the milliseconds)
@@ -90,7 +91,7 @@ class Journal:
 
     def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
         """Put a run on disk and return its id; None if it was accepted before. Raise JournalUnavailable."""
-        wire = json.dumps(request.to_wire(), ensure_ascii=False)
+        wire = dump_json(request.to_wire()).decode()
         key = (request.log_id, request.log_date_time)
 
         def insert(connection: sqlite3.Connection) -> int | None:
@@ -157,6 +158,10 @@ class Journal:
             marks = ",".join("?" * len(oldest))
             self._update(f"DELETE FROM run WHERE id IN ({marks})", tuple(row[0] for row in oldest)).result()
             forgotten += len(oldest)
+
+    def flush(self) -> None:
+        """Wait until everything given so far is written; raise JournalUnavailable if it cannot be."""
+        self._writer.submit(lambda connection: None).result()
 
     def close(self) -> None:
         """Write what is queued and release the file."""

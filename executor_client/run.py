@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from executor_client.context import MESSAGE_MAX, JobContext
-from executor_client.errors import Interruption
+from executor_client.errors import Interruption, RunFailed
 from executor_client.log_files import RunLog, log_file
 from executor_client.protocol import FAIL, RunRequest
 
@@ -105,7 +105,7 @@ def describe(error: BaseException) -> str:
 def outcome_of(context: JobContext, error: BaseException | None) -> Outcome:
     """Return the result a handler left behind: what it raised, else what it set, else success."""
     if error is not None:
-        return Outcome(FAIL, describe(error))
+        return Outcome(FAIL, str(error) if isinstance(error, RunFailed) else describe(error))
     code = context.handle_code
     if not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= CODE_MAX:
         return Outcome(FAIL, MSG_RESULT_LOST)

@@ -14,8 +14,8 @@ from typing import Any
 
 from executor_client.config import Timing
 from executor_client.context import JobContext
-from executor_client.errors import Interruption
-from executor_client.glue import GlueScript, ScriptFailed, run_script
+from executor_client.errors import Interruption, RunFailed
+from executor_client.glue import GlueScript, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
 from executor_client.processes import Command, ProcessTree
@@ -99,7 +99,7 @@ class ScriptWork(_TreeWork):
         self._root = root
 
     def run(self) -> None:
-        """Run the script; raise ScriptFailed unless it exits with 0."""
+        """Run the script; raise RunFailed unless it exits with 0."""
         run_script(self._script, self._root, self._context, self._started)
 
 
@@ -142,7 +142,7 @@ class ChildWork(_TreeWork):
 
     def _take(self, answer: bytes, code: int) -> None:
         if not answer:
-            raise ScriptFailed(f"the handler's process ended without a result, exit value({code})")
+            raise RunFailed(f"the handler's process ended without a result, exit value({code})")
         result = json.loads(answer)
         self._run.context.result(result["code"], result["msg"])
 

@@ -104,6 +104,7 @@ def config(admin: StandInAdmin, tmp_path: Path) -> Callable[..., ExecutorConfig]
             "port": 0,
             "access_tokens": (TOKEN,),
             "home": tmp_path,
+            "log_retention_days": 0,  # T0 is long ago
             "route_logging": False,
             "timing": FAST,
         }

@@ -1,0 +1,83 @@
+"""An executor as a process of its own, to be killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller
+from tests.executor_client.stand_in_admin import TOKEN
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ExecutorProcess:
+    """``python -m executor_client tests.executor_client.recording …``; the same port and home each time it is started."""
+
+    def __init__(self, home: Path, admin: str, *options: str) -> None:
+        self.home = home
+        self.port = free_port()
+        self.recording = home / "recording"
+        self.output = home / "output"
+        self._argv = [sys.executable, "-m", "executor_client", "tests.executor_client.recording", "--admin", admin, "--appname", "test"]
+        self._argv += ["--port", str(self.port), "--home", str(home), *options]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(f"http://127.0.0.1:{self.port}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        settings = {"XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "0"}  # conftest.T0 is long ago
+        environment = {**os.environ, **settings, "RECORDING": str(self.recording), "PYTHONPATH": str(ROOT)}
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(self._argv, cwd=self.home, env=environment, stdout=output, stderr=output)
+
+    def wait_until_up(self) -> None:
+        eventually(self._is_up, message=f"the executor does not start: {self.output.read_text()}")
+
+    def _is_up(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    def terminate(self) -> int:
+        """SIGTERM; return the exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait(30)
+        self._process = None
+        return code
+
+    def starts(self) -> Counter[int]:
+        """Return how often each log id was started."""
+        return self._recorded("start")
+
+    def ends(self) -> Counter[int]:
+        """Return how often each log id was ended by itself."""
+        return self._recorded("end")
+
+    def _recorded(self, what: str) -> Counter[int]:
+        lines = self.recording.read_text().splitlines() if self.recording.exists() else []
+        return Counter(int(line.split()[1]) for line in lines if line.startswith(what + " "))

@@ -1,0 +1,138 @@
+"""Results reach an admin whatever it is, and however long it is away."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from executor_client import HandlerRegistry, context
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.stand_in_admin import StandInAdmin
+
+Result = Callable[[int], tuple[int, str | None]]
+
+
+@pytest.fixture
+def of_version() -> Iterator[Callable[[str], StandInAdmin]]:
+    made: list[StandInAdmin] = []
+
+    def make(version: str) -> StandInAdmin:
+        made.append(StandInAdmin(version))
+        return made[-1]
+
+    yield make
+    for stand_in in made:
+        stand_in.down()
+
+
+@pytest.mark.parametrize("version", ["2.2", "2.4", "3.4", "3.5"])
+def test_an_admin_of_any_version_gets_results(of_version: Callable[[str], StandInAdmin], start: MakeExecutor, version: str) -> None:
+    admin = of_version(version)
+    caller = start(admin_addresses=(admin.url,))
+    for log_id in (1, 2):
+        caller.accepted(log_id, executorHandler="ok")
+        eventually(lambda log_id=log_id: log_id in admin.codes(), message=f"{version} got no result")
+    assert admin.codes() == {1: 200, 2: 200}
+    eventually(lambda: "callback finished" in caller.log(2)["logContent"])
+
+
+def test_the_form_an_admin_wants_is_remembered(of_version: Callable[[str], StandInAdmin], start: MakeExecutor) -> None:
+    admin = of_version("3.5")
+    caller = start(admin_addresses=(admin.url,))
+    for log_id in (1, 2, 3):
+        caller.accepted(log_id)
+        eventually(lambda log_id=log_id: log_id in admin.codes())
+    shapes = [type(body).__name__ for body in admin.told("callback")]
+    assert shapes == ["list", "dict", "dict", "dict"]
+
+
+def test_results_wait_for_an_admin_that_is_away(caller: Caller, admin: StandInAdmin, handlers: HandlerRegistry) -> None:
+    handlers.job("fail")(lambda: context.fail("no"))
+    admin.down()
+    for log_id in range(1, 121):
+        caller.accepted(log_id, executorHandler="fail" if log_id % 2 else "ok", jobId=log_id % 2)
+    eventually(lambda: "callback failed" in caller.log(1)["logContent"])
+    admin.up()
+    eventually(lambda: len(admin.codes()) == 120, message="results are missing")
+    assert admin.codes() == {log_id: 500 if log_id % 2 else 200 for log_id in range(1, 121)}
+    assert max(len(body) for body in admin.told("callback")) == 50
+    assert caller.log(1)["logContent"].count("callback failed") == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"code": 500, "msg": "database is away"},
+        {"code": "x"},
+        {"msg": "no code"},
+        None,
+    ],
+)
+def test_a_refused_delivery_is_repeated_and_never_a_failure(
+    caller: Caller, admin: StandInAdmin, result: Result, refusal: dict[str, Any] | None
+) -> None:
+    tries = []
+
+    def refuse_twice(action: str, body: Any) -> dict[str, Any] | None:
+        if action == "callback":
+            tries.append(body)
+            if len(tries) <= 2:
+                return refusal
+        return {}
+
+    admin.refuse = refuse_twice
+    caller.accepted(1)
+    assert result(1) == (200, None)
+    assert admin.repeats()[1] == 1
+
+
+def test_a_result_that_is_refused_does_not_hold_up_the_others(caller: Caller, admin: StandInAdmin) -> None:
+    def refuse_first(action: str, body: Any) -> dict[str, Any]:
+        poisoned = action == "callback" and any(item["logId"] == 1 for item in body)
+        return {"code": 500, "msg": "cannot store that"} if poisoned else {}
+
+    admin.refuse = refuse_first
+    for log_id in range(1, 21):
+        caller.accepted(log_id)
+    eventually(lambda: len(admin.codes()) == 19, message="others wait for the refused one")
+    assert 1 not in admin.codes()
+
+
+def test_the_second_admin_gets_what_the_first_cannot_take(
+    of_version: Callable[[str], StandInAdmin], start: MakeExecutor, admin: StandInAdmin
+) -> None:
+    other = of_version("3.4")
+    caller = start(admin_addresses=(admin.url, other.url))
+    eventually(lambda: other.told("registry"), message="it registers at every admin")
+    eventually(lambda: admin.told("registry"))
+    caller.accepted(1)
+    eventually(lambda: admin.codes() == {1: 200})
+    admin.down()
+    caller.accepted(2)
+    eventually(lambda: other.codes() == {2: 200})
+
+
+def test_a_wrong_token_is_no_reason_to_drop_results(caller: Caller, admin: StandInAdmin, result: Result) -> None:
+    right, admin.token = admin.token, "another-token-0123456789"
+    caller.accepted(1)
+    eventually(lambda: "The access token is wrong" in caller.log(1)["logContent"])
+    admin.token = right
+    assert result(1) == (200, None)
+
+
+def test_a_slow_admin_delays_results_only(caller: Caller, admin: StandInAdmin, result: Result) -> None:
+    release = threading.Event()
+
+    def slow(action: str, body: Any) -> dict[str, Any]:
+        release.wait(10)
+        return {}
+
+    admin.refuse = slow
+    caller.accepted(1)
+    eventually(lambda: not caller.is_busy())
+    caller.accepted(2)
+    eventually(lambda: not caller.is_busy())
+    release.set()
+    assert result(2) == (200, None)

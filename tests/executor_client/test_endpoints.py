@@ -1,0 +1,189 @@
+"""What admins of every version may ask, and the answers they rely on."""
+
+import http.client
+import json
+import socket
+from typing import Any
+
+import pytest
+import requests
+from flask import Flask
+
+from executor_client import Executor, HandlerRegistry, context
+from tests.eventually import eventually
+from tests.executor_client.conftest import T0, Caller, MakeExecutor, run_fields
+from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+
+METHOD = "invalid request, HttpMethod not support."
+BAD_TOKEN = "The access token is wrong."
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "token", "body", "expected"),
+    [
+        ("GET", "/beat", TOKEN, None, METHOD),
+        ("GET", "/nope", "", None, METHOD),
+        ("PUT", "/run", TOKEN, b"{}", METHOD),
+        ("DELETE", "/", TOKEN, None, METHOD),
+        ("OPTIONS", "/run", TOKEN, None, METHOD),
+        ("FETCH", "/run", TOKEN, None, METHOD),
+        ("POST", "/nope", TOKEN, b"", "invalid request, uri-mapping(/nope) not found."),
+        ("POST", "/nope", "wrong", b"", BAD_TOKEN),
+        ("POST", "/run", "", b"{}", BAD_TOKEN),
+        ("POST", "/beat", TOKEN + "x", b"", BAD_TOKEN),
+        ("POST", "/beat", TOKEN.upper(), b"", BAD_TOKEN),
+        ("POST", "/run?x=1", TOKEN, b"{}", "invalid request, uri-mapping(/run?x=1) not found."),
+        ("POST", "/run/", TOKEN, b"{}", "invalid request, uri-mapping(/run/) not found."),
+        ("POST", "/app/run", TOKEN, b"{}", "invalid request, uri-mapping(/app/run) not found."),
+        ("POST", "/", TOKEN, b"", "invalid request, uri-mapping(/) not found."),
+        ("POST", "/run", TOKEN, b"{", "request error:"),
+        ("POST", "/run", TOKEN, b"", "request error:"),
+        ("POST", "/run", TOKEN, b"[]", "request error:"),
+        ("POST", "/run", TOKEN, b'{"jobId":"x"}', "request error:"),
+        ("POST", "/kill", TOKEN, b"", "request error:"),
+        ("POST", "/log", TOKEN, b"5", "request error:"),
+        ("POST", "/run", TOKEN, b'{"jobId":1,"glueType":"BEAN","executorHandler":"ok"}', "a run needs a logId"),
+    ],
+)
+def test_a_bad_request_gets_the_originals_answer(
+    caller: Caller, method: str, path: str, token: str, body: bytes | None, expected: str
+) -> None:
+    connection = http.client.HTTPConnection(caller.base.removeprefix("http://"), timeout=10)
+    connection.request(method, path, body, {"xxl-job-access-token": token})
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    connection.close()
+    assert response.status == 200
+    assert answer["code"] == 500
+    assert answer["msg"].startswith(expected)
+
+
+@pytest.mark.parametrize("body", [b'""', b"{}", b"", None])
+def test_beat_takes_any_body(caller: Caller, body: bytes | None) -> None:
+    assert caller.session.post(caller.base + "/beat", data=body, headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10).json()["code"] == 200
+
+
+def test_beat_takes_a_request_without_any_length(caller: Caller) -> None:
+    host, port = caller.base.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(f"POST /beat HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert json.loads(body) == {"code": 200, "msg": None, "content": None, "data": None}
+
+
+def test_every_answer_announces_what_this_executor_can_do(caller: Caller) -> None:
+    response = requests.post(caller.base + "/beat", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10)
+    assert response.headers["X-Exec-Capabilities"].startswith("durable-dedup,boot=")
+    assert response.headers["Content-Type"] == "application/json;charset=UTF-8"
+
+
+def test_a_request_that_is_too_large_is_refused_unread(caller: Caller) -> None:
+    response = requests.post(caller.base + "/run", data=b"x" * (5 * 1024 * 1024 + 1), headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10)
+    assert response.status_code == 413
+
+
+def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    """Gson leaves null out."""
+    return {name: value for name, value in fields.items() if value not in ("", None)}
+
+
+@pytest.mark.parametrize("path", ["/run", "/trigger"])
+@pytest.mark.parametrize("strip", [dict, without_nulls, lambda fields: {**fields, "executorParams": None, "somethingNew": [1]}])
+def test_a_trigger_of_any_version_is_taken(caller: Caller, admin: StandInAdmin, path: str, strip: Any) -> None:
+    assert caller.post(path, strip(run_fields(5)))["code"] == 200
+    eventually(lambda: admin.codes() == {5: 200})
+
+
+def test_a_log_is_answered_for_both_spellings_in_both_places(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    handlers.job("talk")(lambda: context.log("hello %s", context.param))
+    caller.accepted(7, executorHandler="talk", executorParams="you")
+    eventually(lambda: admin.codes() == {7: 200})
+    for spelling in ("logDateTim", "logDateTime"):
+        reply = caller.post("/log", {"logId": 7, spelling: T0, "fromLineNum": 1})
+        assert reply["content"] == reply["data"]
+        assert reply["content"]["isEnd"] is False
+        assert "hello you\n" in reply["content"]["logContent"]
+
+
+@pytest.mark.parametrize(
+    ("log_id", "time_ms", "text"),
+    [
+        (404, T0, "readLog fail, logFile not exists"),
+        (-1, T0, "readLog fail, logFile not found"),
+        (5, 10**18, "readLog fail, logFile not found"),
+    ],
+)
+def test_a_log_that_is_not_there_says_so(caller: Caller, log_id: int, time_ms: int, text: str) -> None:
+    reply = caller.post("/log", {"logId": log_id, "logDateTim": time_ms, "fromLineNum": 1})
+    assert reply["code"] == 200
+    assert reply["content"] == {"fromLineNum": 1, "toLineNum": 0, "logContent": text, "isEnd": True}
+
+
+def test_a_second_token_opens_the_port_while_one_is_replaced(start: MakeExecutor) -> None:
+    caller = start(access_tokens=(TOKEN, "the-next-token-012345"))
+    caller.token = "the-next-token-012345"
+    assert caller.post("/beat")["code"] == 200
+
+
+def test_without_a_token_only_this_machine_is_answered(start: MakeExecutor) -> None:
+    caller = start(access_tokens=())
+    caller.token = ""
+    assert caller.post("/beat")["code"] == 200
+
+
+def test_metrics_are_served_only_if_asked_for(start: MakeExecutor, admin: StandInAdmin) -> None:
+    caller = start(metrics=True)
+    caller.accepted(1)
+    eventually(lambda: admin.codes() == {1: 200})
+    text = requests.get(caller.base + "/metrics", timeout=10).text
+    assert "xxl_job_executor_runs_accepted_total 1\n" in text
+    assert "xxl_job_executor_runs_running 0\n" in text
+
+
+def test_without_metrics_the_path_is_unknown(caller: Caller) -> None:
+    assert requests.get(caller.base + "/metrics", timeout=10).json()["msg"] == METHOD
+
+
+def test_a_blueprint_serves_its_own_paths_and_no_other(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+    executor = Executor(config(port=5000), handlers)
+    app = Flask(__name__)
+    app.register_blueprint(executor.blueprint())
+    app.add_url_rule("/mine", view_func=lambda: "mine")
+    client = app.test_client()
+    headers = {"XXL-JOB-ACCESS-TOKEN": TOKEN}
+    assert client.post("/beat", headers=headers).get_json() == {
+        "code": 500,
+        "msg": "the executor is not started",
+        "content": None,
+        "data": None,
+    }
+    executor.start()
+    executors.append(executor)
+    assert executor.address == "http://127.0.0.1:5000/"
+    assert client.post("/beat", headers=headers).get_json()["code"] == 200
+    assert client.get("/beat").get_json()["msg"] == METHOD
+    assert client.post("/run", headers=headers, json=run_fields(3)).get_json()["code"] == 200
+    assert client.get("/mine").text == "mine"
+    assert client.post("/nope", headers=headers).status_code == 404
+
+
+def test_a_blueprint_may_live_under_a_prefix(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+    executor = Executor(config(address="http://127.0.0.1:5000/jobs"), handlers)
+    app = Flask(__name__)
+    app.register_blueprint(executor.blueprint(), url_prefix="/jobs")
+    executor.start()
+    executors.append(executor)
+    assert executor.address == "http://127.0.0.1:5000/jobs/"
+    assert app.test_client().post("/jobs/beat", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}).get_json()["code"] == 200
+
+
+def test_a_blueprint_without_token_answers_no_other_machine(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+    executor = Executor(config(access_tokens=()), handlers)
+    app = Flask(__name__)
+    app.register_blueprint(executor.blueprint())
+    executor.start()
+    executors.append(executor)
+    reply = app.test_client().post("/beat", environ_overrides={"REMOTE_ADDR": "10.1.2.3"}).get_json()
+    assert reply["msg"] == BAD_TOKEN

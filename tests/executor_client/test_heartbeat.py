@@ -1,0 +1,82 @@
+"""Registration: when, where, as what, and that nothing about it can end the process."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import Executor, ExecutorConfig, StartRefused
+from executor_client.engine import registered_address
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+
+
+def test_it_registers_at_once_and_again_and_removes_itself(start: MakeExecutor, executors: list[Executor], admin: StandInAdmin) -> None:
+    caller = start()
+    eventually(lambda: len(admin.told("registry")) >= 3)
+    expected = {"registryGroup": "EXECUTOR", "registryKey": "test", "registryValue": caller.base + "/"}
+    assert all(body == expected for body in admin.told("registry"))
+    headers = {name.lower(): value for name, value in admin.headers("registry").items()}
+    assert headers["xxl-job-access-token"] == TOKEN
+    assert headers["xxl-job-appname"] == "test"
+    assert headers["content-type"] == "application/json;charset=UTF-8"
+    assert headers["x-exec-capabilities"].startswith("durable-dedup,boot=")
+    assert "transfer-encoding" not in headers
+    executors.pop().stop()
+    assert admin.told("registryRemove") == [expected]
+    count = len(admin.told("registry"))
+    assert admin.told("registry")[count:] == []
+
+
+def test_headers_are_spelt_as_the_original_spells_them(caller: Caller, admin: StandInAdmin) -> None:
+    eventually(lambda: admin.told("registry"))
+    assert {"XXL-JOB-ACCESS-TOKEN", "XXL-JOB-APPNAME", "Content-Length"} <= set(admin.headers("registry"))
+
+
+def test_without_token_the_header_is_there_and_empty(start: MakeExecutor, admin: StandInAdmin) -> None:
+    admin.token = ""
+    start(access_tokens=())
+    eventually(lambda: admin.told("registry"))
+    assert admin.headers("registry")["XXL-JOB-ACCESS-TOKEN"] == ""
+
+
+@pytest.mark.parametrize("refusal", [{"code": 500, "msg": "address not allowed"}, None])
+def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandInAdmin, refusal: Any) -> None:
+    admin.refuse = lambda action, body: refusal
+    caller = start()
+    eventually(lambda: len(admin.told("registry")) >= 2)
+    assert caller.post("/beat")["code"] == 200
+    admin.refuse = lambda action, body: {}
+    caller.accepted(1)
+    eventually(lambda: admin.codes() == {1: 200})
+
+
+def test_an_admin_that_comes_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:
+    admin.down()
+    caller = start()
+    caller.accepted(1)
+    admin.up()
+    eventually(lambda: admin.told("registry") and admin.codes() == {1: 200})
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"host": "127.0.0.1"}, "http://127.0.0.1:9000/"),
+        ({"host": "::1"}, "http://[::1]:9000/"),
+        ({"host": "jobs.example"}, "http://jobs.example:9000/"),
+        ({"host": "0.0.0.0"}, "http://127.0.0.1:9000/"),
+        ({"address": "https://jobs.example/x"}, "https://jobs.example/x/"),
+        ({"address": "http://10.1.2.3:9999/"}, "http://10.1.2.3:9999/"),
+    ],
+)
+def test_the_registered_address(settings: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    config = ExecutorConfig(("http://127.0.0.1:8080/xxl-job-admin",), "test", **settings)
+    assert registered_address(config, 9000) == expected
+
+
+def test_an_address_that_cannot_be_told_is_asked_for() -> None:
+    config = ExecutorConfig(("http://nowhere.invalid:8080/",), "test", host="0.0.0.0")
+    with pytest.raises(StartRefused, match="XXL_JOB_EXECUTOR_ADDRESS"):
+        registered_address(config, 9000)

@@ -1,0 +1,217 @@
+"""Which thread takes a trigger: block strategies, duplicates, handler changes, kill."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from executor_client import HandlerRegistry, context
+from tests.eventually import eventually
+from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
+from tests.executor_client.stand_in_admin import StandInAdmin
+
+Result = Callable[[int], tuple[int, str | None]]
+
+
+class Gate:
+    """A handler that waits until it is let go, and says what it did."""
+
+    def __init__(self, handlers: HandlerRegistry, name: str = "gate") -> None:
+        self.open = threading.Event()
+        self.begun: list[int] = []
+        self.ended: list[int] = []
+        handlers.job(name)(self.handle)
+
+    def handle(self) -> None:
+        self.begun.append(context.log_id)
+        while not self.open.wait(0.01) and not context.cancelled.is_set():
+            pass
+        self.ended.append(context.log_id)
+
+
+@pytest.fixture
+def gate(handlers: HandlerRegistry) -> Gate:
+    return Gate(handlers)
+
+
+def begin(caller: Caller, gate: Gate, log_id: int, **changes: Any) -> None:
+    caller.accepted(log_id, executorHandler="gate", **changes)
+    eventually(lambda: log_id in gate.begun, message=f"{log_id} does not begin")
+
+
+def test_serial_runs_one_after_the_other_in_order(caller: Caller, gate: Gate, admin: StandInAdmin) -> None:
+    begin(caller, gate, 1)
+    for log_id in (2, 3, 4):
+        caller.accepted(log_id, executorHandler="gate")
+    assert gate.begun == [1]
+    gate.open.set()
+    eventually(lambda: len(admin.codes()) == 4)
+    assert gate.begun == gate.ended == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("strategy", ["", "SOMETHING_NEW", None])
+def test_an_unknown_strategy_is_serial(caller: Caller, gate: Gate, strategy: str | None) -> None:
+    begin(caller, gate, 1)
+    caller.accepted(2, executorHandler="gate", executorBlockStrategy=strategy)
+    assert gate.begun == [1]
+
+
+def test_different_jobs_run_at_once(caller: Caller, gate: Gate) -> None:
+    begin(caller, gate, 1, jobId=1)
+    begin(caller, gate, 2, jobId=2)
+
+
+def test_discard_later_refuses_while_busy(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    reply = caller.run(2, executorHandler="gate", executorBlockStrategy="DISCARD_LATER")
+    assert (reply["code"], reply["msg"]) == (500, "block strategy effect\uff1aDiscard Later")
+    gate.open.set()
+    assert result(1) == (200, None)
+    caller.accepted(3, executorHandler="gate", executorBlockStrategy="DISCARD_LATER")
+    assert result(3) == (200, None)
+
+
+def test_cover_early_ends_the_running_one_first(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    caller.accepted(2, executorHandler="gate")
+    begin(caller, gate, 3, executorBlockStrategy="COVER_EARLY")
+    assert gate.ended == [1]
+    assert result(1) == (500, "block strategy effect\uff1aCover Early [job running, killed]")
+    assert result(2) == (500, "block strategy effect\uff1aCover Early [job not executed, in the job queue, killed.]")
+    gate.open.set()
+    assert result(3) == (200, None)
+    assert gate.begun == [1, 3]
+
+
+def test_kill_ends_the_running_and_drops_the_waiting(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    caller.accepted(2, executorHandler="gate")
+    assert caller.post("/kill", {"jobId": 1}) == {"code": 200, "msg": None, "content": None, "data": None}
+    assert result(1) == (500, "scheduling center kill job. [job running, killed]")
+    assert result(2) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
+    assert caller.post("/kill", {"jobId": 1})["msg"] == "job thread already killed."
+    assert caller.log(2)["isEnd"] is True, "a run that never started has no log"
+
+
+def test_a_run_after_a_kill_begins_at_once(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    caller.post("/kill", {"jobId": 1})
+    gate.open.set()
+    caller.accepted(2, executorHandler="gate")
+    assert result(2) == (200, None)
+
+
+def test_idle_beat_tells_whether_the_job_is_busy(caller: Caller, gate: Gate, result: Result) -> None:
+    assert not caller.is_busy()
+    begin(caller, gate, 1)
+    assert caller.post("/idleBeat", {"jobId": 1})["msg"] == "job thread is running or has trigger queue."
+    assert not caller.is_busy(2)
+    gate.open.set()
+    result(1)
+    assert not caller.is_busy(), "a job whose result is known is idle"
+
+
+def test_a_log_id_runs_once(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    caller.accepted(2, executorHandler="gate")
+    for log_id in (1, 2):
+        reply = caller.run(log_id, executorHandler="gate")
+        assert reply["code"] == 200
+        assert "duplicate" in reply["msg"]
+    gate.open.set()
+    result(2)
+    assert "duplicate" in caller.run(1, executorHandler="gate")["msg"]
+    caller.accepted(3, executorHandler="gate")
+    result(3)
+    assert gate.begun == [1, 2, 3]
+
+
+@pytest.mark.parametrize("strategy", ["DISCARD_LATER", "COVER_EARLY"])
+def test_a_repeated_trigger_never_harms_its_own_run(caller: Caller, gate: Gate, result: Result, strategy: str) -> None:
+    begin(caller, gate, 1, executorBlockStrategy=strategy)
+    reply = caller.run(1, executorHandler="gate", executorBlockStrategy=strategy)
+    assert (reply["code"], "duplicate" in reply["msg"]) == (200, True)
+    assert gate.ended == []
+    gate.open.set()
+    assert result(1) == (200, None)
+
+
+def test_the_same_log_id_of_another_database_is_another_run(caller: Caller, admin: StandInAdmin) -> None:
+    caller.accepted(1)
+    eventually(lambda: admin.repeats()[1] == 1)
+    assert caller.run(1, logDateTime=T0 + 60_000)["msg"] is None
+    eventually(lambda: admin.repeats()[1] == 2)
+
+
+def test_an_admin_that_asks_again_is_told_the_result_again(caller: Caller, admin: StandInAdmin) -> None:
+    caller.accepted(1)
+    eventually(lambda: admin.repeats()[1] == 1)
+    eventually(lambda: "callback finished" in caller.log(1)["logContent"])
+    assert "duplicate" in caller.run(1)["msg"]
+    eventually(lambda: admin.repeats()[1] == 2)
+
+
+def test_many_at_once_with_one_log_id_run_once(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    begun: list[int] = []
+    handlers.job("count")(lambda: begun.append(context.log_id))
+    replies: list[str | None] = []
+    callers = [Caller(caller.base) for _ in range(8)]
+    threads = [threading.Thread(target=lambda each=each: replies.append(each.run(9, executorHandler="count")["msg"])) for each in callers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    eventually(lambda: admin.codes() == {9: 200})
+    assert begun == [9]
+    assert replies.count(None) == 1
+
+
+def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    caller.accepted(2, executorHandler="ok")
+    assert result(1) == (500, "change jobhandler or glue type, and terminate the old job thread. [job running, killed]")
+    assert result(2) == (200, None)
+
+
+def test_an_unknown_handler_is_refused_and_leaves_the_thread_alone(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    reply = caller.run(2, executorHandler="nope")
+    assert (reply["code"], reply["msg"]) == (500, "job handler [nope] not found.")
+    gate.open.set()
+    assert result(1) == (200, None)
+
+
+def test_a_thread_without_work_ends_and_comes_back(start: MakeExecutor, gate: Gate, result: Result) -> None:
+    caller = start(timing=replace(FAST, idle_limit_s=0.05))
+    gate.open.set()
+    caller.accepted(1, executorHandler="gate", jobId=77)
+    result(1)
+    eventually(lambda: not any(thread.name == "job-77" for thread in threading.enumerate()), message="the thread stays")
+    assert caller.post("/kill", {"jobId": 77})["msg"] == "job thread already killed."
+    caller.accepted(2, executorHandler="gate", jobId=77)
+    assert result(2) == (200, None)
+
+
+def test_a_trigger_never_meets_a_thread_that_is_ending(start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    caller = start(timing=replace(FAST, idle_limit_s=0.001))
+    for log_id in range(1, 101):
+        caller.accepted(log_id)
+    eventually(lambda: len(admin.codes()) == 100)
+    assert set(admin.codes().values()) == {200}
+
+
+@pytest.mark.parametrize(
+    ("glue_type", "text"),
+    [
+        ("GLUE_GROOVY", "glueType[GLUE_GROOVY] is not valid."),
+        ("GLUE_COBOL", "glueType[GLUE_COBOL] is not valid."),
+        ("", "glueType[] is not valid."),
+        ("GLUE_SHELL", "fail, current glue type [GLUE(Shell)] not supported."),
+    ],
+)
+def test_what_cannot_run_here_is_refused(caller: Caller, glue_type: str, text: str) -> None:
+    reply = caller.run(1, glueType=glue_type, glueSource="echo")
+    assert reply["code"] == 500
+    assert reply["msg"].startswith(text)

@@ -1,0 +1,182 @@
+"""What is on disk, and what happens when nothing can be put there."""
+
+import resource
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from executor_client import HandlerRegistry, StartRefused
+from executor_client.errors import JournalUnavailable
+from executor_client.group_commit import GroupCommit
+from executor_client.journal import Journal
+from executor_client.protocol import CallbackItem, RunRequest
+from tests.eventually import eventually
+from tests.executor_client.conftest import T0, Caller
+from tests.executor_client.stand_in_admin import StandInAdmin
+
+REQUEST = RunRequest(1, "h", "p\ud800", "SERIAL_EXECUTION", 0, 5, T0, "BEAN", "", 0, 0, 1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "journal.sqlite3"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    opened = Journal(path)
+    yield opened
+    opened.close()
+
+
+def accept(journal: Journal, log_id: int = 5, log_date_time: int = T0) -> int | None:
+    return journal.accept(replace(REQUEST, log_id=log_id, log_date_time=log_date_time), now_ms=T0)
+
+
+def test_a_run_goes_through_its_states(journal: Journal) -> None:
+    run_id = accept(journal)
+    assert run_id is not None
+    (left,) = journal.open_runs()
+    assert (left.run_id, left.started, left.request.log_id, left.request.executor_params) == (run_id, False, 5, "p?")
+    assert journal.start(run_id)
+    assert not journal.start(run_id), "only one caller starts it"
+    journal.note_process(run_id, "7:8")
+    assert journal.unacknowledged(10) == []
+    journal.finish(run_id, 200, "ok", now_ms=T0 + 1).result(5)
+    journal.finish(run_id, 500, "late", now_ms=T0 + 2).result(5)
+    assert journal.unacknowledged(10) == [(run_id, CallbackItem(5, T0, 200, "ok"))]
+    assert journal.open_runs() == []
+    journal.acknowledge([run_id]).result(5)
+    assert journal.unacknowledged(10) == []
+    assert journal.knows(REQUEST)
+
+
+def test_a_run_that_has_a_result_is_not_started(journal: Journal) -> None:
+    run_id = accept(journal) or 0
+    journal.finish(run_id, 500, "killed", now_ms=T0).result(5)
+    assert not journal.start(run_id)
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "known"), [(0, True), (877, True), (-877, True), (9_999, True), (10_000, False), (-86_400_000, False)]
+)
+def test_a_log_id_is_known_near_its_time(journal: Journal, later_ms: int, known: bool) -> None:
+    accept(journal)
+    assert (accept(journal, 5, T0 + later_ms) is None) == known
+
+
+def test_it_survives_its_process(path: Path) -> None:
+    first = Journal(path)
+    ids = [accept(first, log_id) or 0 for log_id in (1, 2, 3)]
+    first.start(ids[1])
+    first.note_process(ids[1], "1:2")
+    first.finish(ids[2], 200, None, now_ms=T0).result(5)
+    first.close()
+    second = Journal(path)
+    assert [(left.request.log_id, left.started, left.process) for left in second.open_runs()] == [(1, False, ""), (2, True, "1:2")]
+    assert [item.log_id for _, item in second.unacknowledged(10)] == [3]
+    second.close()
+
+
+def test_two_executors_never_share_one(journal: Journal, path: Path) -> None:
+    with pytest.raises(StartRefused, match="another executor"):
+        Journal(path)
+
+
+def test_it_is_readable_by_its_owner_only(journal: Journal, path: Path) -> None:
+    accept(journal)
+    assert {file.stat().st_mode & 0o077 for file in (path, path.parent)} == {0}
+
+
+def test_a_file_that_is_no_journal_is_refused_in_one_line(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("x" * 5000)
+    with pytest.raises(StartRefused, match="not a database"):
+        Journal(path)
+
+
+def test_a_newer_format_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StartRefused, match="format 99"):
+        Journal(path)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartRefused, match="XXL_JOB_HOME"):
+        Journal(tmp_path / "file" / "journal.sqlite3")
+
+
+def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> None:
+    ids = [accept(journal, log_id) or 0 for log_id in range(1, 2_101)]
+    for number, run_id in enumerate(ids[:2_050]):
+        journal.finish(run_id, 200, None, now_ms=T0 + number)
+    journal.acknowledge(ids[:2_000]).result(5)
+    assert journal.prune(before_ms=T0 + 1_500) == 1_500
+    assert not journal.knows(replace(REQUEST, log_id=1_500))
+    assert journal.knows(replace(REQUEST, log_id=1_501))
+    assert len(journal.unacknowledged(1_000)) == 50
+    assert len(journal.open_runs()) == 50
+
+
+def test_many_writers_share_commits(journal: Journal) -> None:
+    accepted: list[int | None] = []
+    threads = [threading.Thread(target=lambda n=n: accepted.extend(accept(journal, n * 100 + i + 1) for i in range(50))) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(accepted)) == 400
+    assert None not in accepted
+
+
+def test_a_value_that_cannot_be_stored_spoils_only_its_own_statement(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
+    connection.execute("CREATE TABLE t (a INTEGER)")
+    commits = GroupCommit(connection)
+    good = commits.submit(lambda each: each.execute("INSERT INTO t VALUES (1)").rowcount)
+    bad = commits.submit(lambda each: each.execute("INSERT INTO t VALUES (?)", (2**70,)))
+    commits.start()
+    assert good.result(5) == 1
+    with pytest.raises(OverflowError):
+        bad.result(5)
+    commits.close()
+    with pytest.raises(JournalUnavailable):
+        commits.submit(lambda each: None).result(5)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no file of this process grow: SQLite gets EFBIG, as it would ENOSPC."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_without_disk_nothing_is_accepted_and_nothing_is_lost(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin, result: Callable[[int], tuple[int, str | None]]
+) -> None:
+    let_go = threading.Event()
+    handlers.job("wait")(lambda: let_go.wait(10) and None)
+    caller.accepted(1, executorHandler="wait")
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    with full_disk():
+        reply = caller.run(2)
+        assert (reply["code"], reply["msg"]) == (500, "not accepted: the journal cannot be written")
+        let_go.set()
+        eventually(lambda: not caller.is_busy(), message="the run does not end")
+        assert admin.codes() == {}, "a result is called back from the disk only"
+    assert result(1) == (200, None)
+    caller.accepted(2)
+    assert result(2) == (200, None)

@@ -1,0 +1,154 @@
+"""What survives the executor: queued, running, finished and reported runs; kill -9, SIGTERM, and both while it works."""
+
+import os
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+import requests
+
+from executor_client.intake import MSG_RESTARTED
+from tests.eventually import eventually
+from tests.executor_client.process import ExecutorProcess
+from tests.executor_client.stand_in_admin import StandInAdmin
+
+JOBS = 10
+
+
+@pytest.fixture
+def process(tmp_path: Path, admin: StandInAdmin) -> Iterator[ExecutorProcess]:
+    made = ExecutorProcess(tmp_path, admin.url, "--allow-glue", "shell")
+    made.start()
+    made.wait_until_up()
+    yield made
+    made.kill()
+
+
+def test_each_run_of_a_killed_executor_is_accounted_for(process: ExecutorProcess, admin: StandInAdmin) -> None:
+    caller = process.caller
+    admin.down()
+    caller.accepted(1, executorHandler="record", jobId=1)  # finished, not called back
+    eventually(lambda: "callback failed" in caller.log(1)["logContent"])
+    caller.accepted(2, executorHandler="record", executorParams="60000", jobId=2)  # started
+    eventually(lambda: process.starts()[2])
+    caller.accepted(3, executorHandler="record", jobId=2)  # waits
+    process.kill()
+    admin.up()
+    process.start()
+    eventually(lambda: len(admin.codes()) == 3, message="a result is missing")
+    assert admin.codes() == {1: 200, 2: 500, 3: 200}
+    assert admin.message(2) == MSG_RESTARTED
+    assert process.starts() == {1: 1, 2: 1, 3: 1}
+    for log_id in (1, 2, 3):
+        assert "duplicate" in process.caller.run(log_id, executorHandler="record")["msg"]
+    assert MSG_RESTARTED in process.caller.log(2)["logContent"]
+    assert process.starts() == {1: 1, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize("fields", [{"executorHandler": "recordInChild"}, {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"}])
+def test_a_restart_ends_what_the_killed_executor_left_running(
+    process: ExecutorProcess, admin: StandInAdmin, fields: dict[str, str]
+) -> None:
+    caller = process.caller
+    caller.accepted(1, **fields)
+    eventually(lambda: process.starts()[1] or "go\n" in caller.log(1)["logContent"])
+    children = [child for child in psutil.Process(process.pid).children(recursive=True) if child.is_running()]
+    assert children
+    process.kill()
+    process.start()
+    eventually(lambda: admin.codes() == {1: 500})
+    eventually(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+
+
+def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(process: ExecutorProcess, admin: StandInAdmin) -> None:
+    caller = process.caller
+    caller.accepted(1, executorHandler="record", executorParams="300")
+    eventually(lambda: process.starts()[1])
+    caller.accepted(2, executorHandler="record")
+    assert process.terminate() == 0
+    assert admin.codes() == {1: 200}
+    assert process.ends() == {1: 1}
+    assert admin.told("registryRemove")
+    assert "Traceback" not in process.output.read_text()
+    process.start()
+    eventually(lambda: admin.codes() == {1: 200, 2: 200})
+
+
+def test_a_second_term_ends_it_at_once(process: ExecutorProcess) -> None:
+    process.caller.accepted(1, executorHandler="record", executorParams="60000")
+    eventually(lambda: process.starts()[1])
+    psutil.Process(process.pid).terminate()
+    eventually(lambda: "executor stopping" in process.output.read_text())
+    assert process.terminate() == 128 + 15
+
+
+def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(process: ExecutorProcess, admin: StandInAdmin) -> None:
+    """Kill -9 every 0.2 to 0.7 s while 200 runs are sent, each until it is accepted, as our own admin does."""
+    seed = int(os.environ.get("XXL_TEST_SEED", random.randrange(10**6)))
+    chance = random.Random(seed)
+    sent = threading.Event()
+
+    def send(log_id: int) -> None:
+        fields = {"executorHandler": "record", "executorParams": str(log_id % 40), "jobId": log_id % JOBS}
+        eventually(lambda: _accepted(process, log_id, fields), timeout_s=60, message=f"{log_id} is not accepted")
+
+    def kill_until_sent() -> int:
+        kills = 0
+        while not sent.is_set() or kills < 5:
+            process.wait_until_up()
+            sent.wait(chance.uniform(0.2, 0.7)) if not sent.is_set() else None
+            process.kill()
+            process.start()
+            kills += 1
+        return kills
+
+    with ThreadPoolExecutor(5) as pool:
+        killer = pool.submit(kill_until_sent)
+        list(pool.map(send, range(1, 201)))
+        sent.set()
+        kills = killer.result(60)
+    eventually(lambda: len(admin.codes()) == 200, timeout_s=30, message=f"results are missing, seed {seed}")
+    starts, ends = process.starts(), process.ends()
+    assert kills >= 5
+    assert max(starts.values()) == 1, f"started twice: {[i for i, n in starts.items() if n > 1]}, seed {seed}"
+    for log_id, code in admin.codes().items():
+        assert code == (200 if ends[log_id] else 500) or (ends[log_id] and admin.message(log_id) == MSG_RESTARTED), (log_id, code, seed)
+        if code == 500:
+            assert admin.message(log_id) == MSG_RESTARTED
+
+
+def _accepted(process: ExecutorProcess, log_id: int, fields: dict[str, object]) -> bool:
+    try:
+        return process.caller.run(log_id, **fields)["code"] == 200
+    except requests.RequestException:
+        return False
+
+
+def test_many_runs_leave_nothing_behind(process: ExecutorProcess, admin: StandInAdmin) -> None:
+    """1,500 runs by default; XXL_TEST_RUNS=10000 for the full number."""
+    count = int(os.environ.get("XXL_TEST_RUNS", "1500"))
+    watched = psutil.Process(process.pid)
+
+    def send(ids: range) -> None:
+        caller = process.caller
+        for log_id in ids:
+            caller.accepted(log_id, executorHandler="record", jobId=log_id % JOBS)
+        caller.session.close()
+
+    def run(first: int, last: int) -> tuple[int, int, float]:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(send, [range(first + n, last, 8) for n in range(8)]))
+        eventually(lambda: len(admin.codes()) == last - 1, timeout_s=60)
+        eventually(lambda: len(watched.net_connections()) <= 3, message="connections stay")
+        return watched.num_threads(), watched.num_fds(), watched.memory_info().rss / 1e6
+
+    threads, files, memory_mb = run(1, 301)
+    threads_after, files_after, memory_after_mb = run(301, count + 301)
+    assert threads_after <= threads
+    assert files_after <= files + 1
+    assert memory_after_mb < memory_mb + 10 + count * 0.001
+    assert process.starts().total() == count + 300

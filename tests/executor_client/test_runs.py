@@ -1,0 +1,322 @@
+"""How a run ends: results, exceptions, time-outs, kills; in threads, tasks and child processes."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import HandlerRegistry, JobKilled, JobTimedOut, context
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.stand_in_admin import StandInAdmin
+
+Result = Callable[[int], tuple[int, str | None]]
+
+
+def raise_error() -> None:
+    raise ValueError("bad day")
+
+
+def leave() -> None:
+    raise SystemExit(3)
+
+
+def line_of(function: Callable[[], Any]) -> str:
+    return f"(test_runs.py:{function.__code__.co_firstlineno + 1})"
+
+
+def set_twice() -> None:
+    context.fail("first")
+    context.success()
+
+
+OUTCOMES: dict[str, tuple[Callable[[], Any], int, str | None]] = {
+    "nothing": (lambda: None, 200, None),
+    "text": (lambda: "42 rows", 200, "42 rows"),
+    "number": (lambda: 5, 200, None),
+    "success": (lambda: context.success("fine"), 200, "fine"),
+    "fail": (lambda: context.fail("no"), 500, "no"),
+    "timeout": (lambda: context.timeout("slow"), 502, "slow"),
+    "own_code": (lambda: context.result(411, "own"), 411, "own"),
+    "last_wins": (set_twice, 200, "first"),
+    "lost": (lambda: context.result(0, "x"), 500, "job handle result lost."),
+    "no_code": (lambda: context.result("x"), 500, "job handle result lost."),  # type: ignore[arg-type]
+    "huge_code": (lambda: context.result(2**31), 500, "job handle result lost."),
+    "long": (lambda: "x" * 50_001, 200, "x" * 50_000 + "..."),
+    "odd": (lambda: "a\x00b\ud800", 200, "ab?"),
+    "error": (raise_error, 500, f"ValueError: bad day {line_of(raise_error)}"),
+    "exit": (leave, 500, f"SystemExit: 3 {line_of(leave)}"),
+}
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_run_ends_as_its_handler_says(caller: Caller, handlers: HandlerRegistry, result: Result, name: str) -> None:
+    handler, code, msg = OUTCOMES[name]
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (code, msg)
+
+
+def test_a_traceback_is_in_the_log_and_begins_in_the_handler(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h")(raise_error)
+    caller.accepted(1, executorHandler="h", executorParams="p1")
+    result(1)
+    text = caller.log(1)["logContent"]
+    assert "param: p1" in text
+    assert "ValueError: bad day\n" in text
+    assert "work.py" not in text
+    assert "handleCode: 500" in text
+
+
+def test_the_context_knows_the_run(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    seen: list[Any] = []
+    handlers.job("h")(lambda: seen.extend([context.param, context.job_id, context.log_id, context.shard_index, context.shard_total]))
+    caller.accepted(8, executorHandler="h", executorParams="p", jobId=3, broadcastIndex=1, broadcastTotal=4)
+    result(8)
+    assert seen == ["p", 3, 8, 1, 4]
+
+
+def test_hooks_run_once_in_the_jobs_thread(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def note(what: str) -> Callable[[], None]:
+        return lambda: seen.append((what, threading.current_thread().name))
+
+    handlers.job("h", init=note("init"), destroy=note("destroy"))(note("run"))
+    for log_id in (1, 2):
+        caller.accepted(log_id, executorHandler="h", jobId=5)
+        result(log_id)
+    caller.post("/kill", {"jobId": 5})
+    eventually(lambda: len(seen) == 4)
+    assert [what for what, _ in seen] == ["init", "run", "run", "destroy"]
+    assert {thread for _, thread in seen} == {"job-5"}
+
+
+def test_a_hook_that_fails_does_not_stop_the_job(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", init=raise_error, destroy=raise_error)(lambda: "done")
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, "done")
+
+
+def spin() -> None:
+    """Never looks at ``cancelled``."""
+    while True:
+        pass
+
+
+def wait_for_cancel() -> None:
+    context.cancelled.wait(30)
+
+
+async def sleep_async() -> None:
+    await asyncio.sleep(30)
+
+
+@pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
+def test_a_handler_that_takes_too_long_is_ended(
+    caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
+) -> None:
+    handlers.job("h")(handler)
+    handlers.job("next")(lambda: "next")
+    caller.accepted(1, executorHandler="h", executorTimeout=1)
+    assert result(1) == (502, "job execute timeout ")
+    eventually(lambda: not caller.is_busy(), message="the handler goes on")
+    caller.accepted(2, executorHandler="next")
+    assert result(2) == (200, "next")
+
+
+@pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
+def test_a_killed_handler_ends(caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]) -> None:
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h", jobId=6)
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    caller.post("/kill", {"jobId": 6})
+    assert result(1) == (500, "scheduling center kill job. [job running, killed]")
+    eventually(lambda: not any(thread.name == "job-6" for thread in threading.enumerate()), message="the thread stays")
+
+
+@pytest.mark.parametrize(("timeout", "kind"), [(1, JobTimedOut), (0, JobKilled)])
+def test_a_handler_can_clean_up_when_it_is_ended(
+    caller: Caller, handlers: HandlerRegistry, result: Result, timeout: int, kind: type[BaseException]
+) -> None:
+    seen: list[type[BaseException]] = []
+
+    def clean_up() -> None:
+        try:
+            spin()
+        except BaseException as exc:
+            seen.append(type(exc))
+            raise
+
+    handlers.job("h")(clean_up)
+    caller.accepted(1, executorHandler="h", executorTimeout=timeout)
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    if not timeout:
+        caller.post("/kill", {"jobId": 1})
+    result(1)
+    assert seen == [kind]
+
+
+def test_an_async_handler_succeeds(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    async def handler() -> str:
+        await asyncio.sleep(0)
+        context.log("from the task")
+        await asyncio.to_thread(context.log, "from a thread of it")
+        return "done"
+
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, "done")
+    assert {"from the task", "from a thread of it"} <= {line.rpartition("] ")[2] for line in caller.log(1)["logContent"].splitlines()}
+
+
+def test_the_result_is_frozen_when_the_time_is_over(caller: Caller, handlers: HandlerRegistry, result: Result, admin: StandInAdmin) -> None:
+    def stubborn() -> None:
+        context.cancelled.wait(30)
+        context.success("late success")
+
+    handlers.job("h")(stubborn)
+    caller.accepted(1, executorHandler="h", executorTimeout=1)
+    assert result(1) == (502, "job execute timeout ")
+    eventually(lambda: not caller.is_busy())
+    assert admin.repeats()[1] == 1
+
+
+def test_a_handler_that_cannot_be_ended_is_left_behind(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    let_go = threading.Event()
+
+    def deaf() -> None:
+        while not let_go.is_set():
+            try:
+                let_go.wait(0.01)
+            except BaseException:
+                continue
+
+    handlers.job("h")(deaf)
+    handlers.job("next")(lambda: "next")
+    caller.accepted(1, executorHandler="h", executorTimeout=1)
+    caller.accepted(2, executorHandler="h")
+    assert result(1) == (502, "job execute timeout ")
+    eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not go on")
+    assert "goes on in the background" in caller.log(1)["logContent"]
+    let_go.set()
+    assert result(2) == (200, None)
+
+
+def test_a_kill_before_the_start_starts_nothing(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    begun: list[int] = []
+    let_go = threading.Event()
+    handlers.job("first")(lambda: let_go.wait(30))
+    handlers.job("second", init=lambda: let_go.wait(30))(lambda: begun.append(1))
+    caller.accepted(1, executorHandler="second")
+    caller.post("/kill", {"jobId": 1})
+    assert result(1) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
+    let_go.set()
+    eventually(lambda: not any(thread.name == "job-1" for thread in threading.enumerate()))
+    assert begun == []
+
+
+def test_logging_reaches_the_job_log_if_wanted(start: MakeExecutor, handlers: HandlerRegistry, result: Result) -> None:
+    caller = start(route_logging=True)
+
+    def handler() -> None:
+        logging.getLogger("myapp").warning("seen %s", 5)
+        try:
+            raise_error()
+        except ValueError:
+            logging.getLogger("myapp").exception("caught")
+
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    result(1)
+    text = caller.log(1)["logContent"]
+    assert "WARNING seen 5\n" in text
+    assert "ValueError: bad day" in text
+
+
+# --- handlers in a process of their own: module-level, so that the child can import them
+
+
+def child_says() -> str:
+    context.log("pid %s, parameter %s", os.getpid(), context.param)
+    print("printed")  # noqa: T201 - goes into the log
+    return f"not {os.getppid()}"
+
+
+def child_waits() -> None:
+    context.log("waiting")
+    context.cancelled.wait(60)
+    context.log("cancelled")
+
+
+def child_spins_with_family() -> None:
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "60"])
+    context.log("family ready")
+    while True:
+        try:
+            threading.Event().wait(60)
+        except BaseException:
+            continue
+
+
+def child_dies() -> None:
+    os._exit(7)
+
+
+def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", process=True)(child_says)
+    caller.accepted(1, executorHandler="h", executorParams="p")
+    assert result(1) == (200, f"not {os.getpid()}"), "its parent is this process"
+    text = caller.log(1)["logContent"]
+    assert "parameter p\n" in text
+    assert "printed\n" in text
+
+
+def test_a_process_handlers_error_is_its_result(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", process=True)(raise_error)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (500, f"ValueError: bad day {line_of(raise_error)}")
+    assert "Traceback" in caller.log(1)["logContent"]
+
+
+def test_a_child_that_dies_fails_its_run_only(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", process=True)(child_dies)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (500, "the handler's process ended without a result, exit value(7)")
+
+
+def test_a_child_hears_of_the_kill(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", process=True)(child_waits)
+    caller.accepted(1, executorHandler="h")
+    eventually(lambda: "waiting" in caller.log(1)["logContent"])
+    caller.post("/kill", {"jobId": 1})
+    assert result(1) == (500, "scheduling center kill job. [job running, killed]")
+    eventually(lambda: "cancelled" in caller.log(1)["logContent"])
+
+
+def test_a_deaf_child_dies_with_its_descendants(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+    handlers.job("h", process=True)(child_spins_with_family)
+    caller.accepted(1, executorHandler="h")
+    eventually(lambda: "family ready" in caller.log(1)["logContent"])
+    group = eventually(lambda: [line for line in sleepers() if line])
+    caller.post("/kill", {"jobId": 1})
+    assert result(1) == (500, "scheduling center kill job. [job running, killed]")
+    eventually(lambda: not set(group) & set(sleepers()), message="a descendant survives")
+
+
+def sleepers() -> list[int]:
+    """Return processes that are ``sleep 60``."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cmdline").read_bytes() == b"sleep\x0060\x00":
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
