@@ -10,6 +10,8 @@ from app.domain.enums import NodeKind
 from app.home import access_tokens
 from app.pipeline import registration, resolve
 from app.services import nodes
+from app.services.alarms import AlarmTeller
+from app.services.reporting import Cleaner, Reporter
 from workers.loop import Loop
 from workers.scheduler import node_name
 
@@ -27,11 +29,15 @@ class Monitor:
     def __init__(self, config: Config) -> None:
         self._node = node_name(config)
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
+        self._teller = AlarmTeller(config, node=self._node)
         self._loops = [
             Loop("node-beat", self.tick_node),
             Loop("registry", tick_registry),
             Loop("leases", tick_leases),
             Loop("resolve", self._resolver.tick),
+            Loop("alarms", self._teller.tick),
+            Loop("report", Reporter(config).tick),
+            Loop("clean-up", Cleaner(config).tick),
         ]
 
     def start(self) -> None:
@@ -44,6 +50,7 @@ class Monitor:
         for loop in self._loops:
             loop.stop()
         self._resolver.close()
+        self._teller.close()
         transact(lambda session: nodes.end_node(session, self._node, NodeKind.WORKERS))
 
     def tick_node(self, now_ms: Millis) -> Millis:

@@ -154,3 +154,7 @@ class AlarmState(StrEnum):
     SENDING = "SENDING"
     SENT = "SENT"
     FAILED = "FAILED"
+    #: nobody is to be told: the job has no channel
+    SILENT = "SILENT"
+    #: told, and the recovery has been announced
+    CLOSED = "CLOSED"

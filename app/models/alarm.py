@@ -11,7 +11,11 @@ class Alarm(Base):
     """The alarm of one log row."""
 
     __tablename__ = "xxl_job_alarm"
-    __table_args__ = (Index("ux_xxl_job_alarm_log", "log_id", unique=True), Index("ix_xxl_job_alarm_due", "state", "next_ms"))
+    __table_args__ = (
+        Index("ux_xxl_job_alarm_log", "log_id", unique=True),
+        Index("ix_xxl_job_alarm_due", "state", "next_ms"),
+        Index("ix_xxl_job_alarm_job", "job_id", "state"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     log_id: Mapped[int] = mapped_column(BigInteger)
@@ -23,7 +27,7 @@ class Alarm(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     created_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: not told before
+    #: not told before; once told: when that was
     next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: what each channel said at the last attempt
     outcome: Mapped[str | None] = mapped_column(Text)

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS, Network
+from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_, Text
@@ -118,6 +119,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, networks: tuple
     if draft.access_token is not None:
         columns["access_token"] = _token(draft.access_token.strip()) or None
     if draft.alarm_urls is not None:
+        check_urls("alarmUrls", draft.alarm_urls)
         columns["alarm_urls"] = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX) or None
     changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
     for name, value in columns.items():

@@ -1,13 +1,92 @@
 """`xxl_job_alarm`: alarms to be told, exactly one a run."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import AlarmState, AlarmStatus
 from app.models.alarm import Alarm
+from app.models.log import JobLog
 from app.store import bulk
+
+#: what a run's `alarm_status` becomes when its alarm has come to an end
+_STATUS_OF_RUN = {
+    AlarmState.SENT: AlarmStatus.SENT,
+    AlarmState.FAILED: AlarmStatus.FAILED,
+    AlarmState.SILENT: AlarmStatus.NOT_NEEDED,
+}
 
 
 def insert_alarms(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Insert alarms; a run that has one already keeps it."""
     bulk.insert_ignore(session, Alarm, rows)
+
+
+def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Alarm]:
+    """Take alarms that are to be told now, oldest first; one whose teller died is taken over after its lease."""
+    due = or_(
+        and_(Alarm.state == AlarmState.PENDING, Alarm.next_ms <= now_ms),
+        and_(Alarm.state == AlarmState.SENDING, Alarm.lease_until < now_ms),
+    )
+    taken = list(session.scalars(select(Alarm).where(due).order_by(Alarm.next_ms, Alarm.id).limit(limit).with_for_update(skip_locked=True)))
+    for alarm in taken:
+        alarm.state, alarm.owner, alarm.lease_until = AlarmState.SENDING, owner, now_ms + lease_ms
+        alarm.attempts += 1
+    return taken
+
+
+def has_due(session: Session, *, now_ms: Millis) -> bool:
+    """Whether an alarm may be waiting to be told."""
+    waiting = select(Alarm.id).where(Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= now_ms)
+    return session.execute(waiting.limit(1)).first() is not None
+
+
+def find_told(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, Millis]:
+    """Return job id -> when its last alarm was told, of those told since then."""
+    told = select(Alarm.job_id, func.max(Alarm.next_ms).label("told_ms")).where(
+        Alarm.job_id.in_(job_ids), Alarm.state == AlarmState.SENT, Alarm.next_ms >= since_ms
+    )
+    return {row.job_id: row.told_ms for row in session.execute(told.group_by(Alarm.job_id))}
+
+
+def put_off(session: Session, alarm_ids: Collection[int], *, until_ms: Millis) -> None:
+    """Let alarms wait: others of the same job have just been told."""
+    waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
+    affected(session, update(Alarm).where(Alarm.id.in_(alarm_ids)).values(waiting))
+
+
+def finish(session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis) -> None:
+    """Write down what came of telling alarms; the runs' `alarm_status` follows."""
+    ids = [alarm.id for alarm in alarms]
+    affected(session, update(Alarm).where(Alarm.id.in_(ids)).values(state=state.value, outcome=outcome, next_ms=next_ms))
+    status = _STATUS_OF_RUN.get(state)
+    if status is not None:
+        runs = update(JobLog).where(JobLog.id.in_([alarm.log_id for alarm in alarms]), JobLog.alarm_status == AlarmStatus.LOCKED)
+        affected(session, runs.values(alarm_status=status.value))
+
+
+def find_failing(session: Session, *, limit: int) -> dict[int, int]:
+    """Return job id -> its last run that was told as failed and whose recovery has not been announced."""
+    rows = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(Alarm.state == AlarmState.SENT)
+    return {row.job_id: row.log_id for row in session.execute(rows.group_by(Alarm.job_id).limit(limit))}
+
+
+def find_success_after(session: Session, job_id: int, log_id: int) -> int | None:
+    """Return a run of the job that succeeded after another one."""
+    later = select(JobLog.id).where(JobLog.job_id == job_id, JobLog.id > log_id, JobLog.handle_code == 200)
+    return session.scalar(later.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1))
+
+
+def close(session: Session, job_id: int, *, until_log_id: int) -> int:
+    """Mark the told alarms of a job as over; return how many; only one caller gets more than 0."""
+    told = update(Alarm).where(Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id)
+    return affected(session, told.values(state=AlarmState.CLOSED.value))
+
+
+def delete_old(session: Session, *, before_ms: Millis) -> int:
+    """Delete alarms that have been told or given up."""
+    open_states = [AlarmState.PENDING, AlarmState.SENDING]
+    return affected(session, delete(Alarm).where(Alarm.created_ms < before_ms, Alarm.state.not_in(open_states)))

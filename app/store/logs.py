@@ -74,3 +74,8 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     """Return log id -> when the run was triggered: together they name its log file."""
     rows = session.execute(select(JobLog.id, JobLog.trigger_time).where(JobLog.id.in_(log_ids)))
     return {row.id: row.trigger_time or 0 for row in rows}
+
+
+def find_logs(session: Session, log_ids: Collection[int]) -> list[JobLog]:
+    """Return the log rows that exist, ids ascending."""
+    return list(session.scalars(select(JobLog).where(JobLog.id.in_(log_ids)).order_by(JobLog.id)))

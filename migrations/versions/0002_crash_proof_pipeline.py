@@ -117,6 +117,7 @@ TABLES: dict[str, list[sa.Column[object] | sa.Index]] = {
         sa.Column("outcome", sa.Text()),
         sa.Index("ux_xxl_job_alarm_log", "log_id", unique=True),
         sa.Index("ix_xxl_job_alarm_due", "state", "next_ms"),
+        sa.Index("ix_xxl_job_alarm_job", "job_id", "state"),
     ],
     "xxl_job_node": [
         primary_key(sa.Integer()),

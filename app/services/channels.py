@@ -1,0 +1,70 @@
+"""The ways an alarm goes out: mail and Apprise URLs. One target, one attempt, bounded in time; what it said comes back as text."""
+
+import smtplib
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+import apprise
+
+from app.config import MailConfig
+from app.domain.alarm_urls import label
+
+#: seconds for one step of a conversation with a mail server
+MAIL_TIMEOUT_S = 10
+#: subject lines and titles are no longer than this
+TITLE_MAX = 150
+#: what is kept of an error, in characters
+ERROR_MAX = 200
+
+#: what a channel says when the message is out
+OK = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An alarm as people read it."""
+
+    title: str
+    body: str
+
+
+def send_mail(config: MailConfig, address: str, message: Message) -> str:
+    """Send a mail to one address; return OK or what went wrong. Never raises."""
+    mail = EmailMessage()
+    mail["Subject"] = " ".join(message.title.split())[:TITLE_MAX]
+    mail["From"] = config.sender or config.username
+    mail["To"] = address
+    mail["Date"] = formatdate(localtime=True)
+    mail["Message-ID"] = make_msgid(domain="xxl-job.local")
+    mail.set_content(message.body)
+    try:
+        with _connect(config) as server:
+            if config.username:
+                server.login(config.username, config.password)
+            server.send_message(mail)
+    except (OSError, smtplib.SMTPException, ValueError) as exc:
+        return (str(exc) or type(exc).__name__)[:ERROR_MAX]
+    return OK
+
+
+def _connect(config: MailConfig) -> smtplib.SMTP:
+    if config.security == "tls":
+        return smtplib.SMTP_SSL(config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context())
+    server = smtplib.SMTP(config.host, config.port, timeout=MAIL_TIMEOUT_S)
+    if config.security == "starttls":
+        server.starttls(context=ssl.create_default_context())
+    return server
+
+
+def send_apprise(url: str, message: Message) -> str:
+    """Send to one Apprise URL; return OK or what went wrong, without the URL's secret. Never raises."""
+    channel = apprise.Apprise()
+    if not channel.add(url):
+        return f"{label(url)} is no channel Apprise understands"
+    try:
+        sent = channel.notify(title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT)
+    except (TypeError, OSError, ValueError) as exc:
+        return type(exc).__name__
+    return OK if sent else "the channel refused the message or did not answer"

@@ -1,0 +1,83 @@
+"""The daily report and the retention: ticks of the monitor."""
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.exc import IntegrityError
+
+from app.clock import DAY_MS, Millis
+from app.config import Config
+from app.db import read_scope, transact
+from app.store import alarms, reporting
+
+logger = logging.getLogger(__name__)
+
+#: today is counted with this period, the two days before with the other
+TODAY_PERIOD_MS: Millis = 60_000
+EARLIER_PERIOD_MS: Millis = 600_000
+#: days counted, as in the original
+DAYS = 3
+#: rows of one delete, and the wait between two: dispatch goes first
+DELETE_ROWS = 1_000
+DELETE_WAIT_MS: Millis = 50
+#: period of the look for old rows once there are none
+CLEAN_PERIOD_MS: Millis = 600_000
+#: audit rows and skips are kept so long
+TRACE_DAYS = 365
+
+
+def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
+    """Return when a local day began."""
+    day = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(zone)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    return int((day - timedelta(days=days_back)).replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1000
+
+
+class Reporter:
+    """Counts the runs of the last days."""
+
+    def __init__(self, config: Config) -> None:
+        self._zone = config.time_zone
+        self._earlier_ms: Millis = 0
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """Count today; now and then also the two days before, whose runs may have ended since."""
+        earlier = now_ms >= self._earlier_ms
+        for back in range(DAYS if earlier else 1):
+            self._count_day(now_ms, back)
+        if earlier:
+            self._earlier_ms = now_ms + EARLIER_PERIOD_MS
+        return TODAY_PERIOD_MS
+
+    def _count_day(self, now_ms: Millis, back: int) -> None:
+        from_ms, until_ms = midnight_ms(now_ms, self._zone, back), midnight_ms(now_ms, self._zone, back - 1)
+        with read_scope() as session:
+            counts = reporting.count_runs(session, from_ms=from_ms, until_ms=until_ms)
+        try:
+            transact(lambda session: reporting.save_report(session, from_ms, counts, now_ms=now_ms))
+        except IntegrityError:
+            logger.debug("report of a day written by another node at the same time")
+
+
+class Cleaner:
+    """Deletes what is older than the retention, a little at a time."""
+
+    def __init__(self, config: Config) -> None:
+        self._zone = config.time_zone
+        self._days = config.log_retention_days
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """Delete one batch; return a short wait while there is more."""
+        deleted = 0
+        if self._days:
+            before_ms = midnight_ms(now_ms, self._zone, self._days)
+            deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
+            transact(partial(alarms.delete_old, before_ms=before_ms))
+        if deleted == DELETE_ROWS:
+            return DELETE_WAIT_MS
+        transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
+        transact(partial(reporting.delete_traces_before, before_ms=now_ms - TRACE_DAYS * DAY_MS))
+        if deleted:
+            logger.info("old log rows deleted, days=%s", self._days)
+        return CLEAN_PERIOD_MS
