@@ -3,6 +3,7 @@
 Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, every case is a row of a test table.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -94,6 +95,8 @@ def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Mi
     """Return all instants from the due one up to now."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
+        if periods and next_after(due_ms + (periods - 1) * period_ms) is None:  # the schedule has ended inside the gap
+            periods = bisect_left(range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None)
         return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, MAX_COUNTED))
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:
