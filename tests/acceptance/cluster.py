@@ -1,0 +1,122 @@
+"""A whole installation for one test: database, console, workers, executors; all of them real processes."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import Engine, NullPool, create_engine, text
+
+from tests.acceptance.console import ADMIN_PASSWORD, Console
+from tests.acceptance.programs import Program, Programs, free_port, wait_for
+from tests.eventually import eventually
+
+TOKEN = "acceptance-token-0123456789"
+APPNAME = "recorder"
+
+
+@dataclass
+class Cluster:
+    """Programs of one test on one database."""
+
+    folder: Path
+    database_url: str
+    settings: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+
+    def __post_init__(self) -> None:
+        self.programs = Programs(self.folder)
+        self.console = Console(f"http://127.0.0.1:{self.port}/xxl-job-admin")
+        #: executor -> its journal
+        self.journals: dict[str, Path] = {}
+        self._monitors: dict[int, int] = {}
+
+    @property
+    def environ(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
+        return clean | {
+            "XXL_JOB_HOME": str(self.folder / "home"),
+            "XXL_JOB_DATABASE_URL": self.database_url,
+            "XXL_JOB_PORT": str(self.port),
+            "XXL_JOB_ACCESS_TOKEN": TOKEN,
+            "XXL_JOB_ADMIN_PASSWORD": ADMIN_PASSWORD,
+            "XXL_JOB_TIMEZONE": "UTC",
+            "PYTHONUNBUFFERED": "1",
+            **self.settings,
+        }
+
+    def start(self, name: str, *words: str, **settings: str) -> Program:
+        """Start a Python program of this checkout."""
+        return self.programs.start(name, [sys.executable, *words], self.environ | settings)
+
+    def start_console(self, name: str = "console", *, wait: bool = True) -> Program:
+        """Start the console; returns when it answers."""
+        program = self.start(name, "wsgi.py")
+        if wait:
+            wait_for(program, self.console.answers, "it answers")
+        return program
+
+    def start_workers(self, name: str = "workers") -> Program:
+        """Start the workers; returns when the scheduler has begun."""
+        program = self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
+        begun = program.output.count("scheduler started")
+        wait_for(program, lambda: program.output.count("scheduler started") > begun, "the scheduler has started")
+        self._monitors[program.pid] = program.workers()[1].pid
+        return program
+
+    def scheduler(self, name: str = "workers") -> psutil.Process | None:
+        """Return the scheduler child of a workers program; None while there is none."""
+        program = self.programs[name]
+        others = [one for one in program.workers() if one.pid != self._monitors[program.pid] and one.status() != psutil.STATUS_ZOMBIE]
+        return others[0] if others else None
+
+    def start_recorder(self, name: str = "recorder", *options: str, port: int = 0) -> Program:
+        """Start a recording executor; its journal goes on where there is one."""
+        journal = self.folder / f"{name}.jsonl"
+        self.journals[name] = journal
+        where = ["--admin", self.console.address, "--token", TOKEN, "--journal", str(journal), "--port", str(port or free_port())]
+        return self.start(name, "bench/faults/recording_executor.py", *where, *options)
+
+    def start_client(self, *modules: str, appname: str, name: str = "client", port: int = 0, **settings: str) -> Program:
+        """Start our own executor client with the handlers of these modules."""
+        where = ["--admin", self.console.address, "--appname", appname, "--port", str(port or free_port())]
+        home = {"XXL_JOB_HOME": str(self.folder / f"home-{name}"), **settings}
+        return self.start(name, "-m", "executor_client", *modules, *where, **home)
+
+    def start_all(self, start_executor: Callable[[], Program] | None = None, appname: str = APPNAME) -> int:
+        """Start console, executor (a recording one) and workers side by side, log in; return the id of the executor's group."""
+        console = self.start_console(wait=False)
+        (start_executor or self.start_recorder)()
+        self.start_workers()
+        wait_for(console, self.console.answers, "it answers")
+        self.console.login()
+        group_id = self.console.add_group(appname)
+        self.console.await_addresses(group_id)
+        return group_id
+
+    def kill_scheduler(self) -> None:
+        """Kill the scheduler child with -9, as soon as there is one."""
+        victim = eventually(self.scheduler, message="there is a scheduler child")
+        assert victim is not None
+        victim.send_signal(signal.SIGKILL)
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return what the executors have written down, of some kinds or of all."""
+        lines = [line for path in self.journals.values() if path.exists() for line in path.read_text().splitlines()]
+        found = [json.loads(line) for line in lines]
+        return [event for event in found if not kinds or event["event"] in kinds]
+
+    def engine(self) -> Engine:
+        """Return an engine of the test's own, without any rule of the product's."""
+        return create_engine(self.database_url, poolclass=NullPool)
+
+    def select(self, sql: str, **parameters: Any) -> list[Mapping[str, Any]]:
+        """Read rows straight from the database."""
+        engine = self.engine()
+        with engine.connect() as connection:
+            return [dict(row) for row in connection.execute(text(sql), parameters).mappings()]

@@ -1,0 +1,57 @@
+"""A ``cluster`` of real processes for every test here; on a failure what they wrote is shown, and nothing is left running."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cluster import Cluster
+from tests.databases import STARTERS, migrate, missing
+
+#: lines shown of each program of a test that failed
+LAST_LINES = 60
+clusters_key = pytest.StashKey[list[Cluster]]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = str(Path(__file__).parent)
+    for item in items:
+        if str(item.path).startswith(here):
+            item.add_marker(pytest.mark.acceptance)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "server_kind" in metafunc.fixturenames:
+        asked = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
+        metafunc.parametrize("server_kind", [kind for kind in STARTERS if kind in asked and missing(kind) is None])
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Add what the programs wrote to the report of a test that failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if not report.failed:
+        return
+    for cluster in item.stash.get(clusters_key, []):
+        for name, output in cluster.programs.outputs().items():
+            last = "\n".join(output.splitlines()[-LAST_LINES:])
+            report.sections.append((f"{name} wrote", last))
+
+
+@pytest.fixture
+def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
+    """Clusters that are stopped after the test, however it ends; a program that had to be killed fails it."""
+    made: list[Cluster] = []
+    request.node.stash[clusters_key] = made
+    yield made
+    stubborn = [name for cluster in made for name in cluster.programs.stop_all()]
+    assert stubborn == [], "programs did not end when they were asked to"
+
+
+@pytest.fixture
+def cluster(clusters: list[Cluster], empty_database: str, tmp_path: Path) -> Cluster:
+    """A cluster on an empty, migrated database of every kind; nothing runs yet."""
+    migrate(empty_database)
+    clusters.append(Cluster(tmp_path, empty_database))
+    return clusters[0]

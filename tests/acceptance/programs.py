@@ -1,0 +1,181 @@
+"""Real processes of a test: each in a session of its own, with its output in a file, and none left behind.
+
+Everything is stopped by process id or by the process group this module made. Should the test run itself be killed, the kernel
+tells the programs to end (Linux).
+"""
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.eventually import eventually
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: seconds a program may take to answer after its start, and to end after it was asked to; a loaded machine is slow
+START_S = 60
+STOP_S = 30
+#: the tracker of a program's children ends a moment after the program
+LEFT_S = 5
+#: ports are chosen below those the kernel gives to outgoing connections, so that none is taken while a program restarts
+PORTS = range(21_000, 32_000)
+
+
+def free_port() -> int:
+    """Return a port nobody listens on; a program killed and started again finds it free too."""
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+
+
+@dataclass(frozen=True)
+class Program:
+    """A started program."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        """What it has written so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def children(self) -> list[psutil.Process]:
+        """Return the processes it has started, and theirs."""
+        try:
+            return psutil.Process(self.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the children ``multiprocessing`` has spawned, oldest first."""
+        spawned = [one for one in self.children() if "spawn_main" in _command(one)]
+        return sorted(spawned, key=lambda one: (one.create_time(), one.pid))
+
+    def end(self, number: int = signal.SIGTERM, timeout_s: float = STOP_S) -> int:
+        """Send a signal to the program alone, wait for its end and return the exit code."""
+        if not self.has_ended:
+            self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+    def kill(self) -> None:
+        """End it, and whatever it has started, without a word."""
+        for one in group_members(self.pid):
+            one.kill()
+        if not self.has_ended:
+            self.process.kill()
+        self.process.wait(STOP_S)
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def group_members(group: int) -> list[psutil.Process]:
+    """Return the live processes of a process group."""
+    members = []
+    for process in psutil.process_iter(["pid"]):
+        try:
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process)
+        except (ProcessLookupError, psutil.Error):
+            continue
+    return members
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+@dataclass
+class Programs:
+    """All programs of one test, by name; the last one of a name is the current one."""
+
+    folder: Path
+    started: list[Program] = field(default_factory=list)
+
+    def start(self, name: str, words: Sequence[str], environ: Mapping[str, str], cwd: Path = ROOT) -> Program:
+        """Start a program; its output is appended to ``<name>.log``."""
+        path = self.folder / f"{name}.log"
+        with path.open("ab") as log:
+            process = subprocess.Popen(
+                words,
+                cwd=cwd,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is the test's to handle
+                preexec_fn=_end_with_parent,
+            )
+        program = Program(name, process, path)
+        self.started.append(program)
+        return program
+
+    def __getitem__(self, name: str) -> Program:
+        return next(program for program in reversed(self.started) if program.name == name)
+
+    def outputs(self) -> dict[str, str]:
+        """Return what each program wrote, by name."""
+        return {program.name: program.output for program in self.started}
+
+    def stop_all(self) -> list[str]:
+        """Stop everything, the last started first; return what did not end by itself."""
+        stubborn = []
+        for program in reversed(self.started):
+            if program.has_ended:
+                continue
+            program.process.send_signal(signal.SIGCONT)
+            try:
+                program.end()
+            except subprocess.TimeoutExpired:
+                stubborn.append(program.name)
+        try:
+            eventually(lambda: not self.left(), LEFT_S, "everything the programs have started has ended with them")
+        except AssertionError as exc:
+            stubborn.append(str(exc))
+        for program in self.started:
+            program.kill()
+        return stubborn
+
+    def left(self) -> list[psutil.Process]:
+        """Return what still runs."""
+        return [one for program in self.started for one in group_members(program.pid)]
+
+
+def wait_for(program: Program, condition: object, what: str, timeout_s: float = START_S) -> None:
+    """Wait until ``condition()`` is true; fail at once, with its output, where the program has ended."""
+
+    def look() -> bool:
+        if program.has_ended:
+            raise AssertionError(f"{program.name} ended with {program.process.returncode} before {what}:\n{program.output[-3000:]}")
+        return bool(condition())  # type: ignore[operator]
+
+    eventually(look, timeout_s, f"{program.name}: {what}")

@@ -1,0 +1,90 @@
+"""From an empty database to a job that fires: through the doors only, with our own executor."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.clock import now_ms
+from tests.acceptance.cluster import Cluster
+from tests.eventually import eventually
+
+APPNAME = "xxl-job-executor-sample"
+DEMO = "executor_client.demo"
+
+
+@pytest.fixture
+def group_id(cluster: Cluster) -> int:
+    """Console, workers and the demo executor; the id of its group."""
+    return cluster.start_all(lambda: cluster.start_client(DEMO, appname=APPNAME), APPNAME)
+
+
+def instant_of(text: str) -> int:
+    """Read ``2024-05-01T03:04:05.000+00:00``."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def test_a_job_fires_on_time_and_its_log_can_be_read(cluster: Cluster, group_id: int) -> None:
+    console = cluster.console
+    shown = console.post("/jobinfo/nextTriggerTime", scheduleType="CRON", scheduleConf="0/2 * * * * ?")
+    times = [datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) for text in shown]
+    assert len(times) == 5
+    assert {later - earlier for earlier, later in zip(times, times[1:], strict=False)} == {timedelta(seconds=2)}
+
+    job = {"scheduleType": "CRON", "scheduleConf": "0/2 * * * * ?", "executorHandler": "shardingJobHandler"}
+    job_id = console.add_job(group_id, **job, triggerStatus=0)
+    assert console.job(group_id, job_id)["triggerStatus"] == 0
+    started_ms = now_ms()
+    console.start(job_id)
+    runs = console.await_runs(group_id, job_id, 3)
+    console.stop(job_id)
+
+    fired = [instant_of(run["triggerTime"]) for run in reversed(runs)]
+    # the first even second after the start, then every other one; the second of the send is the second of the instant
+    assert fired[0] - started_ms <= 2_000 + 1_000
+    assert [later - earlier for earlier, later in zip(fired, fired[1:], strict=False)] == [2_000] * (len(fired) - 1)
+    assert all(second % 2_000 == 0 for second in fired)
+    assert {(run["triggerCode"], run["handleCode"]) for run in runs} == {(200, 200)}
+    assert "shard 0 of 1" in runs[0]["handleMsg"]
+
+
+def test_a_run_by_hand_gets_its_parameter_and_shows_its_log(cluster: Cluster, group_id: int) -> None:
+    console = cluster.console
+    job_id = console.add_job(group_id, executorHandler="demoJobHandler", executorParam="stored")
+    console.trigger(job_id, "typed by hand")
+    (run,) = console.await_runs(group_id, job_id, 1)
+    assert (run["triggerCode"], run["handleCode"], run["handleMsg"]) == (200, 200, "10 lines written")
+    assert run["executorParam"] == "typed by hand"
+    text = eventually(lambda: "line 10 of 10" in (found := console.log_text(run["id"])) and found)
+    assert "Hello from Python, parameter &#x27;typed by hand&#x27;" in str(text)
+    assert "<" not in str(text)
+
+
+def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
+    console = cluster.console
+    child_id = console.add_job(group_id, executorHandler="shardingJobHandler")
+    parent_id = console.add_job(group_id, executorHandler="sleepJobHandler", childJobId=str(child_id))
+    failing_id = console.add_job(group_id, executorHandler="failJobHandler", executorFailRetryCount=2)
+    for _ in range(3):
+        console.trigger(parent_id, "0")
+    console.trigger(failing_id, "x")
+
+    console.await_runs(group_id, parent_id, 3)
+    console.await_runs(group_id, child_id, 3)
+    failed = console.await_runs(group_id, failing_id, 3)
+    assert sorted(run["executorFailRetryCount"] for run in failed) == [0, 1, 2]
+    assert {run["executorParam"] for run in failed} == {"x"}
+    assert {run["handleCode"] for run in failed} == {500}
+    # what a fourth run would need has had its time: the queue is empty, and nothing came
+    eventually(lambda: cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"] == 0)
+    assert (len(console.runs(group_id, child_id)), len(console.runs(group_id, failing_id))) == (3, 3)
+    assert cluster.select("SELECT count(*) AS alarms FROM xxl_job_alarm")[0]["alarms"] == 3
+
+
+def test_an_executor_that_goes_in_order_is_forgotten_at_once(cluster: Cluster, group_id: int) -> None:
+    console = cluster.console
+    job_id = console.add_job(group_id, executorHandler="shardingJobHandler")
+    assert cluster.programs["client"].end() == 0
+    console.trigger(job_id)
+    (run,) = console.await_runs(group_id, job_id, 1)
+    assert (run["triggerCode"], run["handleCode"]) == (500, 0)
+    assert APPNAME in run["triggerMsg"]
