@@ -50,6 +50,9 @@ def main() -> None:
     """Run the console until a signal ends it."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
+    from app.domain.enums import NodeKind
+    from app.services.nodes import Heartbeat
+
     try:
         config = Config.from_env()
         set_up_logging(config.log_level)
@@ -58,10 +61,13 @@ def main() -> None:
     except NotConfigured as exc:
         _give_up(exc)
     _announce(config)
+    heartbeat = Heartbeat(config, NodeKind.CONSOLE)
+    heartbeat.start()
     try:
         server.run()
     finally:
         server.close()
+        heartbeat.stop()
         unbind_engine()
         logger.info("console ended")
 

@@ -2,16 +2,14 @@
 
 import sys
 
-from app.services.startup import check_schema
-
 from app.clock import now_ms
 from app.config import Config
-from app.db import bind_engine, check_database, transact, unbind_engine
+from app.db import bind_engine, check_database, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.log_setup import set_up_logging
-from app.services.nodes import start_node
-from workers.scheduler import node_name
+from app.services import nodes
+from app.services.startup import check_schema
 from workers.supervisor import Supervisor
 
 
@@ -23,7 +21,7 @@ def main() -> int:
         check_database(config)
         engine = bind_engine(config)
         check_schema(engine)
-        transact(lambda session: start_node(session, config, node_name(config), NodeKind.WORKERS, now_ms=now_ms()))
+        nodes.start(config, NodeKind.WORKERS, now_ms=now_ms())
         unbind_engine()
     except NotConfigured as exc:
         print(f"workers: {exc}", file=sys.stderr)

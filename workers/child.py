@@ -34,6 +34,8 @@ def run_child(name: str, config: Config) -> None:
     stop.set()
     part.join()
     unbind_engine()
+    logging.shutdown()
+    os._exit(0)  # a probe or a mail that still waits for somebody must not keep the process
 
 
 def _run_part(name: str, config: Config, stop: threading.Event) -> None:

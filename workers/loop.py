@@ -45,6 +45,10 @@ class Loop:
         """Begin."""
         self._thread.start()
 
+    def ask_to_stop(self) -> None:
+        """Let the present round be the last."""
+        self._stop.set()
+
     def stop(self, timeout_s: float = 5.0) -> None:
         """Ask the loop to end and wait for its round; a missed wait is logged."""
         self._stop.set()

@@ -13,7 +13,6 @@ from app.services import nodes
 from app.services.alarms import AlarmTeller
 from app.services.reporting import Cleaner, Reporter
 from workers.loop import Loop
-from workers.scheduler import node_name
 
 logger = logging.getLogger(__name__)
 
@@ -23,15 +22,19 @@ REGISTRY_PERIOD_MS: Millis = 30_000
 LEASE_PERIOD_MS: Millis = 500
 
 
+#: wait for the round a loop is in, at a stop; whatever it does can be done again
+STOP_S = 1.0
+
+
 class Monitor:
     """All loops of the monitor child."""
 
     def __init__(self, config: Config) -> None:
-        self._node = node_name(config)
+        self._config = config
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
-        self._teller = AlarmTeller(config, node=self._node)
+        self._teller = AlarmTeller(config, node=nodes.node_name(config))
         self._loops = [
-            Loop("node-beat", self.tick_node),
+            Loop("node-beat", lambda now_ms: nodes.beat(config, NodeKind.WORKERS, now_ms=now_ms)),
             Loop("registry", tick_registry),
             Loop("leases", tick_leases),
             Loop("resolve", self._resolver.tick),
@@ -48,15 +51,12 @@ class Monitor:
     def stop(self) -> None:
         """End all loops, then say that this node is gone."""
         for loop in self._loops:
-            loop.stop()
+            loop.ask_to_stop()
+        for loop in self._loops:
+            loop.stop(STOP_S)
         self._resolver.close()
         self._teller.close()
-        transact(lambda session: nodes.end_node(session, self._node, NodeKind.WORKERS))
-
-    def tick_node(self, now_ms: Millis) -> Millis:
-        """Say that this node lives."""
-        transact(lambda session: nodes.beat(session, self._node, NodeKind.WORKERS, now_ms=now_ms))
-        return nodes.BEAT_MS
+        nodes.end(self._config, NodeKind.WORKERS)
 
 
 def tick_registry(now_ms: Millis) -> Millis:

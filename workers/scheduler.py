@@ -2,16 +2,15 @@
 
 import gc
 import logging
-import socket
 import sys
 import threading
-from hashlib import sha256
 
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.domain.planning import DueFire
 from app.home import access_tokens
 from app.pipeline.scan import scan
+from app.services.nodes import node_name
 from workers.dispatcher import Dispatcher
 from workers.loop import Loop
 from workers.time_ring import TimeRing
@@ -23,13 +22,6 @@ SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
 #: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
 SWITCH_INTERVAL_S = 0.0005
-
-
-def node_name(config: Config) -> str:
-    """Return the name of this node: as configured, else of the host and its home folder, the same after a restart."""
-    if config.node_name:
-        return config.node_name[:60]
-    return f"{socket.gethostname()[:40]}-{sha256(str(config.home).encode()).hexdigest()[:6]}"
 
 
 class Scheduler:

@@ -1,45 +1,92 @@
-"""Live nodes: console and workers processes say that they are there."""
+"""Live nodes: console and workers processes say that they are there, and agree on their tokens."""
 
+import logging
+import socket
+import threading
 from hashlib import sha256
 
-from sqlalchemy.orm import Session
+from sqlalchemy.exc import DBAPIError
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
 from app.config import Config
+from app.db import read_scope, transact
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import access_tokens
-from app.models.node import NODE_BEAT_MS
+from app.models.node import NODE_BEAT_MS, Node
 from app.store import nodes
 
-#: period of the heartbeat
-BEAT_MS: Millis = NODE_BEAT_MS
+logger = logging.getLogger(__name__)
+
 #: version this program calls itself
 VERSION = "0.1.0"
+#: characters of the SHA-256 of a token that nodes compare
+FINGERPRINT_LENGTH = 16
 
 
-def fingerprint(tokens: tuple[str, ...]) -> str:
-    """Return what tells two tokens apart without telling them; of the one that is sent."""
-    return sha256(b"xxl-job-token:" + tokens[0].encode()).hexdigest()[:16]
+def node_name(config: Config) -> str:
+    """Return the name of this node: as configured, else of the host and its home folder, the same after a restart."""
+    if config.node_name:
+        return config.node_name[:60]
+    return f"{socket.gethostname()[:40]}-{sha256(str(config.home).encode()).hexdigest()[:6]}"
 
 
-def start_node(session: Session, config: Config, name: str, kind: NodeKind, *, now_ms: Millis) -> int:
-    """Write down a start and return its epoch. Raises NotConfigured where a live node of this database has another access token."""
-    accepted = {fingerprint((token,)) for token in access_tokens(config)}
-    for node in nodes.find_live(session, now_ms=now_ms):
-        if node.token_fingerprint and node.token_fingerprint not in accepted and (node.name, node.kind) != (name, kind):
-            raise NotConfigured(
-                f"XXL_JOB_ACCESS_TOKEN: node {node.name} ({node.kind}) of this database has another access token; give both the same"
-            )
-    own = fingerprint(access_tokens(config))
-    return nodes.start_node(session, name, kind, version=VERSION, token_fingerprint=own, now_ms=now_ms)
+def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
+    """Write down that a node starts. Raises NotConfigured where a live node of this database has other access tokens.
+
+    Two tokens are valid while one is being replaced: nodes agree when they share one.
+    """
+    own = [sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH] for token in access_tokens(config)]
+    name = node_name(config)
+    with read_scope() as session:
+        for node in nodes.find_live(session, now_ms=now_ms):
+            if (node.name, node.kind) != (name, kind) and not _agree(node, own):
+                where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
+                raise NotConfigured(f"{where}: the node {node.name} ({node.kind}) on the same database works with another access token")
+    transact(lambda session: nodes.start_node(session, name, kind, version=VERSION, token_fingerprint=",".join(own), now_ms=now_ms))
 
 
-def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis) -> None:
-    """Say that a node lives."""
-    nodes.beat(session, name, kind, now_ms=now_ms)
+def _agree(node: Node, own: list[str]) -> bool:
+    theirs = [text for text in node.token_fingerprint.split(",") if text]
+    return not theirs or bool(set(theirs) & set(own))
 
 
-def end_node(session: Session, name: str, kind: NodeKind) -> None:
+def beat(config: Config, kind: NodeKind, *, now_ms: Millis) -> Millis:
+    """Say that a node lives; return the wait until the next time."""
+    transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms))
+    return NODE_BEAT_MS
+
+
+def end(config: Config, kind: NodeKind) -> None:
     """Say that a node has ended in order."""
-    nodes.end_node(session, name, kind)
+    transact(lambda session: nodes.end_node(session, node_name(config), kind))
+
+
+class Heartbeat:
+    """The console's own beat, in a thread; the workers' monitor has a loop for it."""
+
+    def __init__(self, config: Config, kind: NodeKind) -> None:
+        self._config = config
+        self._kind = kind
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="node-beat", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and say so where the database is there."""
+        self._stop.set()
+        self._thread.join(timeout=2)
+        try:
+            end(self._config, self._kind)
+        except DBAPIError:
+            logger.info("end of node not written: the database is away")
+
+    def _run(self) -> None:
+        while not self._stop.wait(NODE_BEAT_MS / 1000):
+            try:
+                beat(self._config, self._kind, now_ms=now_ms())
+            except DBAPIError as exc:
+                logger.warning("heartbeat not written database_error=%s", exc.orig)

@@ -1,24 +1,21 @@
 """What has to be true before console or workers begin: the schema, the lock row, an administrator, one token for all nodes."""
 
 import logging
-from hashlib import sha256
 from pathlib import Path
 
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect, select, text
+from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import bind_engine, read_scope, session_scope
-from app.domain.enums import Role
+from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
-from app.home import access_tokens, first_password
-from app.models.node import NODE_DEAD_MS, Node
+from app.home import first_password
 from app.models.user import User
-from app.services import audit, passwords
+from app.services import audit, nodes, passwords
 from app.store import locks, users
 
 logger = logging.getLogger(__name__)
@@ -28,8 +25,6 @@ UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: Alembic's own
 VERSION_TABLE = "alembic_version"
-#: characters of the SHA-256 of the tokens that nodes compare
-FINGERPRINT_LENGTH = 32
 
 
 def prepare(config: Config) -> None:
@@ -38,8 +33,7 @@ def prepare(config: Config) -> None:
     check_schema(engine)
     with session_scope() as session:
         locks.take_schedule_lock(session)
-    with read_scope() as session:
-        check_tokens(session, config, now_ms=now_ms())
+    nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())
     wrap_adopted_hashes(config)
 
@@ -60,21 +54,6 @@ def check_schema(engine: Engine) -> None:
         raise NotConfigured(f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program")
     state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
-
-
-def token_fingerprint(config: Config) -> str:
-    """Return what nodes of one database compare: a shortened hash of the access tokens."""
-    return sha256("\n".join(access_tokens(config)).encode()).hexdigest()[:FINGERPRINT_LENGTH]
-
-
-def check_tokens(session: Session, config: Config, *, now_ms: Millis) -> None:
-    """Raise NotConfigured where a live node of this database works with other access tokens."""
-    mine = token_fingerprint(config)
-    alive = select(Node.name, Node.token_fingerprint).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS)
-    for name, fingerprint in session.execute(alive):
-        if fingerprint and fingerprint != mine:
-            where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"{config.home / 'access_token'}"
-            raise NotConfigured(f"{where}: the node {name} on the same database works with another access token; use the same one")
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
