@@ -15,6 +15,8 @@ ADDRESS_MAX = 255
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
+#: metadata services of clouds that lie inside private ranges (AWS, Google, Alibaba, Oracle); link-local ones are refused anyway
+METADATA = frozenset(ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"))
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 
 
@@ -61,7 +63,7 @@ def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
     """Whether an IP address may be called: in an allowed network, and never link-local (metadata services), multicast or unspecified."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
+    if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA:
         return False
     return any(address in network for network in networks if network.version == address.version)
 

@@ -23,6 +23,7 @@ CONTEXT = "/xxl-job-admin"
 ADMIN_PASSWORD = "correct-horse-7"
 PASSWORD = "battery-staple-9"
 ACTOR = system_actor("test")
+NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Console:
 @pytest.fixture
 def settings(config: Config) -> Config:
     """The console's settings; a test overrides the fixture for others."""
-    return replace(config, admin_password=ADMIN_PASSWORD, language="en")
+    return replace(config, admin_password=ADMIN_PASSWORD, language="en", executor_networks=NETWORKS)
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: st
     """Store a group; manual where it has addresses."""
     draft = GroupDraft(app_name=app_name, title=title, address_type=int(bool(addresses)), address_list=addresses)
     with session_scope() as session:
-        return groups.add_group(session, draft, actor=ACTOR, networks=Config.from_env({}, dotenv=None).executor_networks, now_ms=now_ms())
+        return groups.add_group(session, draft, actor=ACTOR, networks=NETWORKS, now_ms=now_ms())
 
 
 def job_draft(group_id: int, **changes: Any) -> JobDraft:

@@ -109,6 +109,7 @@ def test_markup_in_a_group_is_refused(admin: Console, field: str) -> None:
     [
         "http://169.254.169.254",
         "http://[fd00:ec2::254]",
+        "http://100.100.100.200",
         "http://0.0.0.0:9999",
         "http://8.8.8.8:9999",
         "http://10.0.0.5:22",

@@ -1,0 +1,237 @@
+"""The JSON endpoints of groups, users and runs (spec/console.md, 10 to 13)."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.clock import DAY_MS, now_ms
+from app.db import session_scope
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.models.session import LoginSession
+from app.models.user import User
+from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
+
+GROUP = {"appname": "some-app", "title": "Some executor", "addressType": "1", "addressList": "http://10.0.0.5:9999,http://10.0.0.6:9999"}
+GROUP_KEYS = ["id", "appname", "title", "addressType", "addressList", "updateTime", "registryList"]
+LOG_KEYS = """
+    id jobGroup jobId executorAddress executorHandler executorParam executorShardingParam executorFailRetryCount triggerTime
+    triggerCode triggerMsg handleTime handleCode handleMsg alarmStatus
+"""
+
+
+def add_log(
+    job_id: int, group_id: int, *, trigger_code: int = 200, handle_code: int = 0, at_ms: int | None = None, address: str = ""
+) -> int:
+    with session_scope() as session:
+        log = JobLog(job_group=group_id, job_id=job_id, trigger_code=trigger_code, handle_code=handle_code)
+        log.trigger_time, log.executor_address = at_ms or now_ms(), address or None
+        session.add(log)
+        session.flush()
+        return log.id
+
+
+def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
+    add_group("first-app")
+    assert admin.call("/jobgroup/save", **GROUP) == {"code": 200, "msg": None, "content": None}
+    (row,) = admin.call("/jobgroup/pageList", appname="some", title="exec", start=0, length=100000)["data"]
+    assert list(row) == GROUP_KEYS
+    assert row["registryList"] == ["http://10.0.0.5:9999", "http://10.0.0.6:9999"]
+    assert admin.call("/jobgroup/update", **(GROUP | {"id": row["id"], "title": "Renamed"}))["code"] == 200
+    assert admin.call("/jobgroup/loadById", id=row["id"])["content"]["title"] == "Renamed"
+    add_job(row["id"])
+    assert admin.call("/jobgroup/remove", id=row["id"])["msg"] == "The executor is still used by jobs"
+    admin.call("/jobinfo/remove", id=1)
+    assert admin.call("/jobgroup/remove", id=row["id"])["code"] == 200
+    assert admin.call("/jobgroup/remove", id=1)["msg"] == "At least one executor must remain"
+    assert admin.call("/jobgroup/remove", id=99)["code"] == 500
+    assert admin.call("/jobgroup/update", **GROUP, id=99)["code"] == 500
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"appname": ""}, "Enter an AppName"),
+        ({"appname": "abc"}, "The AppName must have 4 to 64 characters"),
+        ({"appname": "x" * 65}, "appname must have at most 64 characters"),
+        ({"appname": "two words"}, "The AppName is invalid"),
+        ({"title": " "}, "Enter a title"),
+        ({"title": "x" * 65}, "title must have at most 64 characters"),
+        ({"addressList": " "}, "Enter the addresses of a manual executor"),
+        ({"addressList": "http://10.0.0.5:9999,,http://10.0.0.6:9999"}, "The addresses must be separated by single commas"),
+    ],
+)
+def test_a_bad_group_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
+    assert admin.call("/jobgroup/save", **(GROUP | changes)) == {"code": 500, "msg": text, "content": None}
+
+
+def test_an_automatic_group_takes_its_addresses_from_the_registry(admin: Console) -> None:
+    with session_scope() as session:
+        for address, age_ms in (("http://10.0.0.9:9999", 0), ("http://10.0.0.8:9999", 0), ("http://10.0.0.7:9999", 120_000)):
+            row = Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value=address, update_time=now_ms() - age_ms)
+            session.add(row)
+    admin.call("/jobgroup/save", **(GROUP | {"addressType": "0", "addressList": "http://evil.example"}))
+    (row,) = admin.call("/jobgroup/pageList")["data"]
+    assert row["addressList"] == "http://10.0.0.8:9999,http://10.0.0.9:9999"
+
+
+def test_a_removed_group_leaves_no_right_behind(admin: Console) -> None:
+    first, second = add_group("first-app"), add_group("second-app")
+    add_user("norman", [first, second])
+    admin.call("/jobgroup/remove", id=second)
+    (row,) = admin.call("/user/pageList", username="norman", role=-1)["data"]
+    assert row["permission"] == str(first)
+
+
+def test_a_user_is_added_listed_changed_and_removed(admin: Console) -> None:
+    group_id = add_group()
+    added = admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(group_id))
+    assert added["code"] == 200
+    listed = admin.call("/user/pageList", role=0)
+    assert listed["data"] == [{"id": 2, "username": "norman", "password": None, "role": 0, "permission": str(group_id)}]
+    norman = admin.another().log_in("norman", PASSWORD)
+    assert admin.call("/user/update", id=2, username="norman", password="", role=0, permission="")["code"] == 200
+    assert norman.call("/jobinfo/nextTriggerTime")["code"] == 200  # still logged in, with fewer rights
+    assert norman.call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["code"] == 500
+    assert admin.call("/user/update", id=2, username="norman", password="another-pass-1", role=0)["code"] == 200
+    assert norman.post("/jobinfo/nextTriggerTime").status_code == 302
+    norman.log_in("norman", "another-pass-1")
+    assert admin.call("/user/update", id=2, username="norman", role=1)["code"] == 200
+    assert norman.post("/jobinfo/nextTriggerTime").status_code == 302
+    norman.log_in("norman", "another-pass-1")
+    assert admin.call("/user/remove", id=2)["code"] == 200
+    assert norman.post("/jobinfo/nextTriggerTime").status_code == 302
+    with session_scope() as session:
+        assert list(session.scalars(select(LoginSession.user_id).where(LoginSession.user_id == 2))) == []
+    assert admin.call("/user/remove", id=2)["code"] == 200
+    assert admin.call("/user/update", id=2, username="norman")["code"] == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"username": ""}, "Enter a user name"),
+        ({"username": "abc"}, "The user name must have 4 to 20 characters"),
+        ({"username": "x" * 21}, "username must have at most 20 characters"),
+        ({"username": "<b>norman"}, "The user name is invalid"),
+        ({"username": "Admin"}, "The user name is taken"),
+        ({"password": ""}, "Enter a password"),
+        ({"password": "short77"}, "The password must have 8 to 128 characters"),
+        ({"password": "x" * 129}, "The password must have 8 to 128 characters"),
+        ({"password": "password123"}, "This password is among the first ones anybody would try; choose another"),
+        ({"password": "normannorman"}, "This password is among the first ones anybody would try; choose another"),
+        ({"role": "2"}, "The role is invalid"),
+        ({"permission": "99"}, "There is no executor with the id 99"),
+        ({"permission": "1;2"}, "The executors must be ids, separated by commas"),
+    ],
+)
+def test_a_bad_user_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
+    parameters = {"username": "norman", "password": PASSWORD, "role": "0", "permission": ""} | changes
+    assert admin.call("/user/add", **parameters) == {"code": 500, "msg": text, "content": None}
+    with session_scope() as session:
+        assert len(list(session.scalars(select(User.id)))) == 1
+
+
+def test_runs_are_listed_by_group_job_state_and_time(admin: Console) -> None:
+    group_id = add_group()
+    job_id, at_ms = add_job(group_id), now_ms() // 1000 * 1000
+    good = add_log(job_id, group_id, handle_code=200, at_ms=at_ms - 4 * DAY_MS)
+    failed = add_log(job_id, group_id, handle_code=500, at_ms=at_ms - 3_000)
+    refused = add_log(job_id, group_id, trigger_code=500, at_ms=at_ms - 2_000)
+    running = add_log(job_id, group_id, at_ms=at_ms - 1_000)
+
+    def listed(**parameters: Any) -> list[int]:
+        found = admin.call("/joblog/pageList", **({"jobGroup": 0, "jobId": 0, "logStatus": -1, "filterTime": ""} | parameters))
+        return [row["id"] for row in found["data"]]
+
+    assert listed() == [running, refused, failed, good]
+    assert listed(logStatus=1) == [good]
+    assert listed(logStatus=2) == [refused, failed]
+    assert listed(logStatus=3) == [running]
+    assert listed(logStatus=9) == [running, refused, failed, good]
+    assert listed(jobId=job_id, jobGroup=77) == [running, refused, failed, good]
+    assert listed(jobGroup=77) == []
+    assert listed(filterTime="nonsense") == [running, refused, failed, good]
+    assert listed(filterTime="2000-01-01 00:00:00 - 2001-01-01 00:00:00") == []
+    assert listed(filterTime="2000-01-01 00:00:00 - x") == [running, refused, failed, good]
+    assert list(admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1)["data"][0]) == LOG_KEYS.split()
+    assert admin.call("/joblog/pageList", jobGroup=0)["code"] == 500
+
+
+def test_runs_of_foreign_groups_are_invisible_whatever_is_asked(console: Console, normal_user: Any) -> None:
+    own, foreign = add_group("own-app"), add_group("foreign-app")
+    job_id = add_job(foreign)
+    log_id = add_log(job_id, foreign, address="http://127.0.0.1:9")
+    norman = normal_user(own)
+    for parameters in ({"jobGroup": foreign, "jobId": 0}, {"jobGroup": own, "jobId": job_id}, {"jobGroup": 0, "jobId": 0}):
+        assert norman.call("/joblog/pageList", **parameters, logStatus=-1)["data"] == []
+    assert norman.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)["msg"] == "Log id is invalid"
+    assert norman.call("/joblog/logKill", id=log_id)["msg"] == "Log id is invalid"
+    assert norman.call("/joblog/clearLog", jobGroup=foreign, jobId=0, type=9)["msg"] == "Executor id is invalid"
+    assert norman.call("/joblog/clearLog", jobGroup=own, jobId=job_id, type=9)["msg"] == "Job id is invalid"
+    assert norman.call("/joblog/clearLog", jobGroup=0, jobId=0, type=9)["msg"] == "permission denied"
+    with session_scope() as session:
+        assert session.get(JobLog, log_id) is not None
+
+
+def test_a_log_that_cannot_be_read_says_why(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    assert admin.call("/joblog/logDetailCat", logId=99, fromLineNum=1)["msg"] == "Log id is invalid"
+    assert admin.call("/joblog/logDetailCat", logId=add_log(job_id, group_id), fromLineNum=1)["msg"] == "The run has no executor address"
+    unreachable = add_log(job_id, group_id, address="http://127.0.0.1:1024")
+    assert admin.call("/joblog/logDetailCat", logId=unreachable, fromLineNum=1)["msg"].startswith("http://127.0.0.1:1024: ")
+    foreign = add_log(job_id, group_id, address="http://169.254.169.254:80")
+    assert "refused" in admin.call("/joblog/logDetailCat", logId=foreign, fromLineNum=1)["msg"]
+
+
+@pytest.mark.parametrize(("trigger_code", "handle_code"), [(500, 0), (0, 0), (200, 200), (200, 500)])
+def test_a_run_that_does_not_run_cannot_be_killed(admin: Console, trigger_code: int, handle_code: int) -> None:
+    group_id = add_group()
+    log_id = add_log(add_job(group_id), group_id, trigger_code=trigger_code, handle_code=handle_code, address="http://127.0.0.1:1024")
+    assert admin.call("/joblog/logKill", id=log_id)["code"] == 500
+    with session_scope() as session:
+        log = session.get(JobLog, log_id)
+        assert log is not None
+        assert log.handle_code == handle_code
+
+
+@pytest.mark.parametrize(("kind", "left"), [(1, 3), (2, 4), (3, 5), (4, 6), (5, 7), (9, 0)])
+def test_runs_are_cleared_by_age_or_altogether(admin: Console, kind: int, left: int) -> None:
+    group_id = add_group()
+    job_id, at_ms = add_job(group_id), now_ms()
+    for age_days in (0, 1, 27, 60, 120, 300, 500):
+        log_id = add_log(job_id, group_id, handle_code=200, at_ms=at_ms - age_days * DAY_MS)
+        with session_scope() as session:
+            session.add(Fire(job_id=job_id, fire_key=f"x:{log_id}", due_time=1, trigger_type="CRON", state="ACCEPTED", log_id=log_id))
+    assert admin.call("/joblog/clearLog", jobGroup=group_id, jobId=job_id, type=kind)["code"] == 200
+    with session_scope() as session:
+        logs, fires = set(session.scalars(select(JobLog.id))), set(session.scalars(select(Fire.log_id)))
+    assert (len(logs), fires) == (left, logs)
+
+
+def test_clearing_keeps_the_newest(admin: Console) -> None:
+    group_id = add_group()
+    job_id, at_ms = add_job(group_id), now_ms() // 1000 * 1000
+    with session_scope() as session:
+        rows = [
+            JobLog(job_group=group_id, job_id=job_id, trigger_code=0, handle_code=0, trigger_time=at_ms - n // 3 * 1000)
+            for n in range(2205)
+        ]
+        session.add_all(rows)
+    assert admin.call("/joblog/clearLog", jobGroup=0, jobId=0, type=5)["code"] == 200
+    with session_scope() as session:
+        kept = list(session.scalars(select(JobLog.trigger_time)))
+    assert len(kept) == 1_000
+    assert min(kept) == at_ms - 333_000
+    assert admin.call("/joblog/clearLog", jobGroup=0, jobId=0, type=10)["msg"] == "The kind of cleaning is invalid"
+
+
+def test_the_chart_is_seven_empty_days_where_nothing_ran(admin: Console) -> None:
+    content = admin.call("/chartInfo", startDate="2000-01-01 00:00:00", endDate="2000-01-08 00:00:00")["content"]
+    assert len(content["triggerDayList"]) == 7
+    assert content["triggerDayCountSucList"] == [0] * 7
+    assert (content["triggerCountRunningTotal"], content["triggerCountSucTotal"], content["triggerCountFailTotal"]) == (0, 0, 0)
+    assert admin.post("/chartInfo", {"startDate": "yesterday"}).status_code == 400
