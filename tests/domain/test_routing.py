@@ -1,0 +1,164 @@
+"""Choosing one address: the golden hash vectors, what the routes with memory remember, lists that change."""
+
+import json
+import random
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from app.domain.enums import RouteStrategy
+from app.domain.routing import PROBING, ROUTERS, RouteState, hash_point, route_of
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+A, B, C, D = (f"http://10.0.0.{number}:9999/" for number in (11, 12, 13, 14))
+ABC = (A, B, C)
+ROUND, LFU, LRU = RouteStrategy.ROUND, RouteStrategy.LEAST_FREQUENTLY_USED, RouteStrategy.LEAST_RECENTLY_USED
+
+
+def pick(route: RouteStrategy, state: RouteState, addresses: tuple[str, ...] = ABC, job_id: int = 7) -> str:
+    return ROUTERS[route](job_id, addresses, state)
+
+
+def picks(route: RouteStrategy, state: RouteState, count: int, addresses: tuple[str, ...] = ABC) -> list[str]:
+    return [pick(route, state, addresses) for _ in range(count)]
+
+
+def test_every_golden_vector_of_the_consistent_hash() -> None:
+    vectors = [json.loads(line) for line in (DATA / "consistent_hash.jsonl").read_text().splitlines()]
+    assert len(vectors) == 400
+    for vector in vectors:
+        chosen = pick(RouteStrategy.CONSISTENT_HASH, RouteState(), tuple(vector["addresses"]), vector["job_id"])
+        assert chosen == vector["address"], vector
+
+
+@pytest.mark.parametrize(
+    ("job_id", "point", "host"),
+    [
+        (1, 943901380, C),
+        (2, 2373066440, B),
+        (3, 2127088620, B),
+        (7, 1608782991, B),
+        (42, 3905343649, C),
+        (100, 2635307512, B),
+        (1000, 1891284905, A),
+        (65535, 476027708, B),
+        (601, 4280809138, A),  # beyond the largest key: the ring wraps
+    ],
+)
+def test_the_check_values_of_the_consistent_hash(job_id: int, point: int, host: str) -> None:
+    assert hash_point(str(job_id)) == point
+    assert pick(RouteStrategy.CONSISTENT_HASH, RouteState(), ABC, job_id) == host
+
+
+def test_the_hash_spreads_jobs_as_the_original_does() -> None:
+    chosen = Counter(pick(RouteStrategy.CONSISTENT_HASH, RouteState(), ABC, job_id) for job_id in range(1, 10_001))
+    assert chosen == {A: 3073, B: 3310, C: 3617}
+
+
+def test_first_last_and_random() -> None:
+    state = RouteState(random.Random(1))
+    assert pick(RouteStrategy.FIRST, state) == A
+    assert pick(RouteStrategy.LAST, state) == C
+    assert set(picks(RouteStrategy.RANDOM, state, 50)) == set(ABC)
+
+
+def test_round_goes_round_from_a_random_start() -> None:
+    starts = set()
+    for seed in range(20):
+        state = RouteState(random.Random(seed))
+        first = picks(ROUND, state, 3)
+        assert sorted(first) == sorted(ABC)
+        assert picks(ROUND, state, 3) == first
+        starts.add(first[0])
+    assert starts == set(ABC), "a restart must not pile everything on the first address"
+
+
+def test_round_counts_for_each_job() -> None:
+    state = RouteState(random.Random(1))
+    seven, eight = picks(ROUND, state, 3), [pick(ROUND, state, job_id=8) for _ in range(3)]
+    assert sorted(seven) == sorted(eight) == sorted(ABC)
+
+
+@pytest.mark.parametrize("route", [ROUND, LFU, LRU])
+def test_a_fair_route_gives_everybody_the_same(route: RouteStrategy) -> None:
+    assert Counter(picks(route, RouteState(random.Random(3)), 300)) == {A: 100, B: 100, C: 100}
+
+
+@pytest.mark.parametrize("route", list(ROUTERS))
+def test_a_vanished_address_is_never_chosen_and_a_new_one_is(route: RouteStrategy) -> None:
+    state = RouteState(random.Random(3))
+    picks(route, state, 9)
+    without_b = picks(route, state, 60, (A, C))
+    assert set(without_b) <= {A, C}
+    back = picks(route, state, 60, (A, C, D))
+    assert set(back) <= {A, C, D}
+    if route in (ROUND, LFU, LRU):
+        assert set(back) == {A, C, D}
+
+
+def test_lfu_takes_the_least_used_and_list_order_where_they_are_equal() -> None:
+    state = RouteState()
+    state.seed(7, [A, A, B, C, C, C])
+    assert picks(LFU, state, 6) == [B, A, B, A, B, C]
+
+
+def test_lfu_does_not_flood_an_address_that_comes_back() -> None:
+    state = RouteState()
+    picks(LFU, state, 300)
+    assert Counter(picks(LFU, state, 8, (*ABC, D))) == {A: 2, B: 2, C: 2, D: 2}
+
+
+def test_lru_takes_whoever_has_rested_longest_and_new_ones_first() -> None:
+    state = RouteState()
+    state.seed(7, [C, A, C, B])  # newest first: B has rested longest
+    assert picks(LRU, state, 4) == [B, A, C, B]
+    assert picks(LRU, state, 3, (A, D, C)) == [D, A, C]
+
+
+def test_only_lfu_and_lru_ask_for_a_seed_and_only_once() -> None:
+    for route in RouteStrategy:
+        state = RouteState()
+        assert state.needs_seed(route, 7) is (route in (LFU, LRU))
+        state.seed(7, [])
+        assert not state.needs_seed(route, 7)
+        assert state.needs_seed(route, 8) is (route in (LFU, LRU))
+
+
+@pytest.mark.parametrize("route", [LFU, LRU])
+def test_without_a_history_list_order_decides(route: RouteStrategy) -> None:
+    state = RouteState()
+    state.seed(7, [])
+    assert picks(route, state, 3) == list(ABC)
+
+
+@pytest.mark.parametrize("route", [ROUND, LFU, LRU])
+def test_picks_of_many_threads_stay_fair(route: RouteStrategy) -> None:
+    state = RouteState(random.Random(3))
+    chosen: list[str] = []
+
+    def work() -> None:
+        chosen.extend(picks(route, state, 300))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(chosen) == {A: 800, B: 800, C: 800}
+
+
+@pytest.mark.parametrize("name", ["", None, "MAGIC", "first", "LEAST_FREQUENTLY_USED "])
+def test_an_unknown_route_counts_as_the_first_address(name: str | None) -> None:
+    assert route_of(name) is RouteStrategy.FIRST
+
+
+def test_every_route_is_either_computed_asked_for_or_a_broadcast() -> None:
+    assert set(ROUTERS) | PROBING | {RouteStrategy.SHARDING_BROADCAST} == set(RouteStrategy)
+    assert [route_of(route.value) for route in RouteStrategy] == list(RouteStrategy)
+
+
+@pytest.mark.parametrize("route", list(ROUTERS))
+def test_a_list_that_names_an_address_twice(route: RouteStrategy) -> None:
+    assert set(picks(route, RouteState(random.Random(3)), 10, (A, A))) == {A}

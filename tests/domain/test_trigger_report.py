@@ -1,0 +1,61 @@
+"""The story of a run: text a database can hold, bounded, in the reader's zone."""
+
+import pytest
+
+from app.clock import Millis
+from app.domain.trigger_report import STORY_MAX, banner, clean_text, format_instant, join_lines
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "clean"),
+    [
+        ("done", 10, "done"),
+        ("", 10, ""),
+        ("a\x00b", 10, "a\N{REPLACEMENT CHARACTER}b"),
+        ("half \ud83d of a pair", 50, "half ? of a pair"),
+        ("ends in half \udfff", 50, "ends in half ?"),
+        ("\U0001f600" * 5, 3, "\U0001f600" * 3),
+        ("abcdef", 3, "abc"),
+        ("行" * 20, 7, "行" * 7),
+        ("\ud83d\ude00", 5, "??"),
+    ],
+)
+def test_text_a_database_can_hold(text: str, limit: int, clean: str) -> None:
+    assert clean_text(text, limit) == clean
+    clean_text(text, limit).encode()
+
+
+@pytest.mark.parametrize(
+    ("millis", "zone", "text"),
+    [
+        (0, "UTC", "1970-01-01 00:00:00.000 +0000"),
+        (1_714_532_645_250, "Asia/Shanghai", "2024-05-01 11:04:05.250 +0800"),
+        (1_714_532_645_007, "America/New_York", "2024-04-30 23:04:05.007 -0400"),
+        (1_729_987_200_000, "Europe/Berlin", "2024-10-27 02:00:00.000 +0200"),  # the first of two equal local times
+        (1_729_990_800_000, "Europe/Berlin", "2024-10-27 02:00:00.000 +0100"),
+        (-1, "UTC", "1969-12-31 23:59:59.999 +0000"),
+    ],
+)
+def test_an_instant_as_people_of_a_zone_read_it(millis: Millis, zone: str, text: str) -> None:
+    assert format_instant(millis, zone) == text
+
+
+def test_lines_and_lists_of_lines_make_one_story() -> None:
+    assert join_lines("first", None, (), "", ["second", "third"], (banner("trigger"),)) == "first\nsecond\nthird\n>>> trigger <<<"
+    assert join_lines() == ""
+
+
+def test_the_middle_of_a_long_story_is_cut() -> None:
+    story = join_lines("begins", ["x" * 80] * 1_000, "ends")
+    assert len(story) <= STORY_MAX
+    assert story.startswith("begins\n")
+    assert "… (cut) …" in story
+
+
+@pytest.mark.parametrize("filler", ["行", "\U0001f600"])
+def test_a_long_story_of_wide_characters_still_fits_the_column(filler: str) -> None:
+    assert len(join_lines([filler * 100] * 1_000).encode()) <= 65_535
+
+
+def test_a_story_as_long_as_allowed_is_kept_whole() -> None:
+    assert join_lines("x" * STORY_MAX) == "x" * STORY_MAX
