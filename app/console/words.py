@@ -49,7 +49,7 @@ GLUE_TYPES = {
     GlueType.GLUE_POWERSHELL: "GLUE(PowerShell)",
 }
 TRIGGER_TYPES = {
-    TriggerType.CRON: _l("Schedule"),
+    TriggerType.CRON: _l("By schedule"),
     TriggerType.MISFIRE: _l("Missed run"),
     TriggerType.MANUAL: _l("By hand"),
     TriggerType.PARENT: _l("Parent job"),
