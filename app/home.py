@@ -20,7 +20,7 @@ SECRET_MODE = 0o600
 def prepare_home(home: Path) -> None:
     """Create the home folder if needed; raises NotConfigured where it cannot be written."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         writable = os.access(home, os.W_OK | os.X_OK)
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_HOME: the folder {home} cannot be made: {exc.strerror}") from exc

@@ -9,6 +9,7 @@ from app.clock import Millis, now_ms
 from app.config import Config
 from app.domain.planning import DueFire
 from app.home import access_tokens
+from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.scan import scan
 from app.services.nodes import node_name
 from workers.dispatcher import Dispatcher
@@ -30,6 +31,7 @@ class Scheduler:
     def __init__(self, config: Config) -> None:
         self._zone = config.time_zone
         self._node = node_name(config)
+        self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
         self._dispatcher = Dispatcher(config, node=self._node, token=access_tokens(config)[0])
         self._scan = Loop("scan", self.tick_scan)
@@ -53,6 +55,8 @@ class Scheduler:
 
     def tick_scan(self, at_ms: Millis) -> Millis:
         """Make fires of what is due and put them into the ring; return the wait until the next scan."""
+        if not self._guard.check():
+            return SCAN_PERIOD_MS
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         self._ring.push(written)
         if written:
