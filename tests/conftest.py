@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, MetaData, create_engine, text
+from sqlalchemy import Connection, MetaData, Table, create_engine, text
 from sqlalchemy.orm import Session
 
 from app.config import Config
@@ -30,7 +30,7 @@ TOOLS = {
     "node": (("node",),),
 }
 #: a test that left a transaction open must not stop the next one for long
-LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
+LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
 
 
 class Databases:
@@ -38,7 +38,7 @@ class Databases:
 
     def __init__(self, worker: str, servers: dict[str, Server]) -> None:
         self._open = ExitStack()
-        self._directory = self._open.enter_context(temporary_directory())
+        self._directory = self._open.enter_context(temporary_directory(in_memory=True))
         self._worker = worker
         self._servers = servers
         self._migrated: dict[str, str] = {}
@@ -58,15 +58,17 @@ class Databases:
             return f"sqlite:///{self._directory / name}.db"
         return self.server(kind).create_database(name)
 
-    def migrated(self, kind: str, folder: Path) -> str:
-        """Return the URL of a database that is as the migrations leave it; a SQLite file is made in ``folder``."""
+    def migrated(self, kind: str) -> str:
+        """Return the URL of a database that is as the migrations leave it."""
         if kind not in self._migrated:
             self._migrated[kind] = self.empty(kind)
             migrate(self._migrated[kind])
             if kind != "sqlite":
                 self._cleaners[kind] = Cleaner(self._migrated[kind])
         if kind == "sqlite":
-            file = shutil.copyfile(self._migrated[kind].removeprefix("sqlite:///"), folder / "xxl_job.db")
+            for old in self._directory.glob("xxl_job.db*"):
+                old.unlink()
+            file = shutil.copyfile(self._migrated[kind].removeprefix("sqlite:///"), self._directory / "xxl_job.db")
             return f"sqlite:///{file}"
         self._cleaners[kind].clean()
         return self._migrated[kind]
@@ -78,7 +80,7 @@ class Databases:
 
 
 class Cleaner:
-    """Sets the tables of one database back to what they held when this was made."""
+    """Sets the tables of one database back to what they held when this was made, and their ids back to the first."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(url, isolation_level="READ COMMITTED")
@@ -92,11 +94,21 @@ class Cleaner:
         self._connection.commit()
 
     def clean(self) -> None:
-        for table in self._tables:
-            self._connection.execute(table.delete())
+        emptied = [table for table in self._tables if self._connection.execute(table.delete()).rowcount]
+        for table in emptied:
+            self._restart_ids(table)
         for insert, rows in self._seeds:
             self._connection.execute(insert, rows)
         self._connection.commit()
+
+    def _restart_ids(self, table: Table) -> None:
+        for column in table.primary_key:
+            if column.autoincrement is not True:
+                continue
+            if self._engine.dialect.name == "mysql":
+                self._connection.execute(text(f"ALTER TABLE {table.name} AUTO_INCREMENT = 1"))
+            else:
+                self._connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{column.name}'), 1, false)"))
 
     def close(self) -> None:
         self._connection.close()
@@ -179,9 +191,9 @@ def empty_database(request: pytest.FixtureRequest, database_kind: str) -> str:
 
 
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, database_kind: str) -> str:
     """The URL of an empty migrated database."""
-    return request.config.stash[databases_key].migrated(database_kind, tmp_path)
+    return request.config.stash[databases_key].migrated(database_kind)
 
 
 @pytest.fixture

@@ -37,6 +37,9 @@ START_S = 60
 STOP_S = 30
 #: a free port may be taken between its choice and the server's start
 PORT_ATTEMPTS = 3
+#: a file system in memory, and the bytes that must be free there
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 2 * 1024**3
 #: the programs of a kind of server, the user it runs as where this is root, and the Debian package both come from
 PROGRAMS = {"mariadb": ("mariadb-install-db", "mariadbd"), "postgresql": ("initdb", "postgres")}
 USERS = {"mariadb": "mysql", "postgresql": "postgres"}
@@ -167,9 +170,13 @@ def migrate(url: str) -> None:
 
 
 @contextmanager
-def temporary_directory() -> Iterator[Path]:
-    """Yield a new folder the servers can reach also when this runs as root; removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="xxl-job-databases-", ignore_cleanup_errors=True) as name:
+def temporary_directory(*, in_memory: bool = False) -> Iterator[Path]:
+    """Yield a new folder the servers can reach also when this runs as root; removed at the end.
+
+    ``in_memory``: on Linux's file system in memory, where there is room: for tests, whose waits are mostly the disk's.
+    """
+    parent = MEMORY if in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
+    with tempfile.TemporaryDirectory(prefix="xxl-job-databases-", dir=parent, ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o711)
         yield Path(name)
 

@@ -1,9 +1,10 @@
 """The databases the other tests stand on: each test gets an empty one, whatever the one before it committed."""
 
 import pytest
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, select, text
 
 from app.db import read_scope, session_scope
+from app.models.skip import Skip
 from tests.databases import Server, migrate, missing, start_postgresql, temporary_directory
 
 
@@ -11,8 +12,10 @@ from tests.databases import Server, migrate, missing, start_postgresql, temporar
 def test_what_a_test_commits_is_gone_in_the_next(database: str, turn: int) -> None:
     with session_scope() as session:
         session.execute(text("INSERT INTO xxl_job_lock (lock_name) VALUES ('left behind')"))
+        session.add(Skip(job_id=turn, from_ms=1, to_ms=2, skipped=1, reason="edited", recorded_ms=3))
     with read_scope() as session:
         names = session.execute(text("SELECT lock_name FROM xxl_job_lock ORDER BY lock_name")).scalars().all()
+        assert session.scalars(select(Skip.id)).all() == [1], "ids begin anew too"
     assert names == ["left behind", "schedule_lock"], f"in turn {turn}"
 
 
