@@ -8,7 +8,7 @@ from app.console.guards import POLICY, Access
 from app.db import session_scope
 from app.domain.permissions import Right
 from app.store import users
-from tests.console.conftest import CONTEXT, PASSWORD, Console, add_group, add_user
+from tests.console.conftest import CONTEXT, Console, add_group, add_user
 
 #: what a URL's variable parts are filled with
 SAMPLE = {"job_id": 1, "log_id": 1, "group_id": 1, "user_id": 1, "version_id": 1, "filename": "css/app.css"}
@@ -59,7 +59,7 @@ def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
         user = users.lock_user(session, user_id)
         assert user is not None
         user.password = f"first:{user.password}"
-    norman = Console(app, app.test_client()).log_in("norman", PASSWORD)
+    norman = Console(app, app.test_client()).log_in("norman")
     for rule in rules_of(app):
         if POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE, Access.FIRST):
             continue
@@ -72,7 +72,7 @@ def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
 def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
     group_id = add_group()
     add_user("norman", [group_id])
-    norman = Console(app, app.test_client()).log_in("norman", PASSWORD)
+    norman = Console(app, app.test_client()).log_in("norman")
     for rule in rules_of(app):
         if POLICY[rule.endpoint] is not Access.ADMIN:
             continue
@@ -95,7 +95,7 @@ def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
 def test_a_right_somewhere_is_needed_for_what_it_names(app: Flask, path: str, right: Right) -> None:
     group_id = add_group()
     add_user("norman", [group_id], {group_id: frozenset(Right) - {right}})
-    norman = Console(app, app.test_client()).log_in("norman", PASSWORD)
+    norman = Console(app, app.test_client()).log_in("norman")
     assert norman.call(path, id=1) == {"code": 500, "msg": "permission denied", "content": None}
 
 

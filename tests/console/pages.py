@@ -1,0 +1,39 @@
+"""What a browser does with a page: read its form's token, send the form back."""
+
+import re
+from html import unescape
+from typing import Any
+
+from werkzeug.test import TestResponse
+
+from tests.console.conftest import Console
+
+TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]+)"')
+
+
+def token_of(console: Console) -> str:
+    """Return the token the forms of this login carry."""
+    found = TOKEN.search(console.get("/help").text)
+    assert found is not None
+    return found.group(1)
+
+
+def submit(console: Console, path: str, /, **fields: Any) -> TestResponse:
+    """Send a form of the page at ``path`` to the same address."""
+    return console.post(path, {"csrf_token": token_of(console), **fields})
+
+
+def text_of(response: TestResponse) -> str:
+    """Return what a person reads of a page: no tags, blanks in one."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", response.text)))
+
+
+def is_at_login(response: TestResponse) -> bool:
+    """Whether the answer leads to the login page."""
+    return response.status_code == 302 and response.headers["Location"].endswith("/toLogin")
+
+
+def path_after(response: TestResponse) -> str:
+    """Return where a form led to, without the context path."""
+    assert response.status_code == 303, text_of(response)
+    return response.headers["Location"].removeprefix("/xxl-job-admin")

@@ -1,0 +1,321 @@
+"""The job pages: list, one job, add, edit, copy, start, stop, run, delete, preview, GLUE."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from flask import Flask
+from sqlalchemy import event
+
+from app.db import db, read_scope
+from app.domain.permissions import Right
+from app.models.fire import Fire
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import is_at_login, path_after, submit, text_of, token_of
+
+FORM = {
+    "job_desc": "Nightly <b>report</b>",
+    "author": "ann",
+    "alarm_email": "",
+    "schedule_type": "CRON",
+    "cron": "0 0 3 * * ?",
+    "time_zone": "",
+    "not_before": "",
+    "not_after": "",
+    "glue_type": "BEAN",
+    "executor_handler": "demoJobHandler",
+    "executor_param": "a=1",
+    "executor_route_strategy": "ROUND",
+    "child_jobid": "",
+    "misfire_strategy": "DO_NOTHING",
+    "executor_block_strategy": "SERIAL_EXECUTION",
+    "executor_timeout": "",
+    "executor_fail_retry_count": "2",
+    "retry_interval_s": "5",
+    "retry_backoff_percent": "",
+    "delivery": "auto",
+}
+
+
+@pytest.fixture
+def statements(app: Flask) -> Iterator[Callable[[], int]]:
+    """Counts the SQL statements of the test so far."""
+    counted = [0]
+
+    def count(*_arguments: object) -> None:
+        counted[0] += 1
+
+    with app.app_context():
+        engine = db.engine
+    event.listen(engine, "before_cursor_execute", count)
+    yield lambda: counted[0]
+    event.remove(engine, "before_cursor_execute", count)
+
+
+def job_of(job_id: int) -> Job:
+    with read_scope() as session:
+        job = session.get(Job, job_id)
+        assert job is not None
+        return job
+
+
+def only_job() -> Job:
+    with read_scope() as session:
+        return session.query(Job).one()
+
+
+def job_paths(job_id: int) -> list[str]:
+    below = ("", "/edit", "/copy", "/start", "/stop", "/run", "/delete", "/next-times", "/nodes")
+    return [f"/jobinfo/{job_id}{path}" for path in below]
+
+
+def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+    for path in ["/jobinfo", "/jobinfo/new", "/jobinfo/preview", *job_paths(1)]:
+        assert is_at_login(console.get(path)), path
+
+
+def test_a_foreign_job_is_as_good_as_none(admin: Console, normal_user: Callable[..., Console]) -> None:
+    own, foreign = add_group(), add_group("other-app", "Other")
+    mine, theirs = add_job(own), add_job(foreign, job_desc="secret job")
+    norman = normal_user(own)
+    assert {norman.get(path).status_code for path in job_paths(theirs)} == {404}
+    assert {
+        submit(norman, path).status_code for path in job_paths(theirs) if path.endswith(("start", "stop", "run", "delete", "edit"))
+    } == {404}
+    assert {norman.get(path).status_code for path in job_paths(mine)} == {200}
+    assert "secret job" not in norman.get("/jobinfo").text
+
+
+def test_the_right_to_view_alone_changes_nothing(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+    assert reader.get("/jobinfo").status_code == reader.get(f"/jobinfo/{job_id}").status_code == 200
+    for path in ("/jobinfo/new", *(f"/jobinfo/{job_id}/{act}" for act in ("edit", "copy", "start", "stop", "run", "delete"))):
+        assert reader.get(path).status_code == 403, path
+        assert submit(reader, path).status_code == 403, path
+
+
+def test_a_form_without_its_token_is_refused(admin: Console) -> None:
+    job_id = add_job(add_group())
+    assert admin.post(f"/jobinfo/{job_id}/start").status_code == 403
+    assert admin.post("/jobinfo/new", FORM).status_code == 403
+    assert job_of(job_id).trigger_status == 0
+
+
+def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
+    group_id = add_group()
+    assert admin.get("/jobinfo/new").status_code == 200
+    path = path_after(submit(admin, "/jobinfo/new", **FORM, job_group=group_id))
+    job = only_job()
+    assert path.startswith(f"/jobinfo/{job.id}?done=added")
+    assert (job.job_desc, job.schedule_conf, job.executor_fail_retry_count) == ("Nightly <b>report</b>", "0 0 3 * * ?", 2)
+    assert (job.executor_timeout, job.retry_interval_s, job.retry_backoff_percent) == (0, 5, 100)
+    for page in (admin.get(path), admin.get("/jobinfo")):
+        assert "Nightly &lt;b&gt;report&lt;/b&gt;" in page.text
+        assert "<b>report" not in page.text
+    assert "Added." in text_of(admin.get(path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        ({"job_desc": " "}, "job_desc", "Enter a job description"),
+        ({"author": ""}, "author", "Enter an owner"),
+        ({"cron": "0 0 3 * *  x y z"}, "cron", ""),
+        ({"schedule_type": "FIX_RATE", "rate_s": "0"}, "rate_s", ""),
+        ({"not_before": "tomorrow"}, "not_before", "Enter a time such as"),
+        ({"executor_timeout": "soon"}, "executor_timeout", "Enter a whole number"),
+        ({"retry_backoff_percent": "50"}, "retry_backoff_percent", "at least 100"),
+        ({"executor_handler": ""}, "executor_handler", "Enter the JobHandler"),
+        ({"child_jobid": "77"}, "child_jobid", "was not found"),
+        ({"executor_route_strategy": "ANY"}, "executor_route_strategy", "Route strategy is invalid"),
+    ],
+)
+def test_a_refusal_stands_at_its_field(admin: Console, changes: dict[str, str], field: str, said: str) -> None:
+    page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), **changes})
+    assert page.status_code == 400
+    error = page.text.split(f'id="{field}-error"')[1].split("</div>")[0]
+    assert said in error
+    assert 'aria-invalid="true"' in page.text
+    assert 'value="demoJobHandler"' in page.text or field == "executor_handler"  # what was typed is still there
+
+
+def test_a_job_is_edited_and_keeps_its_kind(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    assert 'value="0 0 3 * * ?"' in admin.get(f"/jobinfo/{job_id}/edit").text
+    changed = {
+        **FORM,
+        "job_group": group_id,
+        "schedule_type": "FIX_DELAY",
+        "delay_s": "90",
+        "glue_type": "GLUE_SHELL",
+        "time_zone": "Europe/Paris",
+    }
+    path_after(submit(admin, f"/jobinfo/{job_id}/edit", **changed))
+    job = job_of(job_id)
+    assert (job.schedule_type, job.schedule_conf, job.glue_type, job.time_zone) == ("FIX_DELAY", "90", "BEAN", "Europe/Paris")
+
+
+def test_a_window_is_read_in_the_zone_of_the_job(admin: Console) -> None:
+    fields = {**FORM, "job_group": add_group(), "time_zone": "Europe/Paris", "not_before": "2031-01-01 00:00:00"}
+    path_after(submit(admin, "/jobinfo/new", **fields))
+    job = only_job()
+    assert job.not_before_ms == 1_924_988_400_000  # 2030-12-31T23:00:00Z
+    assert 'value="2031-01-01 00:00:00"' in admin.get(f"/jobinfo/{job.id}/edit").text
+
+
+def test_a_copy_is_a_new_job(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, executor_param="keep me")
+    assert "keep me" in admin.get(f"/jobinfo/{job_id}/copy").text
+    path_after(submit(admin, f"/jobinfo/{job_id}/copy", **{**FORM, "job_group": group_id, "job_desc": "the copy"}))
+    with read_scope() as session:
+        assert sorted(job.job_desc for job in session.query(Job)) == ["nightly report", "the copy"]
+
+
+def test_a_new_glue_job_gets_a_first_source(admin: Console) -> None:
+    fields = {**FORM, "job_group": add_group(), "glue_type": "GLUE_SHELL", "executor_handler": ""}
+    path_after(submit(admin, "/jobinfo/new", **fields))
+    assert (only_job().glue_source or "").startswith("#!/bin/bash")
+
+
+def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
+    job_id = add_job(add_group())
+    asked = admin.get(f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"})
+    assert "The first run begins at" in text_of(asked)
+    assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in asked.text
+    path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo?author=ann"))
+    assert path == f"/jobinfo?author=ann&done=started&at={job_id}"
+    assert job_of(job_id).trigger_status == 1
+    assert "no longer" not in admin.get(f"/jobinfo/{job_id}/stop").text
+    path_after(submit(admin, f"/jobinfo/{job_id}/stop"))
+    assert job_of(job_id).trigger_status == 0
+
+
+@pytest.mark.parametrize("evil", ["https://evil.example/x", "//evil.example/xxl-job-admin/", "/\\evil.example", "javascript:alert(1)"])
+def test_a_form_never_leads_to_another_site(admin: Console, evil: str) -> None:
+    job_id = add_job(add_group())
+    assert path_after(submit(admin, f"/jobinfo/{job_id}/start", next=evil)).startswith("/jobinfo?done=started")
+
+
+def test_a_job_that_never_fires_cannot_be_started(admin: Console) -> None:
+    job_id = add_job(add_group(), schedule_type="NONE", schedule_conf="")
+    assert submit(admin, f"/jobinfo/{job_id}/start").status_code == 400
+    assert job_of(job_id).trigger_status == 0
+
+
+def test_a_run_is_queued_with_its_parameter(admin: Console) -> None:
+    job_id = add_job(add_group(addresses="http://127.0.0.1:9999"), executor_param="the usual")
+    assert "the usual" in admin.get(f"/jobinfo/{job_id}/run").text
+    path_after(submit(admin, f"/jobinfo/{job_id}/run", executor_param="this once", address_list="http://127.0.0.1:9999"))
+    with read_scope() as session:
+        fire = session.query(Fire).one()
+    assert (fire.executor_param, fire.address_list) == ("this once", "http://127.0.0.1:9999")
+
+
+def test_a_run_at_a_foreign_address_is_refused_at_the_field(admin: Console) -> None:
+    job_id = add_job(add_group())
+    page = submit(admin, f"/jobinfo/{job_id}/run", executor_param="", address_list="http://10.9.9.9:9999")
+    assert page.status_code == 400
+    assert "is no address of this executor" in page.text.split('id="address_list-error"')[1]
+
+
+def test_a_deletion_names_what_goes_with_it(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    parent_id = add_job(group_id, child_jobid=str(job_id))
+    asked = text_of(admin.get(f"/jobinfo/{job_id}/delete"))
+    assert "cannot be undone" in asked
+    assert f"will no longer find it: {parent_id}" in asked
+    path_after(submit(admin, f"/jobinfo/{job_id}/delete"))
+    assert admin.get(f"/jobinfo/{job_id}").status_code == 404
+
+
+def test_the_list_is_filtered_by_its_address(admin: Console) -> None:
+    group_id, other_id = add_group(), add_group("other-app", "Other")
+    add_job(group_id, job_desc="first job", author="ann")
+    add_job(other_id, job_desc="second job", author="bob", start=True)
+    assert "first job" not in admin.get(f"/jobinfo?jobGroup={other_id}").text
+    page = admin.get("/jobinfo?author=bob&triggerStatus=1&jobDesc=second")
+    assert "second job" in page.text
+    assert "first job" not in page.text
+    assert 'href="/xxl-job-admin/jobinfo?triggerStatus=1&amp;jobDesc=second"' in page.text  # the chip that removes the owner
+    assert "No job matches the filters" in admin.get("/jobinfo?jobDesc=100%25").text
+
+
+def test_the_list_is_turned_in_pages(admin: Console) -> None:
+    group_id = add_group()
+    for number in range(12):
+        add_job(group_id, job_desc=f"job-{number:02d}")
+    second = admin.get("/jobinfo?page=2&author=ann").text
+    assert "job-01" in second
+    assert "job-11" not in second
+    assert "/jobinfo?author=ann&amp;page=1" in second
+    assert admin.get("/jobinfo?page=zzz&length=7").status_code == admin.get("/jobinfo?page=999999999").status_code == 200
+
+
+def test_the_preview_tells_a_schedule_in_words_and_times(admin: Console) -> None:
+    page = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 0 3 * * ?"})
+    assert page.text.count("<li>") == 5
+    assert "At 03:00" in page.text
+    wrong = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 61 3 * * ?"})
+    assert "preview bad" in wrong.text
+    assert "minute" in wrong.text.lower()
+    assert "after each run" in admin.get("/jobinfo/preview?schedule_type=FIX_DELAY&delay_s=60").text
+
+
+def test_without_scripts_the_preview_is_a_button(admin: Console) -> None:
+    page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), "preview": "1"})
+    assert page.text.count("<li><time") == 5
+    with read_scope() as session:
+        assert session.query(Job).count() == 0
+
+
+def test_a_source_is_saved_as_a_version(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
+    address = f"/jobcode?jobId={job_id}"
+    assert "echo one" in admin.get(address).text
+    assert submit(admin, address, glue_source="echo two", glue_remark="no").status_code == 400
+    path_after(submit(admin, address, glue_source="echo two\r\n", glue_remark="second one"))
+    with read_scope() as session:
+        version = session.query(GlueVersion).one()
+    assert (version.glue_source, version.author) == ("echo two\n", "admin")
+    assert "An older version is shown" in admin.get(f"{address}&version={version.id}").text
+    assert admin.get(f"{address}&version=999").status_code == 404
+    writer = normal_user(group_id, rights={group_id: frozenset({Right.EDIT, Right.OPERATE})})
+    assert writer.get(address).status_code == 403
+    assert "nonce-" in admin.get(address).headers["Content-Security-Policy"]
+
+
+def test_a_bean_job_has_no_source(admin: Console) -> None:
+    assert admin.get(f"/jobcode?jobId={add_job(add_group())}").status_code == 409
+
+
+def test_ids_no_table_can_hold_are_not_found(admin: Console) -> None:
+    assert admin.get("/jobinfo/99999999999").status_code == admin.get("/jobinfo/2147483647").status_code == 404
+    assert admin.get("/joblog/99999999999999999999").status_code == 404
+
+
+def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console, statements: Callable[[], int]) -> None:
+    group_id = add_group()
+    add_job(group_id)
+    admin.get("/jobinfo")
+    before = statements()
+    admin.get("/jobinfo")
+    one = statements() - before
+    for _number in range(9):
+        add_job(group_id)
+    before = statements()
+    admin.get("/jobinfo")
+    assert statements() - before == one
+
+
+def test_the_token_of_one_login_is_no_use_for_another(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    norman = normal_user(group_id)
+    assert norman.post(f"/jobinfo/{job_id}/start", {"csrf_token": token_of(admin)}).status_code == 403
