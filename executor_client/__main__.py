@@ -73,6 +73,7 @@ def _import_handlers(modules: Sequence[str]) -> None:
 def _serve(modules: Sequence[str], settings: dict[str, Any]) -> int:
     executor = Executor.from_env(**settings)
     _import_handlers(modules)
+    registry.require_bound()
     if not registry.names() and not executor.config.allow_glue:
         raise StartRefused("no handler: name a module that has @job functions, as in myapp.jobs")
     executor.run()

@@ -9,6 +9,7 @@ ExecutorError
 Interruption (BaseException)   raised inside a handler to end it; user code that catches ``Exception`` does not swallow it
 ├── JobKilled
 └── JobTimedOut
+StartedInChild (BaseException) a handler's child process imported a program that starts an executor
 """
 
 
@@ -51,3 +52,7 @@ class JobKilled(Interruption):
 
 class JobTimedOut(Interruption):
     """The run took longer than its job allows."""
+
+
+class StartedInChild(BaseException):
+    """The program of a ``process=True`` handler starts its executor; in the child, importing it ends there."""

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from executor_client.config import ExecutorConfig
 from executor_client.context import JobLogHandler
 from executor_client.endpoints import PATHS
-from executor_client.errors import ExecutorError, StartRefused
+from executor_client.errors import ExecutorError, StartedInChild, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
 
@@ -64,6 +65,8 @@ class Executor:
 
     def start(self) -> None:
         """Open the port (unless there is a blueprint), take over unfinished runs, register. Raises StartRefused with one line."""
+        if _in_child():
+            raise StartedInChild
         if self._engine is not None:
             raise ExecutorError("the executor is started already")
         self._handlers.require_bound()
@@ -146,6 +149,12 @@ class Executor:
             restored,
             self._boot_id,
         )
+
+
+def _in_child() -> bool:
+    """Tell whether this is the child process of a handler, which imports the author's program only to find the handler."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return getattr(main, "name", "") == "executor_client.child"
 
 
 @contextmanager

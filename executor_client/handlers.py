@@ -128,8 +128,8 @@ def _require_usable(handler: Handler) -> None:
     except TypeError as exc:
         text = f"job handler {handler.name!r}: {'.'.join(handler.origin)} must be callable without arguments ({exc})"
         raise HandlerConflict(f"{text}; the parameter is context.param") from exc
-    if handler.process and "<locals>" in handler.origin[1]:
-        raise HandlerConflict(f"job handler {handler.name!r}: process=True needs a function of a module, not a nested one")
+    if handler.process and not handler.origin[1].isidentifier():
+        raise HandlerConflict(f"job handler {handler.name!r}: process=True needs a function of a module, not {'.'.join(handler.origin)}")
 
 
 #: what ``@job`` fills and an executor serves unless it is given another registry

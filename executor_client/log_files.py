@@ -75,6 +75,8 @@ class RunLog:
 
     def write(self, text: str) -> bool:
         """Add whole lines; every line end becomes LF. False if they could not be written."""
+        if not text:
+            return True
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = text if text.endswith("\n") else text + "\n"
         with self._lock:

@@ -1,0 +1,102 @@
+"""Settings: read once, refused in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import ExecutorConfig, StartRefused
+
+GOOD: dict[str, Any] = {"admin_addresses": ("http://127.0.0.1:8080/xxl-job-admin",), "appname": "test"}
+TOKEN = "a-token-0123456789"
+
+
+def test_every_variable_is_read(tmp_path: Path) -> None:
+    config = ExecutorConfig.from_env(
+        {
+            "XXL_JOB_ADMIN_ADDRESSES": " http://a:1/x , ,http://b:2 ",
+            "XXL_JOB_EXECUTOR_APPNAME": "app",
+            "XXL_JOB_EXECUTOR_HOST": "0.0.0.0",
+            "XXL_JOB_EXECUTOR_PORT": "9998",
+            "XXL_JOB_EXECUTOR_ADDRESS": "http://h:1",
+            "XXL_JOB_EXECUTOR_LOG_PATH": str(tmp_path / "logs"),
+            "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "7",
+            "XXL_JOB_EXECUTOR_ALLOW_GLUE": "Python, shell",
+            "XXL_JOB_ACCESS_TOKEN": f"{TOKEN},{TOKEN}2",
+            "XXL_JOB_HOME": str(tmp_path),
+        }
+    )
+    assert config == ExecutorConfig(
+        admin_addresses=("http://a:1/x", "http://b:2"),
+        appname="app",
+        host="0.0.0.0",
+        port=9998,
+        address="http://h:1",
+        log_path=tmp_path / "logs",
+        log_retention_days=7,
+        allow_glue=frozenset({"python", "shell"}),
+        access_tokens=(TOKEN, TOKEN + "2"),
+        home=tmp_path,
+    )
+    config.check()
+    assert TOKEN not in repr(config)
+
+
+def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = ExecutorConfig.from_env({}, appname="my app/1")
+    assert (config.host, config.port, config.home, config.access_tokens) == ("127.0.0.1", 9999, Path("instance"), ())
+    assert config.log_root == Path("instance/executor-logs")
+    assert config.journal_path == Path("instance/executor-my_app_1-9999.sqlite3")
+
+
+def test_the_token_of_a_console_on_the_same_machine_is_found(tmp_path: Path) -> None:
+    (tmp_path / "access_token").write_text(TOKEN + "\n")
+    assert ExecutorConfig.from_env({"XXL_JOB_HOME": str(tmp_path)}).access_tokens == (TOKEN,)
+    given = {"XXL_JOB_HOME": str(tmp_path), "XXL_JOB_ACCESS_TOKEN": "another-0123456789"}
+    assert ExecutorConfig.from_env(given).access_tokens == ("another-0123456789",)
+
+
+def test_a_setting_by_name_wins() -> None:
+    assert ExecutorConfig.from_env({"XXL_JOB_EXECUTOR_PORT": "nonsense"}, port=1234).port == 1234
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("XXL_JOB_EXECUTOR_PORT", "99999", "is not a port"),
+        ("XXL_JOB_EXECUTOR_PORT", "-1", "is not a port"),
+        ("XXL_JOB_EXECUTOR_PORT", "²", "is not a port"),
+        ("XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS", "x", "is not a number of days"),
+    ],
+)
+def test_a_bad_variable_is_named(variable: str, value: str, words: str) -> None:
+    with pytest.raises(StartRefused, match=f"^{variable}: .*{words}"):
+        ExecutorConfig.from_env({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"appname": " "}, "no app name"),
+        ({"admin_addresses": ()}, "no admin address"),
+        ({"admin_addresses": ("localhost:8080",)}, "is not an address"),
+        ({"admin_addresses": ("http://h:x",)}, "is not an address"),
+        ({"address": "10.1.2.3:9999"}, "is not an address"),
+        ({"allow_glue": frozenset({"python", "groovy"})}, "groovy is not one of"),
+        ({"host": "0.0.0.0"}, "it has no access token"),
+        ({"address": "http://10.1.2.3:9999"}, "it has no access token"),
+        ({"host": "10.1.2.3", "access_tokens": ("default_token",)}, "known default or shorter"),
+        ({"host": "10.1.2.3", "access_tokens": ("short",)}, "known default or shorter"),
+        ({"host": "10.1.2.3", "access_tokens": (TOKEN, "short")}, "known default or shorter"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(StartRefused, match=words) as refused:
+        ExecutorConfig(**{**GOOD, **settings}).check()
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"access_tokens": ("default_token",)}, {"host": "0.0.0.0", "access_tokens": (TOKEN,)}])
+def test_settings_that_work_are_taken(settings: dict[str, Any]) -> None:
+    ExecutorConfig(**{**GOOD, **settings}).check()

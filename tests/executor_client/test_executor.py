@@ -1,0 +1,228 @@
+"""Starting, stopping, the command line, and that every refusal is one line."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused
+from executor_client.errors import ExecutorError
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller
+from tests.executor_client.process import ROOT, free_port
+from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+
+MakeConfig = Callable[..., ExecutorConfig]
+
+
+def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line until it ends."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "executor_client", *arguments],
+        cwd=home,
+        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_importing_the_package_costs_the_standard_library_only(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from executor_client import Executor, job, context\n"
+        "import executor_client.protocol\n"
+        "assert not {'flask', 'requests', 'waitress', 'werkzeug'} & set(sys.modules), sorted(sys.modules)\n"
+        "assert context.job_id == -1 and callable(job)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True, timeout=30)
+
+
+def test_a_with_block_starts_and_stops(config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    with Executor(config(), handlers) as executor:
+        caller = Caller(executor.address.rstrip("/"))
+        caller.accepted(1)
+        eventually(lambda: admin.codes() == {1: 200})
+        with pytest.raises(ExecutorError, match="started already"):
+            executor.start()
+    executor.stop()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(caller.base.rpartition(":")[2]))) != 0
+
+
+def test_it_can_be_started_again(config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    executor = Executor(config(), handlers)
+    for log_id in (1, 2):
+        with executor:
+            Caller(executor.address.rstrip("/")).accepted(log_id)
+            eventually(lambda log_id=log_id: log_id in admin.codes())
+
+
+def test_what_runs_too_long_at_the_stop_is_killed(config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    handlers.job("spin")(spin)
+    with Executor(config(), handlers) as executor:
+        caller = Caller(executor.address.rstrip("/"))
+        caller.accepted(1, executorHandler="spin")
+        eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    assert admin.codes() == {1: 500}
+    assert admin.message(1) == "web container destroy and kill the job. [job running, killed]"
+
+
+def test_a_port_in_use_is_refused_and_leaves_nothing_open(config: MakeConfig, handlers: HandlerRegistry) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        executor = Executor(config(port=taken.getsockname()[1]), handlers)
+        with pytest.raises(StartRefused, match="the port is in use"):
+            executor.start()
+    with executor:
+        pass
+
+
+def test_a_refused_start_closes_its_port(config: MakeConfig, handlers: HandlerRegistry, tmp_path: Path) -> None:
+    port = free_port()
+    with Executor(config(port=0), handlers), pytest.raises(StartRefused, match="another executor"):
+        Executor(config(port=0), handlers).start()
+    (tmp_path / "blocked").write_text("")
+    refused = Executor(config(port=port, log_path=tmp_path / "blocked" / "logs"), handlers)
+    with pytest.raises(StartRefused, match="XXL_JOB_EXECUTOR_LOG_PATH"):
+        refused.start()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", "a", "--port", "0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        ((), {}, "no app name: set XXL_JOB_EXECUTOR_APPNAME"),
+        (("executor_client.demo", "--appname", "a"), {}, "no admin address"),
+        ((*GOOD, "--port", "x"), {}, "'x' is not a port"),
+        ((*GOOD, "--nonsense"), {}, "unrecognized arguments: --nonsense"),
+        ((*GOOD, "--host", "0.0.0.0"), {}, "refused to start"),
+        ((*GOOD, "--host", "0.0.0.0"), {"XXL_JOB_ACCESS_TOKEN": "default_token"}, "known default"),
+        ((*GOOD, "--host", "192.0.2.1"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on 192.0.2.1:0"),
+        ((*GOOD, "--host", "nowhere.invalid"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on nowhere.invalid:0"),
+        ((*GOOD, "--token-file", "none"), {}, "no such token file"),
+        ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
+        (("no.such.module", *GOOD[1:]), {}, "cannot import no.such.module: ModuleNotFoundError: No module named 'no'"),
+        (("broken", *GOOD[1:]), {}, "cannot import broken: ZeroDivisionError: integer division or modulo by zero (broken.py:1)"),
+        (("twice", *GOOD[1:]), {}, "naming conflicts"),
+        (("bound", *GOOD[1:]), {}, "call executor_client.register()"),
+        (("empty", *GOOD[1:]), {}, "no handler: name a module"),
+        (GOOD[:-2], {"XXL_JOB_EXECUTOR_PORT": "70000"}, "XXL_JOB_EXECUTOR_PORT: '70000' is not a port"),
+        (GOOD, {"XXL_JOB_HOME": "/proc/nope"}, "XXL_JOB_"),
+    ],
+)
+def test_a_start_that_cannot_work_ends_in_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], words: str
+) -> None:
+    (tmp_path / "broken.py").write_text("1 // 0\n")
+    (tmp_path / "empty.py").write_text("")
+    (tmp_path / "twice.py").write_text("from executor_client import job\n@job('a')\ndef one(): pass\n@job('a')\ndef two(): pass\n")
+    (tmp_path / "bound.py").write_text("from executor_client import job\nclass A:\n    @job('a')\n    def one(self): pass\n")
+    ended = command(tmp_path, *arguments, **environment)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+
+
+def test_the_port_of_another_program_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = command(tmp_path, *GOOD, "--port", str(port))
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        f"executor_client: cannot listen on 127.0.0.1:{port}: the port is in use by another program\n",
+    )
+
+
+def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from executor_client import Executor, context, job\n"
+        "@job('hello')\n"
+        "def hello():\n"
+        "    context.log('hello %s', context.param)\n"
+        "Executor.from_env().run()\n"
+    )
+    port = free_port()
+    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(port)}
+    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+        eventually(lambda: admin.told("registry"))
+        caller = Caller(f"http://127.0.0.1:{port}")
+        caller.accepted(1, executorHandler="hello", executorParams="you")
+        eventually(lambda: admin.codes() == {1: 200})
+        caller.session.close()
+        process.send_signal(2)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"])
+def test_a_process_handler_may_live_in_the_program_itself(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from executor_client import Executor, context, job\n@job('h', process=True)\ndef handle():\n    return 'from the child'\n" + main
+    )
+    port = free_port()
+    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(port)}
+    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+        eventually(lambda: admin.told("registry"))
+        caller = Caller(f"http://127.0.0.1:{port}")
+        caller.accepted(1, executorHandler="h")
+        eventually(lambda: admin.codes())
+        caller.session.close()
+        process.terminate()
+        process.communicate(timeout=20)
+    assert admin.message(1) == "from the child"
+
+
+class TestCheck:
+    """``python -m executor_client check``."""
+
+    def lines(self, home: Path, admin: str, **environment: str) -> tuple[int, list[str]]:
+        settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
+        ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), **settings)
+        assert ended.stderr == ""
+        return ended.returncode, ended.stdout.splitlines()
+
+    def test_all_is_well(self, tmp_path: Path, admin: StandInAdmin) -> None:
+        code, lines = self.lines(tmp_path, admin.url)
+        assert code == 0
+        assert all(line.startswith("ok ") for line in lines)
+        assert any("token accepted" in line for line in lines)
+        assert list(tmp_path.iterdir()) == []
+        assert admin.told("registry") == admin.told("registryRemove") == []
+
+    @pytest.mark.parametrize(
+        ("path", "token", "words"),
+        [
+            ("", "wrong-token-0123456789", "it refuses the token"),
+            ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str) -> None:
+        code, lines = self.lines(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
+        assert code == 1
+        assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
+
+    def test_an_admin_that_is_away_is_named(self, tmp_path: Path) -> None:
+        code, lines = self.lines(tmp_path, "http://127.0.0.1:1/x")
+        assert (code, "PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused") == (1, lines[1])

@@ -1,0 +1,196 @@
+"""The author's side: @job, context, and the helper that runs a handler in a test."""
+
+import contextvars
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from executor_client import HandlerRegistry, JobContext, context
+from executor_client.context import current_run
+from executor_client.errors import ExecutorError, HandlerConflict
+from executor_client.testing import run_handler
+
+
+def free() -> str:
+    return "free"
+
+
+class Jobs:
+    """Handlers that share an object."""
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.opened = 0
+
+    def open(self) -> None:
+        self.opened += 1
+
+    def add(self) -> str:
+        return str(self.base + int(context.param or 0) + self.opened)
+
+
+def test_functions_methods_and_coroutines_become_handlers(handlers: HandlerRegistry) -> None:
+    async def coroutine() -> str:
+        return "awaited"
+
+    handlers.job("a")(free)
+    handlers.job("b")(coroutine)
+    handlers.job("c")(Jobs(5).add)
+    assert handlers.names() == ["a", "b", "c", "ok"]
+    assert [run_handler(name, "2", handlers=handlers).msg for name in "abc"] == ["free", "awaited", "7"]
+
+
+def test_marked_methods_become_handlers_with_their_object(handlers: HandlerRegistry) -> None:
+    class Marked(Jobs):
+        @handlers.job("marked", init="open")
+        def go(self) -> str:
+            return self.add()
+
+    with pytest.raises(HandlerConflict, match="call executor_client.register"):
+        handlers.require_bound()
+    handlers.register(Marked(10))
+    handlers.require_bound()
+    assert run_handler("marked", "1", handlers=handlers).msg == "12"
+
+
+def test_the_decorated_function_stays_itself(handlers: HandlerRegistry) -> None:
+    assert handlers.job("a")(free) is free
+
+
+def needs_argument(day: str) -> None:
+    """Cannot be called by an executor."""
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "options", "words"),
+    [
+        ("", free, {}, "must not be blank"),
+        ("ok", free, {}, "naming conflicts"),
+        ("x", needs_argument, {}, "must be callable without arguments"),
+        ("x", lambda: None, {"process": True}, "needs a function of a module"),
+        ("x", free, {"init": "open"}, "only possible on methods"),
+    ],
+)
+def test_what_cannot_be_a_handler_is_refused(
+    handlers: HandlerRegistry, name: str, function: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(HandlerConflict, match=words):
+        handlers.job(name, **options)(function)
+
+
+def test_a_reloaded_function_replaces_itself(handlers: HandlerRegistry) -> None:
+    handlers.job("a")(free)
+    before = handlers.find("a")
+    handlers.job("a")(free)
+    assert handlers.find("a") is not before
+
+
+def test_a_process_handler_cannot_be_a_method(handlers: HandlerRegistry) -> None:
+    class Marked:
+        @handlers.job("marked", process=True)
+        def go(self) -> None:
+            """Never run."""
+
+    with pytest.raises(HandlerConflict, match="not a method"):
+        handlers.register(Marked())
+
+
+def test_any_callable_can_be_a_handler(handlers: HandlerRegistry) -> None:
+    handlers.job("partial")(partial(str.upper, "x"))
+    assert run_handler("partial", handlers=handlers).msg == "X"
+
+
+def test_outside_a_run_the_context_says_so() -> None:
+    assert (context.job_id, context.log_id, context.shard_index, context.shard_total, context.param) == (-1, -1, -1, -1, None)
+    assert not context.log("goes to the process log")
+    assert not context.success()
+    assert not context.fail("x")
+    assert current_run() is None
+    with pytest.raises(AttributeError):
+        context.param = "x"
+
+
+def test_log_formats_like_logging_and_names_the_caller() -> None:
+    def handler() -> None:
+        context.log("%s of %d", "one", 2)
+        context.log("100%")
+        context.log("wrong %d", "x")
+        context.log({"a": 1})
+        try:
+            raise ValueError("seen")
+        except ValueError:
+            context.log_exception()
+
+    lines = run_handler(handler).log.splitlines()
+    assert [line.partition("] ")[2] for line in lines[:4]] == ["one of 2", "100%", "wrong %d ('x',)", "{'a': 1}"]
+    assert "[test_handlers#handler]-[" in lines[0]
+    assert lines[-1] == "ValueError: seen"
+
+
+def test_run_handler_passes_parameter_and_shard() -> None:
+    result = run_handler(lambda: f"{context.param} {context.shard_index}/{context.shard_total}", "p", shard=(1, 3))
+    assert (result.code, result.msg, result.error) == (200, "p 1/3", None)
+
+
+def test_run_handler_shows_failures() -> None:
+    result = run_handler(lambda: 1 // 0)
+    assert result.code == 500
+    assert isinstance(result.error, ZeroDivisionError)
+    assert run_handler(lambda: context.fail("no")).msg == "no"
+
+
+def test_run_handler_can_start_cancelled() -> None:
+    assert run_handler(lambda: str(context.cancelled.is_set()), cancelled=True).msg == "True"
+
+
+def test_run_handler_names_what_it_knows(handlers: HandlerRegistry) -> None:
+    with pytest.raises(ExecutorError, match="known: ok"):
+        run_handler("nope", handlers=handlers)
+
+
+def test_the_idempotency_key_is_one_runs_own() -> None:
+    assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
+
+
+def test_a_thread_of_the_handler_can_share_its_run() -> None:
+    seen: list[JobContext | None] = []
+
+    def handler() -> None:
+        for target in (contextvars.copy_context().run, lambda function: function()):
+            thread = threading.Thread(target=target, args=(lambda: seen.append(current_run()),))
+            thread.start()
+            thread.join()
+
+    run_handler(handler)
+    assert [run is not None for run in seen] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "param", "code", "words"),
+    [
+        ("sleepJobHandler", "0.01", 200, "slept 0.01 s"),
+        ("sleepJobHandler", "soon", 500, "must be a number of seconds"),
+        ("sleepJobHandler", "", 500, "must be a number of seconds"),
+        ("sleepJobHandler", "nan", 500, "must be a number of seconds"),
+        ("sleepJobHandler", "-1", 500, "must be a number of seconds"),
+        ("failJobHandler", "x", 500, "RuntimeError: failJobHandler fails"),
+        ("shardingJobHandler", "", 200, "shard 1 of 3"),
+    ],
+)
+def test_the_demo_handlers_do_what_they_say(name: str, param: str, code: int, words: str) -> None:
+    import executor_client.demo  # noqa: F401 - registers them
+
+    result = run_handler(name, param, shard=(1, 3))
+    assert result.code == code
+    assert words in (result.msg or "")
+
+
+def test_the_demo_writes_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    import executor_client.demo
+
+    monkeypatch.setattr(executor_client.demo, "DEMO_PAUSE_S", 0.001)
+    result = run_handler("demoJobHandler", "x")
+    assert sum("line " in line for line in result.log.splitlines()) == 10
+    assert run_handler("demoJobHandler", cancelled=True).code == 500

@@ -1,0 +1,95 @@
+"""Exceptions raised in another thread arrive inside its function and nowhere else; deadlines come in their order."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from executor_client.errors import JobKilled
+from executor_client.interrupt import InterruptibleCall
+from executor_client.watchdog import Watchdog
+from tests.eventually import eventually
+
+
+def test_a_call_returns_what_its_function_does() -> None:
+    assert InterruptibleCall(lambda: 5).run() == (5, None)
+    value, error = InterruptibleCall(lambda: 1 // 0).run()
+    assert value is None
+    assert isinstance(error, ZeroDivisionError)
+
+
+def test_an_interruption_ends_a_busy_loop() -> None:
+    begun = threading.Event()
+    outcome: list[Any] = []
+
+    def busy() -> None:
+        begun.set()
+        while True:
+            pass
+
+    call = InterruptibleCall(busy)
+    thread = threading.Thread(target=lambda: outcome.extend(call.run()))
+    thread.start()
+    begun.wait(5)
+    assert call.interrupt(JobKilled)
+    thread.join(5)
+    assert isinstance(outcome[1], JobKilled)
+    assert not call.interrupt(JobKilled), "nothing to interrupt any more"
+
+
+@pytest.fixture
+def many_switches() -> Iterator[None]:
+    """Let threads change places as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("many_switches")
+def test_an_interruption_never_escapes_the_call() -> None:
+    """Interrupt thousands of short calls, each once, wherever they happen to be."""
+    stop = threading.Event()
+    escaped: list[BaseException] = []
+    seen = {"interrupted": 0, "whole": 0}
+    current: list[InterruptibleCall] = [InterruptibleCall(lambda: None)]
+
+    def interrupt() -> None:
+        done = None
+        while not stop.is_set():
+            call = current[0]
+            if call is not done and call.interrupt(JobKilled):
+                done = call
+
+    def call_often() -> None:
+        try:
+            for number in range(5_000):
+                current[0] = call = InterruptibleCall(lambda number=number: sum(range(number % 700)))
+                seen["interrupted" if call.run()[1] else "whole"] += 1
+        except BaseException as exc:
+            escaped.append(exc)
+
+    threads = [threading.Thread(target=interrupt), threading.Thread(target=call_often)]
+    for thread in threads:
+        thread.start()
+    threads[1].join(60)
+    stop.set()
+    threads[0].join()
+    assert escaped == []
+    assert min(seen.values()) > 0, seen
+
+
+def test_deadlines_come_in_order_unless_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    watchdog, seen = Watchdog(), []
+    watchdog.after(0.05, lambda: seen.append("second"))
+    watchdog.after(0.02, lambda: seen.append("first"))
+    watchdog.after(0.03, lambda: seen.append("cancelled")).cancel()
+    watchdog.after(0.04, lambda: seen.append(str(1 // 0)))
+    watchdog.after(1e12, lambda: seen.append("never"))
+    watchdog.start()
+    eventually(lambda: len(seen) == 2)
+    watchdog.stop()
+    assert seen == ["first", "second"]
+    assert "watchdog action failed" in caplog.text
