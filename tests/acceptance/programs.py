@@ -158,16 +158,16 @@ class Programs:
             except subprocess.TimeoutExpired:
                 stubborn.append(program.name)
         try:
-            eventually(lambda: not self.left(), LEFT_S, "everything the programs have started has ended with them")
-        except AssertionError as exc:
-            stubborn.append(str(exc))
+            eventually(lambda: not self.left(), LEFT_S)
+        except AssertionError:
+            stubborn += self.left()
         for program in self.started:
             program.kill()
         return stubborn
 
-    def left(self) -> list[psutil.Process]:
-        """Return what still runs."""
-        return [one for program in self.started for one in group_members(program.pid)]
+    def left(self) -> list[str]:
+        """Return what still runs, by the program that has started it."""
+        return [f"{program.name}: {one.pid} {_command(one)}" for program in self.started for one in group_members(program.pid)]
 
 
 def wait_for(program: Program, condition: object, what: str, timeout_s: float = START_S) -> None:

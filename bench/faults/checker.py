@@ -1,0 +1,257 @@
+"""Compares what happened with what should have: the judge of the fault harness and of the acceptance tests.
+
+The expected instants come from an evaluator that shares nothing with the product (tests/domain/brute_cron.py), the starts from
+the executors' journals, rows and skips from the database. Nothing here asks the product what it meant to do.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.domain.brute_cron import quartz_fires
+
+#: older than this when it is looked at, an instant is a misfire
+MISFIRE_MS = 5_000
+#: clocks of one machine, read by two processes
+CLOCK_MS = 2
+#: trigger code of a run whose fate is not known
+UNRESOLVED = 504
+#: findings of a kind that are told one by one
+TOLD = 20
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A job whose schedule was on from somewhere in ``start`` to somewhere in ``stop``: clocks before the call, after the answer."""
+
+    job_id: int
+    schedule_type: str
+    schedule_conf: str
+    start: tuple[int, int]
+    stop: tuple[int, int]
+    misfire: str = "DO_NOTHING"
+    time_zone: str = "UTC"
+    child_ids: tuple[int, ...] = ()
+    #: one row a shard
+    shards: int = 1
+    #: the same log id may start again after a fault
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the log; ``instant`` None: fired by hand, by a parent or by a retry."""
+
+    log_id: int
+    job_id: int
+    instant: int | None
+    trigger_code: int
+    handle_code: int
+    shard: str | None = None
+    retries_left: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        return self.handle_code != 0 or self.trigger_code not in (0, 200)
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_final and self.handle_code != 200
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether it failed for certain: an unresolved run may have succeeded."""
+        return self.has_failed and (self.trigger_code != UNRESOLVED or self.handle_code != 0)
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Instants the product says it left out on purpose."""
+
+    job_id: int
+    from_ms: int
+    to_ms: int
+    count: int
+    reason: str
+    recorded_ms: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of an executor's journal."""
+
+    event: str
+    log_id: int
+    job_id: int
+    wall_ms: int
+    boot: str = ""
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class History:
+    """Everything that is known of a run of the harness."""
+
+    jobs: Sequence[Watched]
+    rows: Sequence[Row]
+    skips: Sequence[Skip] = ()
+    events: Sequence[Event] = ()
+    #: log ids with an alarm
+    alarms: Sequence[int] = ()
+
+
+@dataclass
+class Findings:
+    """What is wrong, by kind; nothing is when all lists are empty."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    #: (job, instant) due, with neither a row nor a skip
+    missing: list[Any] = field(default_factory=list)
+    #: (job, instant, shard) with more than one row, or with a row and a skip
+    doubled: list[Any] = field(default_factory=list)
+    #: (job, instant) with a row that no schedule explains
+    unexpected: list[Any] = field(default_factory=list)
+    #: log ids received before their instant
+    early: list[Any] = field(default_factory=list)
+    #: skips that count wrongly, or were too hasty
+    wrong_skips: list[Any] = field(default_factory=list)
+    #: log ids that started more than once
+    started_twice: list[Any] = field(default_factory=list)
+    #: log ids in a journal that the log does not have
+    unknown_starts: list[Any] = field(default_factory=list)
+    #: log ids without an end
+    unfinished: list[Any] = field(default_factory=list)
+    #: log ids whose executor has told the end, and whose row says another
+    wrong_results: list[Any] = field(default_factory=list)
+    #: children, retries and alarms that are too few or too many
+    successors: list[Any] = field(default_factory=list)
+
+    @property
+    def problems(self) -> dict[str, int]:
+        """How many findings of each kind there are; empty when all is well."""
+        return {name: len(found) for name, found in asdict(self).items() if name != "counts" and found}
+
+    def report(self) -> dict[str, Any]:
+        """Return counts and the first findings of each kind."""
+        told = {name: found[:TOLD] for name, found in asdict(self).items() if name != "counts" and found}
+        return {"counts": self.counts, "problems": self.problems, **told}
+
+
+def check(history: History) -> Findings:
+    """Judge a history."""
+    found = Findings()
+    for job in history.jobs:
+        rows = [row for row in history.rows if row.job_id == job.job_id]
+        _check_instants(job, rows, [skip for skip in history.skips if skip.job_id == job.job_id], found)
+        _check_successors(job, history, rows, found)
+    _check_starts(history, found)
+    _check_ends(history, found)
+    _check_alarms(history, found)
+    found.counts |= {
+        "rows": len(history.rows),
+        "skips": sum(skip.count for skip in history.skips),
+        "starts": sum(event.event == "start" for event in history.events),
+    }
+    return found
+
+
+def instants(job: Watched, first: int | None, after_ms: int, until_ms: int) -> list[int]:
+    """Return the instants in ``(after, until]``; a fixed rate counts from ``first``, the earliest one known."""
+    if job.schedule_type == "CRON":
+        return quartz_fires(job.schedule_conf, ZoneInfo(job.time_zone), after_ms, until_ms)
+    period_ms = int(job.schedule_conf) * 1000
+    begin = first if first is not None else job.start[1] + period_ms
+    steps = max(0, (after_ms - begin) // period_ms + 1) if after_ms >= begin else 0
+    return list(range(begin + steps * period_ms, until_ms + 1, period_ms))
+
+
+def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], found: Findings) -> None:
+    scheduled = Counter((row.instant, row.shard) for row in rows if row.instant is not None)
+    fired = {instant for instant, _ in scheduled}
+    known = [*fired, *(skip.from_ms for skip in skips)]
+    first = min(known, default=None)
+    if job.schedule_type == "FIX_RATE" and first is not None and not _rate_begins_well(job, first):
+        found.unexpected.append((job.job_id, first))
+    possible = set(instants(job, first, job.start[0], job.stop[1]))
+    certain = {instant for instant in possible if job.start[1] < instant <= job.stop[0]}
+    found.counts["expected"] = found.counts.get("expected", 0) + len(certain)
+    skipped = _check_skips(job, skips, possible, fired, found)
+    found.missing += [(job.job_id, instant) for instant in sorted(certain - fired - skipped)]
+    found.unexpected += [(job.job_id, instant) for instant in sorted(fired - possible)]
+    found.doubled += [(job.job_id, *key) for key, count in scheduled.items() if count > 1]
+    if job.shards == 1:
+        whole = Counter(row.instant for row in rows if row.instant is not None)
+        found.doubled += [(job.job_id, instant) for instant, count in whole.items() if count > 1 and scheduled[instant, None] < 2]
+
+
+def _rate_begins_well(job: Watched, first: int) -> bool:
+    period_ms = int(job.schedule_conf) * 1000
+    return job.start[0] + period_ms <= first <= job.start[1] + period_ms
+
+
+def _check_skips(job: Watched, skips: Iterable[Skip], possible: set[int], fired: set[int], found: Findings) -> set[int]:
+    """Return the instants that were left out with a reason; each skip must be right by itself."""
+    skipped: set[int] = set()
+    for skip in skips:
+        inside = {instant for instant in possible if skip.from_ms <= instant <= skip.to_ms}
+        left_out = inside - fired
+        # an order to stop withdraws what is still waiting, in between of what is already out
+        overlap = inside & fired if skip.reason == "misfire" else set()
+        found.doubled += [(job.job_id, instant, "skip") for instant in sorted((left_out & skipped) | overlap)]
+        hasty = skip.reason == "misfire" and skip.recorded_ms - skip.from_ms <= MISFIRE_MS
+        if len(left_out) != skip.count or hasty:
+            found.wrong_skips.append((job.job_id, skip.from_ms, skip.to_ms, skip.count, skip.reason, skip.recorded_ms))
+        skipped |= left_out
+    return skipped
+
+
+def _check_successors(job: Watched, history: History, rows: Sequence[Row], found: Findings) -> None:
+    """Each success has one run of each child, each failure with retries left one retry with one less."""
+    for child_id in job.child_ids:
+        runs = sum(row.job_id == child_id and row.instant is None for row in history.rows)
+        parent_ids = {other.job_id for other in history.jobs if child_id in other.child_ids}
+        parents = sum(row.job_id in parent_ids and row.handle_code == 200 for row in history.rows)
+        if runs != parents:
+            found.successors.append((job.job_id, f"{runs} runs of child {child_id}, {parents} successes of its parents"))
+    for left in {row.retries_left for row in rows if row.retries_left > 0}:
+        failed = sum(row.retries_left == left and row.may_retry for row in rows)
+        retried = sum(row.retries_left == left - 1 and row.instant is None for row in rows)
+        if failed != retried:
+            found.successors.append((job.job_id, f"{retried} retries of {failed} failures with {left} retries left"))
+
+
+def _check_starts(history: History, found: Findings) -> None:
+    rows = {row.log_id: row for row in history.rows}
+    repeating = {job.job_id for job in history.jobs if job.may_repeat}
+    starts = Counter(event.log_id for event in history.events if event.event == "start" and event.job_id not in repeating)
+    found.started_twice += [(log_id, count) for log_id, count in starts.items() if count > 1]
+    for event in history.events:
+        row = rows.get(event.log_id)
+        if event.event not in ("recv", "start"):
+            continue
+        if row is None:
+            found.unknown_starts.append(event.log_id)
+        elif row.instant is not None and event.wall_ms < row.instant - CLOCK_MS:
+            found.early.append((event.log_id, event.event, event.wall_ms - row.instant))
+
+
+def _check_ends(history: History, found: Findings) -> None:
+    ends: dict[int, set[int]] = defaultdict(set)
+    for event in history.events:
+        if event.event == "finish":
+            ends[event.log_id].add(event.code)
+    taken = {event.log_id for event in history.events if event.event == "acked"}
+    for row in history.rows:
+        if not row.is_final:
+            found.unfinished.append(row.log_id)
+        elif row.log_id in taken and row.handle_code not in ends[row.log_id]:
+            found.wrong_results.append((row.log_id, row.trigger_code, row.handle_code, sorted(ends[row.log_id])))
+
+
+def _check_alarms(history: History, found: Findings) -> None:
+    alarms = Counter(history.alarms)
+    failed = {row.log_id for row in history.rows if row.has_failed}
+    found.successors += [(log_id, f"{count} alarms") for log_id, count in alarms.items() if count > 1]
+    found.successors += [(log_id, "failed without an alarm") for log_id in sorted(failed - set(alarms))]
