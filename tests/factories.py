@@ -30,6 +30,12 @@ def save(row: Row) -> Row:
     return row
 
 
+def remove(row: Base) -> None:
+    """Delete one row and commit."""
+    with session_scope() as session:
+        session.delete(session.merge(row))
+
+
 def make_group(**overrides: Any) -> Group:
     """Commit a group with one entered address."""
     values = {"app_name": "demo-executor", "title": "Demo", "address_type": 1, "address_list": FIRST, "update_time": T0}

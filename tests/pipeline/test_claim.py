@@ -1,0 +1,354 @@
+"""claim(): due fires become SENDING with a log row and an address, for one winner. DESIGN section 4, stage 3."""
+
+import pytest
+
+from app.domain.enums import RouteStrategy
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.pipeline.claim import ORPHAN_MS, find_unseen
+from tests.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    THIRD,
+    all_rows,
+    make_due_job,
+    make_fire,
+    make_group,
+    make_job,
+    make_log,
+    only_row,
+    remove,
+    save,
+)
+from tests.pipeline.steps import LEASE_MS, TOKEN, at_once, claim_fires, claim_one, claimer, give_back_all
+
+ALL = f"{FIRST},{SECOND},{THIRD}"
+
+
+def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None:
+    job = make_job(executor_handler="report", executor_param="day=1", executor_fail_retry_count=3, executor_timeout=7)
+    make_fire(job, owner="two")
+    claimed = claim_one(now_ms=T0 + 250)
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.log_id, fire.address, fire.owner) == ("SENDING", log.id, FIRST, "one")
+    assert (fire.attempt, fire.epoch, fire.lease_until, fire.sent_ms) == (1, 1, T0 + 250 + LEASE_MS, T0 + 250)
+    assert (log.job_group, log.job_id, log.executor_address, log.executor_handler) == (job.job_group, job.id, FIRST, "report")
+    assert (log.executor_param, log.executor_sharding_param, log.executor_fail_retry_count) == ("day=1", None, 3)
+    assert (log.trigger_time, log.trigger_code, log.trigger_msg) == (T0, 0, None)
+    assert (log.handle_code, log.handle_time, log.handle_msg, log.alarm_status) == (0, None, None, 0)
+    assert log.fire_time == T0
+    assert (claimed.fire_id, claimed.log_id, claimed.job_id, claimed.address) == (fire.id, log.id, job.id, FIRST)
+    assert (claimed.epoch, claimed.attempt, claimed.due_ms) == (1, 1, T0)
+
+
+def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
+    job = make_job(executor_handler=None, executor_param=None, executor_block_strategy=None, glue_source=None, glue_updatetime=None)
+    make_fire(job)
+    claimed = claim_one(now_ms=T0 + 999)
+    assert claimed.request.to_wire() == {
+        "jobId": job.id,
+        "executorHandler": "",
+        "executorParams": "",
+        "executorBlockStrategy": "SERIAL_EXECUTION",
+        "executorTimeout": 0,
+        "logId": claimed.log_id,
+        "logDateTime": T0,  # whole seconds: what the row keeps, so that /log finds the file again
+        "glueType": "BEAN",
+        "glueSource": "",
+        "glueUpdatetime": 0,
+        "broadcastIndex": 0,
+        "broadcastTotal": 1,
+    }
+
+
+def test_a_negative_time_out_or_retry_count_counts_as_none(database: str) -> None:
+    make_fire(make_job(executor_timeout=-5, executor_fail_retry_count=-2))
+    assert claim_one().request.executor_timeout == 0
+    assert only_row(JobLog).executor_fail_retry_count == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "param"), [(None, "the job's"), ("", ""), ("its own", "its own")], ids=["not given", "given as empty", "given"]
+)
+def test_a_fire_may_bring_its_own_parameter(database: str, given: str | None, param: str) -> None:
+    make_fire(make_job(executor_param="the job's"), trigger_type="MANUAL", executor_param=given)
+    assert claim_one().request.executor_params == param
+    log = only_row(JobLog)
+    assert (log.executor_param, log.fire_time) == (param, None)
+
+
+@pytest.mark.parametrize(("given", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)])
+def test_a_fire_may_bring_its_own_addresses(database: str, given: str | None, address: str) -> None:
+    make_fire(make_job(), trigger_type="MANUAL", address_list=given)
+    assert claim_one().address == address
+
+
+@pytest.mark.parametrize(("own", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")])
+def test_the_groups_token_is_sent_where_there_is_one(database: str, own: str | None, token: str) -> None:
+    make_fire(make_job(job_group=make_group(access_token=own).id))
+    claimed = claim_one()
+    peer = claimed.peers[FIRST]
+    assert (peer.address, peer.app_name, peer.token) == (FIRST, "demo-executor", token)
+
+
+@pytest.mark.parametrize("route", [RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER])
+def test_a_route_that_asks_is_claimed_without_an_address(database: str, route: RouteStrategy) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy=route))
+    claimed = claim_one()
+    assert (claimed.address, list(claimed.peers), claimed.route) == (None, [FIRST, SECOND, THIRD], route)
+    assert (only_row(Fire).state, only_row(Fire).address, only_row(JobLog).executor_address) == ("ROUTING", None, None)
+
+
+def test_lfu_and_lru_begin_with_what_the_log_says(database: str) -> None:
+    for route in ("LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"):
+        job = make_job(addresses=ALL, executor_route_strategy=route)
+        for number, address in enumerate([SECOND, FIRST, FIRST, THIRD]):
+            make_log(job, executor_address=address, trigger_time=T0 - 60_000 + number * 1000)
+        make_log(job, executor_address=None)
+        make_fire(job)
+    by_route = {claimed.route: claimed.address for claimed in claim_fires().claimed}
+    assert by_route == {RouteStrategy.LEAST_FREQUENTLY_USED: SECOND, RouteStrategy.LEAST_RECENTLY_USED: SECOND}
+
+
+def test_round_goes_on_within_one_claim(database: str) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy="ROUND")
+    for _ in range(6):
+        make_fire(job)
+    addresses = [claimed.address for claimed in claim_fires().claimed]
+    assert sorted(addresses[:3]) == [FIRST, SECOND, THIRD]  # type: ignore[type-var]
+    assert addresses[3:] == addresses[:3]
+
+
+@pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "RETRY", "API"])
+def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=4)
+    make_fire(job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two")
+    batch = claim_fires()
+    assert (batch.claimed, batch.parked, all_rows(JobLog)) == ([], {}, [])
+    shards = all_rows(Fire)
+    assert [(shard.fire_key, shard.sharding_param, shard.address) for shard in shards] == [
+        ("key:0", "0/3", FIRST),
+        ("key:1", "1/3", SECOND),
+        ("key:2", "2/3", THIRD),
+    ]
+    kept = {(shard.trigger_type, shard.executor_param, shard.fail_retry_count, shard.state, shard.due_time) for shard in shards}
+    assert kept == {(trigger_type, "p", 2, "PENDING", T0)}
+    assert [fire.id for fire in batch.expanded] == [shard.id for shard in shards]
+    claims = claim_fires().claimed
+    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claims] == [
+        (FIRST, 0, 3),
+        (SECOND, 1, 3),
+        (THIRD, 2, 3),
+    ]
+    logs = all_rows(JobLog)
+    assert [log.executor_sharding_param for log in logs] == ["0/3", "1/3", "2/3"]
+    assert {log.fire_time for log in logs} == {T0 if trigger_type in ("CRON", "MISFIRE") else None}
+    assert {log.executor_fail_retry_count for log in logs} == {2}
+
+
+def test_shards_keep_the_snapshot_when_the_group_changes(database: str) -> None:
+    group = make_group(address_list=ALL)
+    make_fire(make_job(job_group=group.id, executor_route_strategy="SHARDING_BROADCAST"))
+    claim_fires()
+    group.address_list = THIRD
+    save(group)
+    assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, SECOND, THIRD]
+
+
+def test_a_broadcast_to_entered_addresses_goes_to_these(database: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), address_list=f"{SECOND},{THIRD}")
+    assert len(claim_fires().expanded) == 2
+    assert [claimed.address for claimed in claim_fires().claimed] == [SECOND, THIRD]
+
+
+@pytest.mark.parametrize(("shard", "address"), [("1/3", SECOND), ("2/3", THIRD), ("7/9", FIRST)])
+def test_the_retry_of_a_shard_is_that_shard_again(database: str, shard: str, address: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), trigger_type="RETRY", sharding_param=shard)
+    claimed = claim_one()
+    assert claimed.address == address
+    assert f"{claimed.request.broadcast_index}/{claimed.request.broadcast_total}" == shard
+    assert only_row(JobLog).executor_sharding_param == shard
+
+
+@pytest.mark.parametrize(
+    ("route", "addresses"),
+    [("FIRST", None), ("ROUND", ""), ("LEAST_RECENTLY_USED", " , "), ("FAILOVER", None), ("SHARDING_BROADCAST", "")],
+)
+def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresses: str | None) -> None:
+    make_fire(make_job(addresses=addresses, executor_route_strategy=route))
+    batch = claim_fires()
+    assert (batch.claimed, batch.expanded, batch.parked) == ([], [], {})
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code, log.executor_address, log.alarm_status) == (500, 0, None, -1)
+    assert "no executor of demo-executor is registered" in (log.trigger_msg or "")
+    assert all_rows(Fire) == []
+
+
+def test_a_missing_group_gives_one_failed_row(database: str) -> None:
+    make_fire(make_job(job_group=4711))
+    assert claim_fires().claimed == []
+    log = only_row(JobLog)
+    assert (log.job_group, log.trigger_code, log.handle_code) == (4711, 500, 0)
+    assert "group of this job does not exist" in (log.trigger_msg or "")
+    assert all_rows(Group) == all_rows(Fire) == []
+
+
+def test_nobody_to_send_to_is_retried_as_any_failure(database: str) -> None:
+    job = make_job(addresses="", executor_fail_retry_count=2, retry_interval_s=30)
+    make_fire(job)
+    claim_fires()
+    log, retry = only_row(JobLog), only_row(Fire)
+    assert (retry.trigger_type, retry.fail_retry_count, retry.due_time) == ("RETRY", 1, T0 + 30_000)
+    assert retry.fire_key == f"retry:{log.id}:2"
+
+
+def test_nobody_to_send_to_is_a_result_for_a_fixed_delay(database: str) -> None:
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20", addresses="")
+    make_fire(job)
+    claim_fires(now_ms=T0 + 1000)
+    assert only_row(Job).trigger_next_time == T0 + 21_000
+
+
+def test_a_fire_of_a_deleted_job_vanishes(database: str) -> None:
+    job, kept = make_job(), make_job()
+    make_fire(job)
+    make_fire(kept)
+    remove(job)
+    batch = claim_fires()
+    assert [claimed.job_id for claimed in batch.claimed] == [kept.id]
+    assert [fire.job_id for fire in all_rows(Fire)] == [kept.id]
+    assert [log.job_id for log in all_rows(JobLog)] == [kept.id]
+
+
+@pytest.mark.parametrize("state", ["ROUTING", "SENDING", "ACCEPTED", "UNKNOWN"])
+def test_only_pending_fires_are_claimed(database: str, state: str) -> None:
+    make_fire(make_job(), state=state, log_id=7)
+    assert claim_fires().claimed == []
+    assert all_rows(JobLog) == []
+
+
+def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database: str) -> None:
+    first, second = make_job(), make_job(addresses=SECOND)
+    for job in (first, first, first, second):
+        make_fire(job)
+    rooms = {FIRST: 2, SECOND: 5}
+    batch = claim_fires(who=claimer(room=rooms.__getitem__))
+    assert [claimed.address for claimed in batch.claimed] == [FIRST, FIRST, SECOND]
+    pending = only_row(Fire, state="PENDING")
+    assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {FIRST: [pending.id]}
+    assert (pending.log_id, pending.attempt, pending.epoch) == (None, 0, 0)
+    assert len(all_rows(JobLog)) == 3
+
+
+def test_a_given_back_run_keeps_its_log_id_and_its_address(database: str) -> None:
+    group = make_group(address_list=ALL)
+    make_fire(make_job(job_group=group.id, executor_route_strategy="ROUND"))
+    first = claim_one()
+    give_back_all(first)
+    fire = only_row(Fire)
+    assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == ("PENDING", "", first.log_id, first.address, 0)
+    second = claim_one(claimer("two"), now_ms=T0 + 900)
+    assert (second.log_id, second.address, second.attempt, second.epoch) == (first.log_id, first.address, 1, 2)
+    assert second.request.log_id == first.log_id
+    assert only_row(JobLog).id == first.log_id
+
+
+def test_a_run_given_back_before_its_route_was_found_is_asked_for_again(database: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="FAILOVER"))
+    first = claim_one()
+    give_back_all(first)
+    second = claim_one()
+    assert (second.log_id, second.address, list(second.peers)) == (first.log_id, None, [FIRST, SECOND, THIRD])
+
+
+def test_a_run_that_is_no_longer_ours_is_not_given_back(database: str) -> None:
+    make_fire(make_job())
+    first = claim_one()
+    give_back_all(first, node="two")
+    assert only_row(Fire).state == "SENDING"
+    give_back_all(first)
+    claim_one(claimer("two"))
+    give_back_all(first)
+    assert (only_row(Fire).state, only_row(Fire).owner) == ("SENDING", "two")
+
+
+def test_two_claimers_at_once_have_one_winner_a_fire(database: str) -> None:
+    group = make_group(address_list=ALL)
+    job = make_job(job_group=group.id, executor_route_strategy="ROUND")
+    fires = [make_fire(job) for _ in range(40)]
+    batches = at_once(*(lambda node=f"node{number}": claim_fires(fires, claimer(node)) for number in range(4)))
+    claimed = [claimed for batch in batches for claimed in batch.claimed]
+    for _ in range(4):  # what one claimer skipped because another held it may have been left by both
+        claimed += claim_fires().claimed
+    assert sorted(one.fire_id for one in claimed) == [fire.id for fire in fires]
+    assert len({one.log_id for one in claimed}) == len(all_rows(JobLog)) == len(fires)
+
+
+def test_two_claimers_of_a_broadcast_expand_it_once(database: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"))
+    fires = all_rows(Fire)
+    batches = at_once(lambda: claim_fires(fires, claimer("one")), lambda: claim_fires(fires, claimer("two")))
+    assert sum(len(batch.expanded) for batch in batches) == 3
+    assert len(all_rows(Fire)) == 3
+
+
+def test_ids_of_logs_fit_their_fires_in_a_large_batch(database: str) -> None:
+    jobs = [make_job(executor_param=f"number {number}") for number in range(5)]
+    for number in range(120):
+        make_fire(jobs[number % 5])
+    batch = claim_fires()
+    logs = {log.id: log for log in all_rows(JobLog)}
+    assert len(batch.claimed) == len(logs) == 120
+    for claimed in batch.claimed:
+        assert logs[claimed.log_id].job_id == claimed.job_id
+        assert logs[claimed.log_id].executor_param == claimed.request.executor_params
+
+
+def test_an_unknown_route_in_the_table_is_the_first_address(database: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="MAGIC"))
+    make_fire(make_job(addresses=ALL, executor_route_strategy=None))
+    assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, FIRST]
+
+
+def test_the_story_says_why_who_and_where(database: str) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy="LAST", executor_timeout=9, executor_fail_retry_count=2)
+    make_fire(job, owner="two", address_list=None)
+    story = claim_one(now_ms=T0 + 120).story
+    assert story == (
+        "Trigger: CRON, due 2024-05-01 11:04:05.000 +0800, seen by node two",
+        "Claimed: 2024-05-01 11:04:05.120 +0800 (120 ms after due), node one",
+        f"Addresses: entered [{FIRST}, {SECOND}, {THIRD}]",
+        "Route: LAST; block strategy: SERIAL_EXECUTION; timeout: 9 s; retries left: 2",
+        ">>> trigger <<<",
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner", "due_ms", "found"),
+    [
+        ("", T0, True),
+        ("", T0 + 1, False),
+        ("one", T0, True),  # own ones of an earlier life
+        ("one", T0 + 1, False),
+        ("two", T0, False),  # in the other's ring
+        ("two", T0 - ORPHAN_MS, True),
+        ("two", T0 - ORPHAN_MS + 1, False),
+    ],
+)
+def test_what_no_ring_holds_is_found_by_the_poll(database: str, owner: str, due_ms: int, found: bool) -> None:
+    fire = make_fire(make_job(), owner=owner, due_time=due_ms)
+    make_fire(make_job(), state="SENDING", due_time=T0 - 60_000, log_id=1)
+    ids = [due.id for due in find_unseen("one", after_id=0, now_ms=T0, limit=10)]
+    assert ids == ([fire.id] if found else [])
+
+
+def test_the_poll_goes_on_behind_its_last_row(database: str) -> None:
+    job = make_job()
+    ids = [make_fire(job).id for _ in range(5)]
+    assert [fire.id for fire in find_unseen("one", after_id=0, now_ms=T0, limit=2)] == ids[:2]
+    assert [fire.id for fire in find_unseen("one", after_id=ids[1], now_ms=T0, limit=9)] == ids[2:]
+    assert all_rows(Skip) == []
