@@ -1,0 +1,171 @@
+"""The pages of runs: list, one run and its rolling log, note, kill, clean."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.db import read_scope
+from app.domain.permissions import Right
+from app.models.fire import Fire
+from app.models.log import JobLog
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.factories import save
+
+
+def add_log(job_id: int, group_id: int, **changes: Any) -> int:
+    """Store a run that ended well a minute ago."""
+    started_ms = now_ms() // 1000 * 1000 - MINUTE_MS
+    values = {
+        "job_group": group_id,
+        "job_id": job_id,
+        "executor_address": "http://127.0.0.1:9999/",
+        "executor_handler": "demoJobHandler",
+        "executor_param": "p=1",
+        "trigger_time": started_ms,
+        "trigger_code": 200,
+        "trigger_msg": "Trigger type: Cron",
+        "handle_time": started_ms + 9_000,
+        "handle_code": 200,
+        "handle_msg": "<i>done</i>",
+    }
+    return save(JobLog(**{**values, **changes})).id
+
+
+@pytest.fixture
+def group_id(admin: Console) -> int:
+    return add_group()
+
+
+@pytest.fixture
+def job_id(group_id: int) -> int:
+    return add_job(group_id)
+
+
+def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+    for path in ("/joblog", "/joblog/1", "/joblog/1/note", "/joblog/1/lines", "/joblog/1/log.txt", "/joblog/1/kill", "/joblog/clean"):
+        assert is_at_login(console.get(path)), path
+
+
+def test_the_runs_of_foreign_groups_do_not_exist(admin: Console, group_id: int, normal_user: Callable[..., Console]) -> None:
+    other = add_group("other-app", "Other")
+    log_id = add_log(add_job(other, job_desc="secret job"), other)
+    norman = normal_user(group_id)
+    for path in (
+        f"/joblog/{log_id}",
+        f"/joblog/{log_id}/note",
+        f"/joblog/{log_id}/lines",
+        f"/joblog/{log_id}/log.txt",
+        f"/joblog/{log_id}/kill",
+    ):
+        assert norman.get(path).status_code == 404, path
+    assert "secret job" not in norman.get("/joblog?range=all").text
+    assert norman.get(f"/joblog/clean?jobGroup={other}").status_code == 404
+    assert submit(norman, "/joblog/clean", job_group=other, job_id=0, kind=9).status_code == 404
+
+
+def test_who_may_only_view_neither_kills_nor_cleans(
+    admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
+) -> None:
+    log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
+    reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+    assert reader.get(f"/joblog/{log_id}").status_code == 200
+    assert "Kill job" not in reader.get(f"/joblog/{log_id}").text
+    assert submit(reader, f"/joblog/{log_id}/kill").status_code == 403
+    assert submit(reader, "/joblog/clean", job_group=group_id, job_id=0, kind=9).status_code == 403
+
+
+def test_a_run_says_job_executor_and_duration_as_text(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id)
+    page = admin.get("/joblog")
+    assert f"{job_id} nightly report" in page.text
+    assert "127.0.0.1:9999" in page.text
+    assert "9 s" in page.text
+    note = admin.get(f"/joblog/{log_id}/note")
+    assert "Trigger type: Cron" in note.text
+    assert "&lt;i&gt;done&lt;/i&gt;" in note.text
+    assert "<i>done" not in note.text
+
+
+def test_notes_of_the_java_original_lose_their_markup(admin: Console, group_id: int, job_id: int) -> None:
+    story = 'route: FIRST<br><br><span style="color:#00c0ef;" > >>>run<<< </span><br>code: 200 <script>x</script>'
+    page = admin.get(f"/joblog/{add_log(job_id, group_id, trigger_msg=story)}/note").text
+    assert "route: FIRST\n\n &gt;&gt;&gt;run&lt;&lt;&lt; \ncode: 200 &lt;script&gt;x&lt;/script&gt;" in page
+
+
+def test_the_list_shows_today_unless_asked_otherwise(admin: Console, group_id: int, job_id: int) -> None:
+    add_log(job_id, group_id, executor_address="http://10.0.0.1:1/", trigger_time=now_ms() - 3 * DAY_MS)
+    assert "10.0.0.1:1" not in admin.get("/joblog").text
+    assert "10.0.0.1:1" in admin.get("/joblog?range=week").text
+    assert "10.0.0.1:1" in admin.get("/joblog?range=all").text
+    assert "10.0.0.1:1" not in admin.get("/joblog?from=2001-01-01T00:00&to=2001-01-02T00:00").text
+    assert admin.get("/joblog?range=custom&from=nonsense&to=").status_code == 200
+
+
+@pytest.mark.parametrize(("status", "shown"), [(1, "good"), (2, "bad"), (3, "out")])
+def test_the_list_is_filtered_by_state(admin: Console, group_id: int, job_id: int, status: int, shown: str) -> None:
+    add_log(job_id, group_id, executor_address="http://good:1/")
+    add_log(job_id, group_id, executor_address="http://bad:1/", handle_code=500)
+    add_log(job_id, group_id, executor_address="http://out:1/", handle_code=0, handle_time=None)
+    page = admin.get(f"/joblog?logStatus={status}").text
+    assert [name for name in ("good", "bad", "out") if f"{name}:1" in page] == [shown]
+
+
+def test_a_job_brings_its_executor_along(admin: Console, group_id: int, job_id: int) -> None:
+    add_log(job_id, group_id)
+    page = admin.get(f"/joblog?jobId={job_id}").text
+    assert f'<option value="{group_id}" selected>' in page
+    assert f'<option value="{job_id}" selected>' in page
+
+
+def test_a_fire_that_is_late_is_shown_as_waiting(admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]) -> None:
+    save(Fire(job_id=job_id, fire_key="manual:1", due_time=now_ms() - 5_000, trigger_type="MANUAL"))
+    for path in ("/joblog", f"/jobinfo/{job_id}", "/jobinfo"):
+        assert "no scheduler is running" in admin.get(path).text or (path == "/jobinfo" and "Waiting" in admin.get(path).text), path
+    assert "no scheduler is running" not in normal_user(add_group("other-app", "Other")).get("/joblog").text
+
+
+def test_the_address_of_the_original_leads_to_the_run(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id)
+    assert path_after(admin.get(f"/joblog/logDetailPage?id={log_id}")) == f"/joblog/{log_id}"
+    assert admin.get("/joblog/logDetailPage?id=x").status_code == 404
+
+
+def test_a_run_that_reached_no_executor_has_no_log(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, trigger_code=500, handle_code=0, handle_time=None, executor_address=None)
+    page = admin.get(f"/joblog/{log_id}").text
+    assert "there is no log" in page
+    assert "data-lines" not in page
+    assert admin.get(f"/joblog/{log_id}/lines").get_json() == {"end": True, "from": 1, "lines": [], "note": "", "to": 0}
+
+
+def test_an_executor_that_is_gone_is_said(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, executor_address="http://127.0.0.1:1/")
+    assert "127.0.0.1" in admin.get(f"/joblog/{log_id}/lines").get_json()["error"]
+
+
+def test_a_kill_asks_first(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
+    assert "ends every run of this job" in text_of(admin.get(f"/joblog/{log_id}/kill"))
+
+
+def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id: int) -> None:
+    assert submit(admin, f"/joblog/{add_log(job_id, group_id)}/kill").status_code == 409
+
+
+def test_the_log_of_a_job_is_cleaned(admin: Console, group_id: int, job_id: int) -> None:
+    other_id = add_job(group_id)
+    add_log(job_id, group_id)
+    kept = add_log(other_id, group_id)
+    assert "nightly report" in admin.get(f"/joblog/clean?jobId={job_id}&jobGroup={group_id}").text
+    path_after(submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9))
+    with read_scope() as session:
+        assert [log.id for log in session.query(JobLog)] == [kept]
+
+
+def test_an_unknown_way_to_clean_is_refused_at_the_field(admin: Console, group_id: int) -> None:
+    page = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind="12")
+    assert page.status_code == 400
+    assert "The kind of cleaning is invalid" in page.text.split('id="kind-error"')[1]
