@@ -166,7 +166,7 @@ def _write_successors(session: Session, ended: Sequence[tuple[RunState, Result]]
         if not _is_failure(result):
             new_fires += _children(run, job, now_ms)
             continue
-        if run.executor_fail_retry_count > 0 and _may_retry(job, result):
+        if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
             new_fires.append(_retry(run, job, now_ms))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
             reason = "unresolved" if result.trigger_code == TriggerCode.UNRESOLVED else "failed"
@@ -176,9 +176,11 @@ def _write_successors(session: Session, ended: Sequence[tuple[RunState, Result]]
     alarms.insert_alarms(session, new_alarms)
 
 
-def _may_retry(job: JobOfResult, result: Result) -> bool:
-    """A run whose fate is unknown is only done again where the job allows duplicates."""
-    return result.trigger_code != TriggerCode.UNRESOLVED or job.delivery == Delivery.AT_LEAST_ONCE
+def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
+    """A run whose fate is unknown is only done again where the job allows duplicates; then its late failure is not, a second time."""
+    if result.trigger_code == TriggerCode.UNRESOLVED:
+        return job.delivery == Delivery.AT_LEAST_ONCE
+    return run.trigger_code != TriggerCode.UNRESOLVED or job.delivery != Delivery.AT_LEAST_ONCE
 
 
 def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
