@@ -1,0 +1,181 @@
+"""record() and fix_address(): what came of a send, written by whoever still holds the claim. DESIGN section 4, stages 3 and 5."""
+
+import pytest
+from sqlalchemy import update
+
+from app.db import transact
+from app.domain.evidence import Fate
+from app.models.alarm import Alarm
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline.record import FIRST_LOOK_MS, fix_address
+from app.store import fires
+from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
+from tests.pipeline.steps import LEASE_MS, call_back, claim_fires, claim_one, claimer, give_back_all, record_sent, sent
+
+
+def lose_lease() -> None:
+    """Let the lease of every claim run out, as the monitor does."""
+    transact(lambda session: fires.expire_leases(session, now_ms=T0 + LEASE_MS + 1, dead_owners=[], limit=10))
+
+
+def test_an_accepted_run_waits_for_its_result(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    record_sent(sent(claimed, boot_id="boot-1"), now_ms=T0 + 40)
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.boot_id) == ("ACCEPTED", T0 + 40, T0 + 40 + FIRST_LOOK_MS, "boot-1")
+    assert (fire.lease_until, fire.attempt, fire.epoch) == (0, 1, 1)
+    assert (log.trigger_code, log.handle_code, log.alarm_status) == (200, 0, 0)
+    assert (log.trigger_msg or "").splitlines() == [*claimed.story, f"Sent to: {FIRST}", "Result: accepted, "]
+
+
+def test_a_run_of_unknown_fate_is_looked_at_at_once(database: str) -> None:
+    make_fire(make_job(executor_fail_retry_count=3))
+    record_sent(sent(claim_one(), Fate.UNKNOWN, text="no answer in time"), now_ms=T0 + 3000)
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.deadline_ms, fire.accepted_ms) == ("UNKNOWN", T0 + 3000, 0)
+    assert (log.trigger_code, log.handle_code, log.alarm_status) == (0, 0, 0)
+    assert "no answer in time" in (log.trigger_msg or "")
+    assert all_rows(Alarm) == []
+
+
+@pytest.mark.parametrize(("code", "stored"), [(500, 500), (402, 402), (0, 500), (200, 500), (504, 500), (-3, 500), (2**31, 500)])
+def test_a_refused_run_ends_with_the_executors_code(database: str, code: int, stored: int) -> None:
+    make_fire(make_job())
+    record_sent(sent(claim_one(), Fate.REFUSED, code, "busy"))
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code, log.handle_time, log.alarm_status) == (stored, 0, None, -1)
+    assert "busy" in (log.trigger_msg or "")
+    assert all_rows(Fire) == []
+    assert (only_row(Alarm).log_id, only_row(Alarm).reason) == (log.id, "failed")
+
+
+def test_a_refusal_is_retried(database: str) -> None:
+    make_fire(make_job(executor_fail_retry_count=1))
+    claimed = claim_one()
+    record_sent(sent(claimed, Fate.REFUSED))
+    retry = only_row(Fire)
+    assert (retry.trigger_type, retry.fail_retry_count, retry.fire_key) == ("RETRY", 0, f"retry:{claimed.log_id}:1")
+
+
+def test_a_callback_before_the_record_ends_the_run_and_keeps_its_story(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    assert call_back(claimed.log_id, 200, "quick")
+    assert (only_row(JobLog).trigger_code, only_row(JobLog).trigger_msg) == (200, None)
+    record_sent(sent(claimed))
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code, log.handle_msg) == (200, 200, "quick")
+    assert (log.trigger_msg or "").startswith("Trigger: CRON")
+    assert all_rows(Fire) == []
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_whatever_the_record_says_an_early_result_stands(database: str, fate: Fate) -> None:
+    make_fire(make_job(executor_fail_retry_count=2))
+    claimed = claim_one()
+    call_back(claimed.log_id, 200, "quick")
+    record_sent(sent(claimed, fate))
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code, log.handle_msg, log.alarm_status) == (200, 200, "quick", 0)
+    assert "Result: " in (log.trigger_msg or "")
+    assert all_rows(Fire) == all_rows(Alarm) == []
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_a_late_record_adds_only_the_missing_story(database: str, fate: Fate) -> None:
+    make_fire(make_job(executor_fail_retry_count=2))
+    claimed = claim_one()
+    lose_lease()
+    record_sent(sent(claimed, fate), now_ms=T0 + 60_000)
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.accepted_ms) == ("UNKNOWN", 0)
+    assert (log.trigger_code, log.handle_code, log.alarm_status) == (200 if fate is Fate.ACCEPTED else 0, 0, 0)
+    assert f"Result: {fate}" in (log.trigger_msg or "")
+    assert all_rows(Alarm) == []
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_a_late_record_changes_nothing_once_another_has_told_the_story(database: str, fate: Fate) -> None:
+    make_fire(make_job())
+    first = claim_one()
+    give_back_all(first)
+    record_sent(sent(claim_one(claimer("two"), now_ms=T0 + 10)), node="two")
+    before_log, before_fire = only_row(JobLog), only_row(Fire)
+    record_sent(sent(first, fate, text="from the past"))
+    log, fire = only_row(JobLog), only_row(Fire)
+    assert (log.trigger_msg, log.trigger_code, log.handle_code) == (before_log.trigger_msg, 200, 0)
+    assert (fire.state, fire.owner, fire.epoch) == ("ACCEPTED", "two", before_fire.epoch)
+    assert all_rows(Alarm) == []
+
+
+def test_the_same_epoch_of_another_node_is_not_ours(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    record_sent(sent(claimed, Fate.REFUSED), node="two")
+    assert only_row(Fire).state == "SENDING"
+    assert only_row(JobLog).trigger_code == 0
+
+
+def test_a_cleared_log_row_or_a_deleted_job_stops_nobody(database: str) -> None:
+    cleared, orphan, kept = make_job(), make_job(), make_job()
+    for job in (cleared, orphan, kept):
+        make_fire(job)
+    claims = {claimed.job_id: claimed for claimed in claim_fires().claimed}
+    remove(only_row(JobLog, job_id=cleared.id))
+    remove(only_row(Fire, job_id=cleared.id))
+    remove(only_row(Job, id=orphan.id))
+    record_sent(sent(claims[cleared.id]), sent(claims[orphan.id], Fate.REFUSED), sent(claims[kept.id]))
+    assert (only_row(JobLog, job_id=orphan.id).trigger_code, only_row(JobLog, job_id=orphan.id).alarm_status) == (500, 1)
+    assert only_row(Fire).job_id == kept.id
+    assert only_row(JobLog, job_id=kept.id).trigger_code == 200
+
+
+def test_a_group_of_outcomes_is_written_together(database: str) -> None:
+    job = make_job()
+    for _ in range(30):
+        make_fire(job)
+    fates = list(Fate)
+    claims = claim_fires().claimed
+    outcomes = [sent(claimed, fates[number % 3], text=f"number {number}") for number, claimed in enumerate(claims)]
+    record_sent(*outcomes)
+    for number, claimed in enumerate(claims):
+        log = only_row(JobLog, id=claimed.log_id)
+        assert f"number {number}" in (log.trigger_msg or "").splitlines()[-1]
+        assert log.trigger_code == {Fate.ACCEPTED: 200, Fate.REFUSED: 500, Fate.UNKNOWN: 0}[fates[number % 3]]
+    assert sorted(fire.state for fire in all_rows(Fire)) == ["ACCEPTED"] * 10 + ["UNKNOWN"] * 10
+
+
+def test_a_second_send_goes_on_with_the_story(database: str) -> None:
+    make_fire(make_job())
+    record_sent(sent(claim_one(), Fate.UNKNOWN, text="no answer in time"))
+    transact(lambda session: session.execute(update(Fire).values(state="PENDING")))
+    again = claim_one(now_ms=T0 + 10_000)
+    assert (again.attempt, again.address) == (2, FIRST)
+    record_sent(sent(again))
+    story = only_row(JobLog).trigger_msg or ""
+    assert story.index("no answer in time") < story.index("sent again, attempt 2") < story.index("Result: accepted")
+
+
+def test_a_chosen_candidate_is_committed_before_the_first_byte(database: str) -> None:
+    make_fire(make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="FAILOVER"))
+    claimed = claim_one()
+    assert transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000))
+    fire = only_row(Fire)
+    assert (fire.state, fire.address, fire.lease_until) == ("SENDING", SECOND, T0 + 9000)
+    assert only_row(JobLog).executor_address == SECOND
+    assert transact(lambda session: fix_address(session, claimed, FIRST, node="one", lease_until=T0 + 9900)), "the next candidate"
+    assert only_row(JobLog).executor_address == FIRST
+
+
+def test_a_lost_claim_can_choose_nobody(database: str) -> None:
+    make_fire(make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="FAILOVER"))
+    claimed = claim_one()
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="two", lease_until=1))
+    give_back_all(claimed)
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=1))
+    remove(only_row(Fire))
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=1))
+    assert only_row(JobLog).executor_address is None
