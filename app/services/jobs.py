@@ -4,6 +4,7 @@ Stop, edit and delete take effect at their commit (DESIGN section 4): the job's 
 and those already due are recorded as skipped.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -17,10 +18,13 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.skip import SKIPPED_MAX, Skip
+from app.pipeline.scan import plan_job
 from app.services import audit
 from app.services.job_rules import PARAM_MAX, JobDraft, check_draft, limited_text, schedule_of
 from app.store import fires, groups, job_lists, locks, registry
 from app.store.job_lists import JobFilter
+from app.store.jobs import DueJob
 from app.store.paging import Page
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
@@ -74,6 +78,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     columns = check_draft(session, draft, actor=actor, own=job)
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
+    if any(name in changes for name in PLANNED_BY):
+        _skip_unscanned(session, job, now_ms=now_ms, reason="edited")
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
@@ -117,6 +123,7 @@ def stop_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> 
     """Switch a schedule off; what it would have fired and was not sent yet is withdrawn."""
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     withdrawn = fires.withdraw_scheduled(session, job.id, now_ms=now_ms, reason="stopped")
+    _skip_unscanned(session, job, now_ms=now_ms, reason="stopped")
     if job.trigger_status == TriggerStatus.STOPPED and not withdrawn:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
@@ -173,6 +180,21 @@ def _replan(session: Session, job: Job, now_ms: Millis) -> None:
     fires.withdraw_scheduled(session, job.id, now_ms=now_ms, reason="edited")
     if job.trigger_status == TriggerStatus.RUNNING:
         job.trigger_next_time = _first_instant(session, job, now_ms)
+
+
+def _skip_unscanned(session: Session, job: Job, *, now_ms: Millis, reason: str) -> None:
+    """Record instants that are due and that no scan has seen: while the workers are away too, a stop leaves no gap without a reason."""
+    if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
+        return
+    due_ms = last_ms = job.trigger_next_time
+    count = 1
+    with suppress(ValueError, InvalidInput):  # a schedule that is none: its one instant
+        decided = plan_job(DueJob(**{name: getattr(job, name) for name in DueJob.__slots__}), zone_name(), now_ms=now_ms)
+        missed = [instant for instant, _ in decided.fires if instant <= now_ms]
+        count = len(missed) + (decided.skipped.count if decided.skipped else 0)
+        last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
+    session.add(Skip(job_id=job.id, from_ms=due_ms, to_ms=last_ms, skipped=min(count, SKIPPED_MAX), reason=reason, recorded_ms=now_ms))
+    job.last_fire_ms = max(job.last_fire_ms, last_ms)
 
 
 def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:
