@@ -193,7 +193,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
     count = 0
     for state, values in (
         (FireState.SENDING, {"state": FireState.UNKNOWN.value, "deadline_ms": now_ms, "lease_until": now_ms, "probe_count": 0}),
-        (FireState.ROUTING, {"state": FireState.PENDING.value, "owner": "", "lease_until": 0}),
+        (FireState.ROUTING, {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1}),
     ):
         rows = select(Fire.id).where(Fire.state == state, gone).order_by(Fire.id).limit(limit)
         ids = list(session.scalars(rows.with_for_update(skip_locked=True)))

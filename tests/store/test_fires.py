@@ -1,0 +1,159 @@
+"""`xxl_job_fire`: keys that exist once, withdrawal by a stop or an edit, leases that end."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from sqlalchemy.orm import Session
+
+from app.db import read_scope, session_scope, transact
+from app.domain.enums import FireState, TriggerType
+from app.models.fire import Fire
+from app.models.skip import Skip
+from app.store import fires
+from app.store.fires import NewFire
+from app.store.skips import list_skips
+from tests.factories import T0, all_rows, make_fire, make_job, only_row, save
+from tests.pipeline.steps import at_once
+
+T = TypeVar("T")
+
+
+def write(work: Callable[[Session], T]) -> T:
+    return transact(work)
+
+
+def new(key: str, **more: object) -> NewFire:
+    return NewFire(key, 7, T0, TriggerType.CRON, **more)  # type: ignore[arg-type]
+
+
+def test_new_fires_come_back_with_their_ids_in_their_order(database: str) -> None:
+    written = write(lambda session: fires.insert_fires(session, [new(f"k{number}") for number in (3, 1, 2)]))
+    assert [fire.fire_key for fire in all_rows(Fire)] == ["k3", "k1", "k2"]
+    assert [fire.id for fire in written] == [fire.id for fire in all_rows(Fire)]
+    assert write(lambda session: fires.insert_fires(session, [])) == []
+
+
+def test_a_known_key_is_left_out(database: str) -> None:
+    write(lambda session: fires.insert_fires(session, [new("a"), new("b")]))
+    written = write(lambda session: fires.insert_fires(session, [new("b"), new("c"), new("c")]))
+    assert len(written) == 1
+    assert [fire.fire_key for fire in all_rows(Fire)] == ["a", "b", "c"]
+
+
+def test_many_at_once_write_a_key_once(database: str) -> None:
+    batch = [new(f"k{number}") for number in range(20)]
+    at_once(*(lambda: write(lambda session: fires.insert_unless_known(session, batch)) for _ in range(4)))
+    assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.key for fire in batch)
+
+
+def test_an_id_is_never_given_twice(database: str) -> None:
+    (first,) = write(lambda session: fires.insert_fires(session, [new("a")]))
+    write(lambda session: fires.delete_fires(session, [first.id]))
+    (second,) = write(lambda session: fires.insert_fires(session, [new("b")]))
+    assert second.id > first.id
+
+
+def test_each_manual_run_has_its_own_key(database: str) -> None:
+    keys = {write(lambda session: fires.insert_manual(session, 7, executor_param="", address_list=None, now_ms=T0)) for _ in range(3)}
+    assert len(keys) == 3
+    for fire in all_rows(Fire):
+        assert (fire.trigger_type, fire.due_time, fire.executor_param, fire.owner) == ("MANUAL", T0, "", "")
+
+
+def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str) -> None:
+    job, other = make_job(), make_job()
+    for late in (-2000, -1000, 0, 1, 4000):
+        make_fire(job, due_time=T0 + late)
+    make_fire(job, due_time=T0 - 3000, trigger_type="MISFIRE")
+    kept = [make_fire(job, trigger_type=kind) for kind in ("MANUAL", "RETRY", "PARENT", "API")]
+    kept += [make_fire(job, state=state, log_id=1) for state in ("ROUTING", "SENDING", "ACCEPTED", "UNKNOWN")]
+    kept.append(make_fire(other))
+    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="stopped")) == 6
+    assert [fire.id for fire in all_rows(Fire)] == [fire.id for fire in kept]
+    skip = only_row(Skip)
+    assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.recorded_ms) == (
+        job.id,
+        T0 - 3000,
+        T0,
+        4,
+        "stopped",
+        T0,
+    )
+
+
+def test_a_withdrawal_of_fires_that_are_not_due_leaves_no_skip(database: str) -> None:
+    job = make_job()
+    make_fire(job, due_time=T0 + 1)
+    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="edited")) == 1
+    assert all_rows(Fire) == all_rows(Skip) == []
+    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="edited")) == 0
+
+
+def test_fires_of_a_deleted_job_and_of_cleared_runs_go(database: str) -> None:
+    job, other = make_job(), make_job()
+    for state in FireState:
+        make_fire(job, state=state, log_id=5)
+    kept = make_fire(other, log_id=6)
+    cleared = make_fire(other, log_id=7)
+    assert write(lambda session: fires.delete_of_job(session, job.id)) == 5
+    assert write(lambda session: fires.delete_of_logs(session, [cleared.log_id or 0, 99])) == 1
+    assert write(lambda session: fires.delete_of_logs(session, [])) == 0
+    assert only_row(Fire).id == kept.id
+
+
+def test_runs_of_the_schedule_and_retries_are_counted_out(database: str) -> None:
+    one, two = make_job(), make_job()
+    for kind in TriggerType:
+        make_fire(one, trigger_type=kind.value)
+    with read_scope() as session:
+        assert fires.count_scheduled_out(session, [one.id, two.id]) == {one.id: 3, two.id: 0}
+
+
+@pytest.mark.parametrize(
+    ("state", "lease_ms", "owner", "becomes"),
+    [
+        ("SENDING", T0 - 1, "one", ("UNKNOWN", "one", 2, T0)),
+        ("SENDING", T0, "one", ("SENDING", "one", 2, 0)),
+        ("SENDING", T0 + 9000, "dead", ("UNKNOWN", "dead", 2, T0)),
+        ("ROUTING", T0 - 1, "one", ("PENDING", "", 1, 0)),  # no byte was sent: this attempt was none
+        ("ROUTING", T0 + 9000, "dead", ("PENDING", "", 1, 0)),
+        ("ROUTING", T0 + 9000, "one", ("ROUTING", "one", 2, 0)),
+        ("PENDING", 0, "dead", ("PENDING", "dead", 2, 0)),
+        ("ACCEPTED", 0, "dead", ("ACCEPTED", "dead", 2, 0)),
+        ("UNKNOWN", 0, "one", ("UNKNOWN", "one", 2, 0)),
+    ],
+)
+def test_a_lease_that_ends(database: str, state: str, lease_ms: int, owner: str, becomes: tuple[str, str, int, int]) -> None:
+    make_fire(make_job(), state=state, lease_until=lease_ms, owner=owner, attempt=2, epoch=3, log_id=5)
+    count = write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=["dead"], limit=10))
+    fire = only_row(Fire)
+    assert (fire.state, fire.owner, fire.attempt, fire.deadline_ms) == becomes
+    assert count == (state != becomes[0])
+    assert (fire.log_id, fire.epoch) == (5, 3)
+
+
+def test_leases_end_once_for_two_monitors(database: str) -> None:
+    job = make_job()
+    for _ in range(10):
+        make_fire(job, state="SENDING", lease_until=T0 - 1, log_id=5)
+    counts = at_once(*(lambda: write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100)) for _ in range(2)))
+    assert sum(counts) == 10
+
+
+def test_a_held_fire_is_skipped_not_waited_for(database: str) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("a SQLite writer waits for the other's whole transaction")
+    held, free = make_fire(make_job()), make_fire(make_job())
+    with session_scope() as first:
+        assert [fire.id for fire in fires.lock_pending(first, [held.id])] == [held.id]
+        with session_scope() as second:
+            assert [fire.id for fire in fires.lock_pending(second, [held.id, free.id])] == [free.id]
+
+
+def test_the_newest_skips_of_a_job_come_first(database: str) -> None:
+    for number in range(4):
+        save(Skip(job_id=7, from_ms=number, to_ms=number, skipped=1, reason="misfire", recorded_ms=T0 + number))
+    save(Skip(job_id=8, from_ms=9, to_ms=9, skipped=1, reason="misfire", recorded_ms=T0 + 9))
+    with read_scope() as session:
+        assert [skip.from_ms for skip in list_skips(session, 7, limit=3)] == [3, 2, 1]
