@@ -1,0 +1,126 @@
+"""Statements on many rows: the same outcome on every database, in the order of the rows."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.db import session_scope
+from app.models.alarm import Alarm
+from app.models.base import Base
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.store import bulk
+from tests.factories import T0, all_rows, make_job, make_log, only_row
+
+ODD_TEXTS = [
+    "",
+    "plain",
+    "it's",
+    'two "quotes"',
+    "100%",
+    "%s %(id)s :name ?",
+    "back\\slash",
+    "line\nend\r\n\ttab",
+    "行 \U0001f600",
+    "-- x",
+    "\\'",
+]
+
+
+def log_row(number: int, text: str | None = None) -> bulk.Row:
+    return {
+        "job_group": 1,
+        "job_id": number,
+        "trigger_code": 0,
+        "handle_code": 0,
+        "alarm_status": 0,
+        "trigger_msg": text,
+        "trigger_time": T0,
+    }
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 999, 1500])
+def test_ids_come_in_the_order_of_the_rows(database: str, count: int) -> None:
+    with session_scope() as session:
+        ids = bulk.insert_with_ids(session, JobLog, [log_row(number) for number in range(count)])
+    assert ids == sorted(ids)
+    assert {log.id: log.job_id for log in all_rows(JobLog)} == dict(zip(ids, range(count), strict=True))
+
+
+def test_ids_go_on_after_a_deletion_and_after_an_orm_insert(database: str) -> None:
+    with session_scope() as session:
+        first = bulk.insert_with_ids(session, JobLog, [log_row(1), log_row(2)])
+        session.delete(session.get(JobLog, first[-1]))
+    by_orm = make_log(make_job())
+    with session_scope() as session:
+        second = bulk.insert_with_ids(session, JobLog, [log_row(3)])
+    assert first[-1] < by_orm.id < second[0]
+
+
+def test_two_inserts_of_one_transaction_follow_each_other(database: str) -> None:
+    with session_scope() as session:
+        first = bulk.insert_with_ids(session, JobLog, [log_row(1), log_row(2)])
+        second = bulk.insert_with_ids(session, JobLog, [log_row(3)])
+    assert len({*first, *second}) == 3
+    assert {log.job_id for log in all_rows(JobLog)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("count", [1, 2, 199, 200, 201, 450])
+def test_each_row_gets_its_own_values(database: str, count: int) -> None:
+    with session_scope() as session:
+        ids = bulk.insert_with_ids(session, JobLog, [log_row(number) for number in range(count)])
+        rows = [{"id": log_id, "handle_code": log_id * 2, "trigger_msg": ODD_TEXTS[log_id % len(ODD_TEXTS)]} for log_id in ids]
+        bulk.update_many(session, JobLog, rows[::-1])
+    for log in all_rows(JobLog):
+        assert (log.handle_code, log.trigger_msg) == (log.id * 2, ODD_TEXTS[log.id % len(ODD_TEXTS)])
+
+
+def test_nulls_times_and_large_numbers_can_be_set(database: str) -> None:
+    log, job = make_log(make_job(), handle_time=T0), make_job()
+    with session_scope() as session:
+        bulk.update_many(session, JobLog, [{"id": log.id, "handle_time": None, "trigger_time": T0 + 86_399_999, "handle_msg": None}])
+        bulk.update_many(session, Job, [{"id": job.id, "trigger_next_time": 2**63 - 1}])
+    after = only_row(JobLog)
+    assert (after.handle_time, after.trigger_time, after.handle_msg) == (None, T0 + 86_399_000, None), "a column holds whole seconds"
+    assert only_row(Job, id=job.id).trigger_next_time == 2**63 - 1
+
+
+def test_only_named_rows_and_columns_change(database: str) -> None:
+    job = make_job()
+    logs = [make_log(job, handle_msg="kept") for _ in range(3)]
+    with session_scope() as session:
+        bulk.update_many(session, JobLog, [{"id": logs[1].id, "handle_code": 7}, {"id": 99_999, "handle_code": 8}])
+        bulk.update_many(session, JobLog, [])
+    assert [(log.handle_code, log.handle_msg) for log in all_rows(JobLog)] == [(0, "kept"), (7, "kept"), (0, "kept")]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40), min_size=1, max_size=6))
+def test_any_text_is_written_as_it_is(database: str, texts: list[str]) -> None:
+    with session_scope() as session:
+        ids = bulk.insert_with_ids(session, JobLog, [log_row(1, text) for text in texts])
+        bulk.update_many(session, JobLog, [{"id": log_id, "handle_msg": text[::-1]} for log_id, text in zip(ids, texts, strict=True)])
+    with session_scope() as session:
+        found = [session.get_one(JobLog, log_id) for log_id in ids]
+        assert [(log.trigger_msg, log.handle_msg) for log in found] == [(text, text[::-1]) for text in texts]
+
+
+def test_rows_that_break_a_unique_key_are_left_out(database: str) -> None:
+    row = {"job_id": 1, "reason": "failed", "state": "PENDING", "created_ms": T0, "next_ms": T0}
+    with session_scope() as session:
+        bulk.insert_ignore(session, Alarm, [row | {"log_id": log_id} for log_id in (1, 2)])
+        bulk.insert_ignore(session, Alarm, [row | {"log_id": log_id, "job_id": 9} for log_id in (2, 3, 3)])
+        bulk.insert_ignore(session, Alarm, [])
+    assert [(alarm.log_id, alarm.job_id) for alarm in all_rows(Alarm)] == [(1, 1), (2, 1), (3, 9)]
+
+
+def test_insert_many_of_nothing_does_nothing(database: str) -> None:
+    with session_scope() as session:
+        bulk.insert_many(session, Fire, [])
+    assert all_rows(Fire) == []
+
+
+@pytest.mark.parametrize("model", Base.__subclasses__(), ids=lambda model: model.__name__)
+def test_every_model_has_its_table(model: type[Base]) -> None:
+    assert bulk.table_of(model).name.startswith("xxl_job_")

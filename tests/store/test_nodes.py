@@ -1,0 +1,106 @@
+"""Locks, nodes and clocks of the database."""
+
+import threading
+
+import pytest
+
+from app.clock import Millis, now_ms
+from app.db import read_scope, session_scope, transact
+from app.domain.enums import NodeKind
+from app.models.node import NODE_DEAD_MS
+from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
+from app.store import locks, nodes
+from app.store.clocks import database_now_ms
+from tests.factories import T0, make_job
+
+
+def start(name: str, at_ms: Millis = T0, kind: NodeKind = NodeKind.WORKERS) -> int:
+    return transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="f", now_ms=at_ms))
+
+
+def live(at_ms: Millis) -> list[tuple[str, str]]:
+    with read_scope() as session:
+        return [(node.kind, node.name) for node in nodes.find_live(session, now_ms=at_ms)]
+
+
+def test_each_start_of_a_node_counts(database: str) -> None:
+    assert [start("one"), start("one", T0 + 5), start("two"), start("one", kind=NodeKind.CONSOLE)] == [1, 2, 1, 1]
+
+
+def test_a_node_lives_while_it_beats(database: str) -> None:
+    start("one")
+    start("one", kind=NodeKind.CONSOLE)
+    start("two", T0 - 1)
+    assert live(T0 + NODE_DEAD_MS) == [("console", "one"), ("workers", "one")]
+    assert transact(lambda session: nodes.beat(session, "two", NodeKind.WORKERS, now_ms=T0 + 100))
+    assert ("workers", "two") in live(T0 + NODE_DEAD_MS)
+    assert not transact(lambda session: nodes.beat(session, "three", NodeKind.WORKERS, now_ms=T0))
+    transact(lambda session: nodes.end_node(session, "one", NodeKind.WORKERS))
+    assert ("workers", "one") not in live(T0)
+    with read_scope() as session:
+        assert nodes.find_dead(session, NodeKind.WORKERS, now_ms=T0 + 100) == ["one"]
+        assert nodes.count_live(session, NodeKind.CONSOLE, now_ms=T0) == 1
+
+
+def test_the_schedule_lock_holds_the_second_scheduler_back(database: str) -> None:
+    order: list[str] = []
+    holding = threading.Event()
+
+    def second() -> None:
+        holding.wait(10)
+        with session_scope() as session:
+            locks.take_schedule_lock(session)
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with session_scope() as session:
+        locks.take_schedule_lock(session)
+        holding.set()
+        thread.join(0.15)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+
+
+def test_jobs_are_locked_in_the_order_of_their_ids(database: str) -> None:
+    ids = [make_job().id for _ in range(3)]
+    with session_scope() as session:
+        assert [job.id for job in locks.lock_jobs(session, [ids[2], 4711, ids[0]])] == [ids[0], ids[2]]
+
+
+def test_the_clock_of_the_server_is_this_machines(database: str, database_kind: str) -> None:
+    with read_scope() as session:
+        theirs = database_now_ms(session)
+    if database_kind == "sqlite":
+        assert theirs is None
+    else:
+        assert theirs is not None
+        assert abs(theirs - now_ms()) < 5_000
+
+
+@pytest.mark.parametrize(("off_ms", "trusted"), [(0, True), (-SKEW_MAX_MS + 300, True), (SKEW_MAX_MS + 400, False), (-3_600_000, False)])
+def test_a_clock_that_is_off_stops_scheduling(database: str, database_kind: str, off_ms: Millis, trusted: bool) -> None:
+    guard = ClockGuard(lambda: now_ms() + off_ms)
+    assert guard.check() is (trusted or database_kind == "sqlite")
+
+
+def test_a_clock_that_is_set_right_is_trusted_again(database: str, database_kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    if database_kind == "sqlite":
+        pytest.skip("SQLite has no clock of its own")
+    off, monotonic = [-5_000], [0]
+    guard = ClockGuard(lambda: now_ms() + off[0], lambda: monotonic[0])
+    assert not guard.check()
+    off[0], monotonic[0] = 0, PERIOD_MS
+    assert guard.check()
+    assert "scheduling stopped" in caplog.text
+    assert "scheduling goes on" in caplog.text
+
+
+def test_a_jump_of_the_clock_is_compared_at_once(database: str, caplog: pytest.LogCaptureFixture) -> None:
+    wall, monotonic = [now_ms()], [0]
+    guard = ClockGuard(lambda: wall[0], lambda: monotonic[0])
+    guard.check()
+    wall[0], monotonic[0] = wall[0] + 60_000, 500
+    guard.check()
+    assert "clock jumped by_ms=59500" in caplog.text
