@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 from sqlalchemy import Connection, MetaData, Table, create_engine, text
 from sqlalchemy.orm import Session
@@ -114,6 +115,10 @@ class Cleaner:
         self._connection.close()
         self._engine.dispose()
 
+
+# an example that takes long is no failure: machines are shared and noisy
+hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.load_profile("project")
 
 kinds_key = pytest.StashKey[list[str]]()
 left_out_key = pytest.StashKey[list[str]]()
