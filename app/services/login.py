@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.db import session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.permissions import Actor, rights_by_group
 from app.domain.texts import N_
 from app.errors import InvalidInput, TooManyAttempts
@@ -74,37 +74,35 @@ def log_in(username: str, password: str, *, remember: bool, address: str, agent:
     if not username.strip() or not password.strip():
         raise InvalidInput("userName", N_("Enter user name and password"))
     username = username.strip()
-    with session_scope() as session:
-        _reserve_attempt(session, username, address, now_ms=now_ms)
-        user = users.find_by_name(session, username)
-        stored = user.password if user is not None and not user.disabled else None
+    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
     if not passwords.verify(stored, password):
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput("password", N_("Wrong user name or password"))
     renewed = passwords.hash_password(password) if stored and _is_to_renew(stored, keep_hash) else None
-    with session_scope() as session:
+
+    def finish(session: Session) -> Login:
         user = users.find_by_name(session, username)
-        if user is None or user.disabled or user.password != stored:
+        if user is None or user.disabled or user.password != stored:  # changed while it was checked
             raise InvalidInput("password", N_("Wrong user name or password"))
-        if renewed is not None:
-            user.password = renewed
+        user.password = renewed or user.password
         _release_attempt(session, username, address, now_ms=now_ms)
         return open_session(session, user, remember=remember, address=address, agent=agent, now_ms=now_ms)
+
+    return transact(finish)
 
 
 def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> None:
     """Check the password of a user who is logged in, as before a change of it; counts like a login."""
-    with session_scope() as session:
+    with read_scope() as session:
         user = users.find_user(session, user_id)
-        if user is None:
-            raise InvalidInput(field, N_("Wrong password"))
-        username, stored = user.username, user.password
-        _reserve_attempt(session, username, address, now_ms=now_ms)
+    if user is None:
+        raise InvalidInput(field, N_("Wrong password"))
+    username = user.username
+    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
     if not passwords.verify(stored, password):
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput(field, N_("Wrong password"))
-    with session_scope() as session:
-        _release_attempt(session, username, address, now_ms=now_ms)
+    transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
 
 
 def open_session(session: Session, user: User, *, remember: bool, address: str, agent: str, now_ms: Millis) -> Login:
@@ -200,6 +198,13 @@ def address_subject(address: str) -> str:
 def forget_failures(session: Session, username: str) -> None:
     """Let an account try again at once."""
     throttle.delete_counter(session, account_subject(username))
+
+
+def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
+    """Count an attempt; return the password it has to match, None where nothing does."""
+    _reserve_attempt(session, username, address, now_ms=now_ms)
+    user = users.find_by_name(session, username)
+    return user.password if user is not None and not user.disabled else None
 
 
 def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:

@@ -1,27 +1,24 @@
 """Statements on `xxl_job_throttle`."""
 
 from sqlalchemy import delete
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
 from app.models.throttle import Throttle
+from app.store import bulk
 
 
 def lock_counter(session: Session, subject: str, *, now_ms: Millis) -> Throttle:
-    """Return the counter of a subject, made if needed and locked until the end of the transaction."""
+    """Return the counter of a subject, made if needed and locked until the end of the transaction.
+
+    Two makers at once can deadlock on MySQL: call it in ``transact``.
+    """
     counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
     if counter is None:
-        try:
-            with session.begin_nested():
-                counter = Throttle(subject=subject, failures=0, first_ms=now_ms, last_ms=now_ms, blocked_until_ms=0)
-                session.add(counter)
-                session.flush()
-        except IntegrityError:  # another attempt made it in the meantime
-            counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
-    if counter is None:
-        raise RuntimeError("the counter vanished between two statements")
+        row = {"subject": subject, "failures": 0, "first_ms": now_ms, "last_ms": now_ms, "blocked_until_ms": 0}
+        bulk.insert_ignore(session, Throttle, [row])
+        counter = session.get_one(Throttle, subject, with_for_update=True, populate_existing=True)
     return counter
 
 

@@ -1,0 +1,89 @@
+"""What is checked and made before the console serves."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from app.config import Config
+from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.errors import NotConfigured
+from app.home import first_password
+from app.models.lock import SCHEDULE_LOCK, Lock
+from app.models.user import User
+from app.services import passwords, startup
+from app.store import users
+from tests.databases import migrate
+
+NOW = 1_714_530_000_000
+MD5 = "e10adc3949ba59abbe56e057f20f883e"
+
+
+def admin() -> User:
+    with read_scope() as session:
+        user = users.find_by_name(session, "admin")
+        assert user is not None
+        session.expunge(user)
+        return user
+
+
+def test_the_first_start_makes_an_administrator_with_a_stored_password(database: str, config: Config) -> None:
+    assert startup.ensure_admin(config, now_ms=NOW)
+    assert not startup.ensure_admin(config, now_ms=NOW)
+    file = config.home / "admin_password"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert passwords.verify(admin().password, file.read_text().strip())
+    assert passwords.must_change(admin().password)
+    assert admin().is_admin
+
+
+def test_a_given_first_password_need_not_be_changed(database: str, config: Config) -> None:
+    given = replace(config, admin_password="given-secret-1")
+    startup.ensure_admin(given, now_ms=NOW)
+    assert passwords.verify(admin().password, "given-secret-1")
+    assert not passwords.must_change(admin().password)
+    assert not (config.home / "admin_password").exists()
+
+
+def test_no_administrator_is_made_where_there_are_users(database: str, config: Config) -> None:
+    with session_scope() as session:
+        session.add(User(username="somebody", password="x", role=0))
+    assert not startup.ensure_admin(config, now_ms=NOW)
+
+
+def test_adopted_hashes_are_wrapped_once(database: str, config: Config) -> None:
+    with session_scope() as session:
+        session.add(User(username="admin", password=MD5, role=1))
+        session.add(User(username="other", password=passwords.hash_password(first_password(config)), role=0))
+    assert startup.wrap_adopted_hashes(replace(config, shared_with_java=True)) == 0
+    assert admin().password == MD5
+    assert startup.wrap_adopted_hashes(config) == 1
+    assert startup.wrap_adopted_hashes(config) == 0
+    assert passwords.verify(admin().password, "123456")
+    assert not passwords.verify(admin().password, MD5)
+
+
+def test_the_lock_row_is_made_where_it_is_missing(database: str, config: Config) -> None:
+    with session_scope() as session:
+        session.execute(text("DELETE FROM xxl_job_lock"))
+    startup.prepare(config)
+    with read_scope() as session:
+        assert session.get(Lock, SCHEDULE_LOCK) is not None
+
+
+def test_a_database_without_tables_is_told_with_the_command(empty_database: str, config: Config) -> None:
+    engine = bind_engine(replace(config, database_url=empty_database))
+    with pytest.raises(NotConfigured, match=r"no tables .*flask --app wsgi db upgrade"):
+        startup.check_schema(engine)
+    unbind_engine()
+
+
+@pytest.mark.parametrize(("revision", "told"), [("0001", "db upgrade"), ("9999", "newer schema")])
+def test_another_schema_is_told(empty_database: str, config: Config, revision: str, told: str) -> None:
+    migrate(empty_database)
+    engine = create_engine(empty_database)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+    with pytest.raises(NotConfigured, match=told):
+        startup.check_schema(engine)
+    engine.dispose()
