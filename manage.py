@@ -338,7 +338,7 @@ def welcome(address, settings):
     print("user            admin")
     print("admin password: %s" % password)
     print("stored in       %s" % where)
-    print("then            log in, open the jobs page, run the demo job once and follow its log")
+    print("then            log in, choose a password of your own, run a demo job once from its menu and watch its log")
     print("stop            Ctrl-C", flush=True)
 
 
