@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flask import render_template, request
+from flask import render_template
+
+from app.console.listing import here
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +26,4 @@ class Question:
 
 def confirm_page(question: Question, *, back: str) -> str:
     """Render the question; its form is posted to the address of this page."""
-    return render_template("confirm.html", question=question, action=request.full_path.rstrip("?"), back=back)
+    return render_template("confirm.html", question=question, action=here(), back=back)

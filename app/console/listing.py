@@ -93,6 +93,11 @@ def whole_number(name: str, default: int) -> int:
     return int(text) if abs(int(text)) <= MAX_ID else default
 
 
+def here() -> str:
+    """Return the address of this page as a link to it."""
+    return request.script_root + request.full_path.rstrip("?")
+
+
 def address_with(**changes: Any) -> str:
     """Return the address of this page with some query parameters changed; None removes one."""
     query = MultiDict(request.args)

@@ -10,7 +10,7 @@ from app.console.current import current_actor, executor_caller, say_error
 from app.console.filters import reader_zone
 from app.console.forms import CleanForm
 from app.console.language import _
-from app.console.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.listing import asked_length, asked_start, chips, here, paging, whole_number
 from app.console.log_filter import AskedLogs, asked_logs
 from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
@@ -52,7 +52,7 @@ def index() -> ResponseReturnValue:
         active=chips(_filter_words(asked, title)),
         paging=paging(page.total, capped=page.capped),
         may_clean=actor.has_anywhere(Right.OPERATE),
-        here=request.full_path,
+        here=here(),
     )
 
 

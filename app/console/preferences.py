@@ -9,6 +9,7 @@ from flask import Flask, Response, request
 from app.console.current import LoggedIn, current_user, settings
 from app.console.filters import html_language, reader_zone
 from app.console.languages import language_of_request
+from app.console.listing import here
 from app.console.notices import Notice, asked_notice
 from app.services.nodes import VERSION
 
@@ -62,7 +63,7 @@ def frame() -> Frame:
         theme=theme if theme in THEMES else "",
         mini=request.cookies.get(SIDEBAR_COOKIE) == "mini",
         zone=str(reader_zone()),
-        here=request.full_path.rstrip("?") if request.method == "GET" else request.path,
+        here=here() if request.method == "GET" else request.script_root + request.path,
         notice=asked_notice(),
         cookie_path=cookie_path(),
     )

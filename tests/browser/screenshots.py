@@ -10,15 +10,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.seed import ADMIN
-from tests.browser.serving import Console, serving
+from tests.browser.serving import LAUNCH, Console, serving
 
-LAUNCH = {
-    "executable_path": "/usr/bin/chromium",
-    "args": [
-        "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync",
-    ],
-}  # fmt: skip
 WIDTHS = {"wide": 1440, "phone": 390}
 LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
 
@@ -87,7 +80,7 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serving(Path(home), language=asked.language) as console, sync_playwright() as driver:
-        browser = driver.chromium.launch(**LAUNCH)  # type: ignore[arg-type]
+        browser = driver.chromium.launch(**LAUNCH)
         shoot(browser, console, asked.folder, asked.language, {name for name in asked.only.split(",") if name})
         browser.close()
 

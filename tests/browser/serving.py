@@ -1,6 +1,7 @@
 """A real console and a stub executor for the browser, each in a thread of its own."""
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from waitress.server import create_server
 
@@ -18,6 +20,21 @@ from app.factory import create_app
 from tests.browser.seed import Seeded, seed
 from tests.databases import migrate
 
+#: how Chromium is started: Debian's, asking nobody but the console
+LAUNCH: dict[str, Any] = {
+    "executable_path": next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "chromium"
+    ),
+    "args": [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ],
+}
 #: where the stub executor listens
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 #: what the stub executor says of every log

@@ -1,0 +1,279 @@
+"""The pages in a real browser: nothing violates the policy, menus and dialogs work by mouse and keyboard, and without scripts too."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.screenshots import pages
+from tests.browser.seed import NORMAL
+from tests.browser.serving import LOG_LINES, Console
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 390, "height": 844}}
+
+
+def test_every_page_keeps_the_policy_and_asks_nobody_else(console: Console, open_page: OpenPage) -> None:
+    page = open_page()
+    for name, path in pages(console).items():
+        if name != "missing":
+            page.goto(console.url + path)
+            page.wait_for_load_state("networkidle")
+            expect(page.locator("main")).to_be_visible()
+
+
+def test_every_page_fits_a_phone(console: Console, open_page: OpenPage) -> None:
+    page = open_page(**PHONE)
+    for name, path in pages(console).items():
+        if name != "missing":
+            page.goto(console.url + path)
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+
+
+def test_the_charts_are_drawn(open_page: OpenPage) -> None:
+    page = open_page("/")
+    expect(page.locator("[data-chart=days] canvas")).to_be_visible()
+    expect(page.locator("[data-chart=share] canvas")).to_be_visible()
+
+
+def test_a_row_menu_opens_by_keyboard_and_closes_with_escape(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    button = page.locator("tbody button[popovertarget]").first
+    button.focus()
+    page.keyboard.press("Enter")
+    menu = page.locator(".menu:popover-open")
+    expect(menu).to_be_visible()
+    expect(menu.locator("a").first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(menu.locator("a").nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
+    expect(button).to_be_focused()
+
+
+def test_a_menu_stays_inside_the_window(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", **PHONE)
+    page.locator("tbody button[popovertarget]").last.click()
+    box = page.locator(".menu:popover-open").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 844
+
+
+def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPage) -> None:
+    job_id = console.seeded.jobs[5]
+    page = open_page("/jobinfo?jobDesc=temporary")
+    page.locator("tbody .tag.stop").click()
+    dialog = page.get_by_role("dialog", name="Start the schedule?")
+    expect(dialog).to_contain_text("The first run begins at")
+    dialog.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("status")).to_contain_text("The schedule is on.")
+    assert page.url == f"{console.url}/jobinfo?jobDesc=temporary"  # the toast has left the address
+    page.goto(f"{console.url}/jobinfo/{job_id}/stop")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("tbody .tag.stop").first).to_be_visible()
+
+
+def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    page.locator("tbody button[popovertarget]").first.click()
+    page.get_by_role("link", name="Delete").click()
+    dialog = page.get_by_role("dialog", name="Delete the job?")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo?jobDesc=Settle")
+    page.locator("tbody button[popovertarget]").first.click()
+    page.get_by_role("link", name="Run once").click()
+    dialog = page.get_by_role("dialog", name="Run once")
+    expect(dialog.get_by_label("Job parameter")).to_have_value("region=eu")
+    dialog.get_by_role("button", name="Run once").click()
+    expect(page.get_by_role("status")).to_contain_text("The run was queued")
+
+
+def test_the_preview_follows_the_typing(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Cron").fill("0 30 4 * * ?")
+    expect(page.locator("#schedule-preview")).to_contain_text("At 04:30")
+    expect(page.locator("#schedule-preview li")).to_have_count(5)
+    page.get_by_label("Cron").fill("0 61 4 * * ?")
+    expect(page.locator("#schedule-preview .bad")).to_be_visible()
+    page.get_by_label("Schedule type").select_option("FIX_RATE")
+    expect(page.get_by_label("Period in seconds")).to_be_visible()
+    expect(page.get_by_label("Cron")).to_be_hidden()
+
+
+def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Cron").fill("0 0/15 8-18 ? * 2")
+    page.get_by_role("button", name="Build the expression").click()
+    dialog = page.get_by_role("dialog", name="Build the expression")
+    expect(dialog.locator("[data-builder-result]")).to_have_text("0 0/15 8-18 ? * 2")
+    dialog.get_by_role("tab", name="Weekday").click()
+    dialog.locator("#unit-week").get_by_label("Wednesday").last.check()
+    dialog.get_by_role("tab", name="Second").click()
+    dialog.locator("#unit-second [data-item][value='30']").check()
+    dialog.get_by_role("button", name="Take over").click()
+    expect(page.get_by_label("Cron")).to_have_value("0,30 0/15 8-18 ? * 2,4")
+    expect(page.locator("#schedule-preview li")).to_have_count(5)
+
+
+def test_the_log_is_text_with_lines_to_link_to(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/joblog/{console.seeded.log_id}")
+    lines = page.locator(".log-line")
+    expect(lines).to_have_count(len(LOG_LINES))
+    expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+    expect(lines.nth(2)).to_contain_text("<script>alert(1)</script>")
+    expect(lines.nth(2)).to_have_class(re.compile("level-error"))
+    page.locator("#L40 a").click()
+    assert page.url.endswith("#L40")
+    page.reload()
+    expect(page.locator("#L40")).to_be_in_viewport()
+    expect(page.locator("[data-follow]")).not_to_be_checked()
+    page.locator("[data-find]").fill("order 5007 ")
+    expect(page.locator("[data-found]")).to_have_text("1")
+
+
+def test_dark_mode_is_remembered(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", color_scheme="light")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "light")
+    page.get_by_role("button", name="Dark mode").click()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    page.goto(f"{console.url}/joblog")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+
+
+def test_the_sidebar_folds_and_stays_folded(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    page.get_by_role("button", name="Toggle the navigation").click()
+    page.goto(f"{console.url}/joblog")
+    expect(page.locator("html")).to_have_class("sidebar-mini")
+    label = page.locator(".sidebar .label").nth(1)
+    expect(label).to_be_hidden()
+    page.locator(".sidebar a").nth(1).hover()
+    expect(label).to_be_visible()
+
+
+def test_a_phone_has_a_drawer(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", **PHONE)
+    link = page.locator(".sidebar").get_by_role("link", name="Trigger Log")
+    expect(link).to_be_hidden()
+    page.get_by_role("link", name="Open the navigation").click()
+    expect(link).to_be_visible()
+    link.click()
+    page.wait_for_url(f"{console.url}/joblog")
+
+
+def test_the_editor_holds_the_source_and_saves_it(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/jobcode?jobId={console.seeded.jobs[5]}")
+    editor = page.locator(".cm-content")
+    expect(editor).to_contain_text("echo hello")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("echo from the browser")
+    page.get_by_label("Remark").fill("typed in a browser")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved.")
+    expect(page.locator(".cm-content")).to_contain_text("echo from the browser")
+
+
+def test_the_language_is_switched_in_place(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo?author=lina", user=NORMAL)
+    page.get_by_role("button", name="Welcome").click()
+    page.get_by_role("button", name="繁體中文").click()
+    expect(page.get_by_role("heading", name="任務管理")).to_be_visible()
+    assert page.url == f"{console.url}/jobinfo?author=lina"
+
+
+def without_scripts(open_page: OpenPage, path: str) -> Page:
+    return open_page(path, java_script_enabled=False)
+
+
+def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: OpenPage) -> None:
+    page = without_scripts(open_page, "/jobinfo?jobDesc=Import")
+    page.locator("tbody button[popovertarget]").first.click()
+    page.get_by_role("link", name="Run once").click()
+    page.get_by_role("button", name="Run once").click()
+    expect(page.get_by_role("status")).to_contain_text("The run was queued")
+    page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[6]}/edit")
+    page.get_by_label("Owner").fill("no scripts")
+    page.get_by_label("Schedule type").select_option("CRON")
+    page.get_by_label("Cron").fill("0 0 5 * * ?")
+    page.get_by_role("button", name="Show the next run times").click()
+    expect(page.locator("#schedule-preview li")).to_have_count(5)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("no scripts")).to_be_visible()
+
+
+def test_without_scripts_the_dashboard_is_a_table_and_the_log_a_text(console: Console, open_page: OpenPage) -> None:
+    page = without_scripts(open_page, "/")
+    expect(page.locator("[data-chart-table] tbody tr").first).to_be_visible()
+    page.goto(f"{console.url}/joblog/{console.seeded.log_id}")
+    page.get_by_role("link", name="Show the log as text").click()
+    expect(page.locator("body")).to_contain_text("order 5000 closed")
+
+
+CONTRAST = """
+() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const lin = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+  const lum = ([r, g, b]) => 0.2126 * lin(r) + 0.7152 * lin(g) + 0.0722 * lin(b);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      const [r, g, b, a = 1] = colour.startsWith("color(srgb") ? parse(colour).map((v, i) => (i < 3 ? v * 255 : v)) : parse(colour);
+      if (a > 0.99) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const low = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (element.closest(".visually-hidden, .skip-link, script, noscript, option, canvas, .cm-editor, .tile-icon")) continue;
+    const style = getComputedStyle(element);
+    const front = parse(style.color);
+    const [a, b] = [lum(front), lum(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && parseInt(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5)) low.push([ratio.toFixed(2), element.outerHTML.slice(0, 120)].join(" "));
+  }
+  return low;
+}
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(console: Console, open_page: OpenPage, theme: str) -> None:
+    page = open_page("/", color_scheme=theme)
+    for name, path in pages(console).items():
+        if name != "missing":
+            page.goto(console.url + path)
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate(CONTRAST) == [], name
+
+
+UNNAMED = """
+() => Array.from(document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea"))
+  .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+  .filter((element) => !(element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.length))
+  .map((element) => element.outerHTML.slice(0, 120))
+"""
+
+
+def test_every_control_has_a_name(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/")
+    for name, path in pages(console).items():
+        if name != "missing":
+            page.goto(console.url + path)
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate(UNNAMED) == [], name
