@@ -55,9 +55,10 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
 
 def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: Millis) -> int:
     """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did."""
+    automatic = groups.lock_automatic(session, app_names)  # first: whoever waits here reads what the one before has written
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
-    for group in groups.find_automatic(session, app_names):
+    for group in automatic:
         wanted = ",".join(live.get(group.app_name, [])) or None
         if wanted != (group.address_list or None):
             changed += groups.set_addresses(session, group.id, wanted, now_ms=now_ms)

@@ -16,12 +16,12 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     return {group.id: group for group in session.scalars(select(Group).where(Group.id.in_(group_ids)))}
 
 
-def find_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:
-    """Return the groups whose addresses come from the registry; None: of all applications."""
+def lock_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:
+    """Return the groups whose addresses come from the registry, locked, ids ascending; None: of all applications."""
     rows = select(Group).where(Group.address_type == AddressType.AUTOMATIC).order_by(Group.id)
     if app_names is not None:
         rows = rows.where(Group.app_name.in_(app_names))
-    return list(session.scalars(rows))
+    return list(session.scalars(rows.with_for_update().execution_options(populate_existing=True)))
 
 
 def set_addresses(session: Session, group_id: int, address_list: str | None, *, now_ms: Millis) -> bool:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import RegistryGroup
+from app.models.base import local_datetime
 from app.models.registry import Registration
 from app.store import bulk
 
@@ -54,15 +55,25 @@ def count_registrations(session: Session, app_name: str | None = None) -> int:
     return session.scalar(rows) or 0
 
 
+def _alive_since(now_ms: Millis) -> Millis:
+    """Return the oldest heartbeat of a living executor.
+
+    Columns hold local time: where the clocks have been set back meanwhile, the heartbeats since then look older by as much.
+    """
+    passed = local_datetime(now_ms) - local_datetime(now_ms - DEAD_AFTER_MS)
+    set_back_ms = DEAD_AFTER_MS - int(passed.total_seconds()) * 1000
+    return now_ms - DEAD_AFTER_MS - max(set_back_ms, 0)
+
+
 def delete_dead(session: Session, *, now_ms: Millis) -> int:
     """Delete the addresses that have not been heard of for DEAD_AFTER_MS."""
-    return affected(session, delete(Registration).where(Registration.update_time < now_ms - DEAD_AFTER_MS))
+    return affected(session, delete(Registration).where(Registration.update_time < _alive_since(now_ms)))
 
 
 def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:
     """Return appname -> its live addresses, sorted; None: of all applications."""
     live = select(Registration.registry_key, Registration.registry_value).where(
-        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= now_ms - DEAD_AFTER_MS
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= _alive_since(now_ms)
     )
     if app_names is not None:
         live = live.where(Registration.registry_key.in_(app_names))

@@ -1,0 +1,207 @@
+"""Executors come and go: what may register, and the address lists made of it."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from app.clock import Millis
+from app.db import session_scope, transact
+from app.errors import Conflict, InvalidInput
+from app.models.base import use_zone
+from app.models.group import Group
+from app.models.registry import Registration
+from app.pipeline import registration
+from app.pipeline.registration import APP_MAX, TOTAL_MAX, check_registration
+from app.store import bulk
+from app.store.registry import DEAD_AFTER_MS
+from executor_client.protocol import Capabilities, RegistryRequest
+from tests.factories import FIRST, T0, all_rows, make_group, only_row
+from tests.pipeline.steps import at_once
+
+NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
+A, B, C = "http://10.0.0.9:9999/", "http://10.0.0.10:9999/", "http://10.0.0.1:9999"
+
+
+def asked(address: str = A, app_name: str = "demo", group: str = "EXECUTOR") -> RegistryRequest:
+    return RegistryRequest(group, app_name, address)
+
+
+def register(
+    address: str = A, app_name: str = "demo", *, now_ms: Millis = T0, said: Capabilities | None = None, group: str = "EXECUTOR"
+) -> None:
+    request, words = asked(address, app_name, group), said or Capabilities()
+    transact(lambda session: registration.register(session, request, words, now_ms=now_ms))
+
+
+def deregister(address: str = A, app_name: str = "demo", now_ms: Millis = T0) -> None:
+    transact(lambda session: registration.deregister(session, asked(address, app_name), now_ms=now_ms))
+
+
+def tick(now_ms: Millis) -> None:
+    transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
+
+
+def lists() -> dict[str, str | None]:
+    return {group.title: group.address_list for group in all_rows(Group)}
+
+
+def test_a_new_address_is_in_its_groups_lists_at_once_and_sorted(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    make_group(app_name="demo", title="two", address_type=0, address_list="", update_time=None)
+    make_group(app_name="demo", title="manual", address_type=1, address_list=FIRST)
+    make_group(app_name="other", title="other", address_type=0, address_list=None)
+    for address in (A, B, C):
+        register(address, now_ms=T0 + 5000)
+    text = f"{B},{C},{A}"  # as texts: the original's order
+    assert lists() == {"one": text, "two": text, "manual": FIRST, "other": None}
+    assert [group.update_time for group in all_rows(Group)] == [T0 + 5000, T0 + 5000, T0, T0]
+
+
+def test_a_removed_address_is_out_of_the_lists_at_once(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A)
+    register(B)
+    deregister(A)
+    assert lists() == {"one": B}
+    deregister("http://10.9.9.9:1234/")
+    deregister(B)
+    assert lists() == {"one": None}
+
+
+def test_a_heartbeat_only_touches_its_row(database: str) -> None:
+    group = make_group(app_name="demo", address_type=0, address_list=None)
+    register(A)
+    register(A, now_ms=T0 + 30_000, said=Capabilities(True, "boot-2"))
+    row = only_row(Registration)
+    assert (row.update_time, row.capabilities, row.boot_id) == (T0 + 30_000, "durable-dedup", "boot-2")
+    assert only_row(Group, id=group.id).update_time == T0
+    register(A, now_ms=T0 + 60_000)
+    assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("", ""), "a foreign executor took the address"
+
+
+def test_an_address_is_kept_as_it_was_sent(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    for address in ("http://10.0.0.1:9999/job", "http://10.0.0.1:9999", "http://10.0.0.1:9999/"):
+        register(address)
+    assert lists() == {"one": "http://10.0.0.1:9999,http://10.0.0.1:9999/,http://10.0.0.1:9999/job"}
+
+
+def test_other_registry_groups_are_stored_and_not_routed_to(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A, group="ADMIN")
+    assert lists() == {"one": None}
+    assert only_row(Registration).registry_group == "ADMIN"
+
+
+def test_first_registrations_at_once_make_one_row(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    at_once(*(lambda: register(A) for _ in range(4)))
+    assert only_row(Registration).registry_value == A
+    assert lists() == {"one": A}
+
+
+def test_different_addresses_at_once_are_all_in_the_list(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    addresses = [f"http://10.0.0.{number}:9999/" for number in range(10, 18)]
+    at_once(*(lambda address=address: register(address) for address in addresses))
+    assert lists() == {"one": ",".join(sorted(addresses))}
+
+
+@pytest.mark.parametrize(("silent_ms", "alive"), [(DEAD_AFTER_MS, True), (DEAD_AFTER_MS + 1000, False)])
+def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Millis, alive: bool) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    make_group(app_name="demo", title="manual", address_type=1, address_list=A)
+    register(A)
+    register(B, now_ms=T0 + silent_ms)
+    tick(T0 + silent_ms)
+    assert lists() == {"one": f"{B},{A}" if alive else B, "manual": A}
+    assert len(all_rows(Registration)) == 1 + alive
+
+
+def test_a_dead_address_leaves_the_list_before_the_monitor_comes(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A)
+    register(B, now_ms=T0 + DEAD_AFTER_MS + 1000)
+    assert lists() == {"one": B}
+
+
+def test_the_monitor_writes_only_what_differs(database: str) -> None:
+    register(A)
+    right = make_group(app_name="demo", title="right", address_type=0, address_list=A)
+    make_group(app_name="demo", title="wrong", address_type=0, address_list=B)
+    make_group(app_name="gone", title="gone", address_type=0, address_list=B)
+    tick(T0 + 1000)
+    assert lists() == {"right": A, "wrong": A, "gone": None}
+    assert only_row(Group, id=right.id).update_time == T0
+
+
+@pytest.mark.parametrize("zone_hour", ["Europe/Berlin", "Australia/Lord_Howe", "America/New_York"])
+def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str) -> None:
+    """DATETIME columns hold local time: at the end of summer time the last minute before is "later" than the first after."""
+    ends = {"Europe/Berlin": 1_729_990_800_000, "Australia/Lord_Howe": 1_712_415_600_000, "America/New_York": 1_730_613_600_000}
+    use_zone(zone_hour)
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    for second in range(-120, 240, 30):
+        at_ms = ends[zone_hour] + second * 1000
+        register(A, now_ms=at_ms)
+        tick(at_ms + 5000)
+        tick(at_ms + 25_000)
+        assert lists() == {"one": A}, second
+
+
+def test_nobody_lives_on_when_the_clocks_are_set_forward(database: str) -> None:
+    use_zone("Europe/Berlin")
+    begins_ms = 1_711_846_800_000
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A, now_ms=begins_ms - 60_000)
+    tick(begins_ms + 20_000)
+    assert lists() == {"one": A}
+    tick(begins_ms + 40_000)
+    assert lists() == {"one": None}
+
+
+def fill(count: int, app_name: str) -> None:
+    row = {"registry_group": "EXECUTOR", "registry_key": app_name, "capabilities": "", "boot_id": "", "update_time": T0}
+    with session_scope() as session:
+        bulk.insert_many(session, Registration, [row | {"registry_value": f"http://10.1.{n // 250}.{n % 250}:9999/"} for n in range(count)])
+
+
+def test_an_application_has_so_many_addresses_at_most(database: str) -> None:
+    fill(APP_MAX, "demo")
+    with pytest.raises(Conflict, match="demo has 200 addresses"):
+        register(A)
+    register(A, "other")
+    register("http://10.1.0.1:9999/")  # a heartbeat of a known one goes on
+
+
+def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
+    fill(TOTAL_MAX, "full")
+    with pytest.raises(Conflict, match="5000 addresses"):
+        register(A)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (asked(""), "Illegal Argument."),
+        (asked("  "), "Illegal Argument."),
+        (asked(A, " "), "Illegal Argument."),
+        (asked(A, "demo", ""), "Illegal Argument."),
+        (asked(A, "demo", "executor"), "registryGroup 'executor' is unknown"),
+        (asked(A, "x" * 256), "longer than 255"),
+        (asked("10.0.0.1:9999"), "must begin with http"),
+        (asked("http://8.8.8.8:9999/"), "outside the networks"),
+        (asked("http://169.254.169.254/"), "outside the networks"),
+        (asked("http://10.0.0.1:22/"), "port 22"),
+    ],
+)
+def test_a_registration_that_can_never_be_used_is_refused(request_: RegistryRequest, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        check_registration(request_, NETWORKS)
+
+
+@pytest.mark.parametrize(
+    "request_", [asked(), asked(A, "x" * 255), asked(A, "行 app"), asked(A, group="ADMIN"), asked("http://a-name:8080/x")]
+)
+def test_any_other_registration_is_taken(request_: RegistryRequest) -> None:
+    check_registration(request_, NETWORKS)
