@@ -4,11 +4,13 @@
 """
 
 import logging
+import resource
 import signal
 import sys
 from typing import Any, NoReturn
 
 from flask import Flask
+from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
 from app.db import check_database, unbind_engine
@@ -21,6 +23,8 @@ logger = logging.getLogger("wsgi")
 CHANNEL_TIMEOUT_S = 60
 CLEANUP_INTERVAL_S = 10
 CONNECTION_LIMIT = 2_000
+#: file descriptors kept for the database, logs and calls
+OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
 
 
@@ -60,6 +64,8 @@ def main() -> None:
         server = _prepare(config)
     except NotConfigured as exc:
         _give_up(exc)
+    except DBAPIError as exc:
+        _give_up(NotConfigured(f"XXL_JOB_DATABASE_URL: {exc.orig}"))
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
@@ -87,7 +93,7 @@ def _prepare(config: Config) -> Any:
             port=config.port,
             threads=config.threads,
             ident=None,
-            connection_limit=CONNECTION_LIMIT,
+            connection_limit=_connection_limit(),
             channel_timeout=CHANNEL_TIMEOUT_S,
             cleanup_interval=CLEANUP_INTERVAL_S,
             asyncore_use_poll=True,
@@ -99,6 +105,16 @@ def _prepare(config: Config) -> Any:
         raise NotConfigured(
             f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {exc.strerror or exc}"
         ) from exc
+
+
+def _connection_limit() -> int:
+    """Return how many connections may be open: as many as planned, or as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTION_LIMIT + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTION_LIMIT if soft == resource.RLIM_INFINITY else max(min(CONNECTION_LIMIT, soft - OTHER_FILES), 100)
 
 
 def _announce(config: Config) -> None:
