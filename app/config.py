@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -151,9 +152,8 @@ def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
 
 
 def _suggestion(name: str) -> str:
-    words = set(name.split("_"))
-    best = max(SETTINGS, key=lambda known: len(words & set(known.split("_"))))
-    return f" (did you mean {best}?)" if len(words & set(best.split("_"))) > 2 else ""
+    close = get_close_matches(name, SETTINGS, n=1, cutoff=0.75)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _read_dotenv(path: Path) -> dict[str, str]:

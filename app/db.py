@@ -129,7 +129,7 @@ def check_database(config: Config) -> None:
         engine.dispose()
     except OperationalError as exc:
         shown = make_url(config.database_url).render_as_string(hide_password=True)
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {exc.orig}") from exc
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}") from exc
 
 
 def _listen(engine: Engine) -> None:
