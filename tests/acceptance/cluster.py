@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from sqlalchemy import Engine, NullPool, create_engine, text
@@ -49,6 +50,14 @@ class Cluster:
             "PYTHONUNBUFFERED": "1",
             **self.settings,
         }
+
+    def beside(self, name: str) -> Self:
+        """Return a cluster on the same database whose programs write into a folder of their own; stopped with this one."""
+        folder = self.folder / re.sub(r"\W", "-", name)
+        folder.mkdir()
+        other = replace(self, folder=folder)
+        other.programs.started = self.programs.started
+        return other
 
     def start(self, name: str, *words: str, **settings: str) -> Program:
         """Start a Python program of this checkout."""

@@ -1,0 +1,188 @@
+"""What ends, ends in order; what is wrong is said in one line."""
+
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from app.clock import now_ms
+from tests.acceptance.cluster import Cluster
+from tests.acceptance.programs import ROOT, Program, free_port
+from tests.databases import migrate
+from tests.eventually import eventually
+
+#: what a stop may take by the promise of the services' unit files
+STOP_PROMISED_S = 10
+#: programs that are killed because their parent has died notice within so many seconds
+ORPHAN_S = 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
+def test_a_signal_ends_console_and_workers_with_everything_they_started(cluster: Cluster, number: signal.Signals) -> None:
+    group_id = cluster.start_all()
+    console = cluster.console
+    for _ in range(5):
+        console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1)
+    slow_id = console.add_job(group_id, executorHandler="sleep")
+    console.trigger(slow_id, "60")
+    eventually(lambda: cluster.events("start"), 30, "something runs")
+    for name in ("workers", "console"):
+        program = cluster.programs[name]
+        family = program.children()
+        assert program.end(number, STOP_PROMISED_S) == 0, program.output[-2000:]
+        _gone, alive = psutil.wait_procs(family, timeout=STOP_PROMISED_S)
+        assert alive == []
+        assert "Traceback" not in program.output
+        assert " ERROR " not in program.output
+    # what was sent before the stop was written down: nothing is left in the middle of being sent
+    states = {row["state"] for row in cluster.select("SELECT state FROM xxl_job_fire")}
+    assert states <= {"PENDING", "ACCEPTED"}
+
+
+def test_children_end_when_their_supervisor_is_killed(cluster: Cluster) -> None:
+    program = cluster.start_workers()
+    family = program.children()
+    assert len(program.workers()) >= 2
+    program.end(signal.SIGKILL)
+    _gone, alive = psutil.wait_procs(family, timeout=ORPHAN_S)
+    assert alive == []
+
+
+def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> None:
+    group_id = cluster.start_all()
+    console = cluster.console
+    job_ids = [console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1) for _ in range(5)]
+    answered: dict[int, int] = {}
+    for round_number in range(3):
+        seen = len(cluster.events("start"))
+        eventually(lambda seen=seen: len(cluster.events("start")) >= seen + 2 * len(job_ids), 30, "the jobs fire")
+        for job_id in job_ids:
+            console.stop(job_id)
+            answered[job_id] = now_ms()
+        # by then an instant that was planned ahead would have come: the scan looks five seconds ahead
+        until = now_ms() + 6_000
+        eventually(lambda until=until: now_ms() > until, 30)
+        late = [row for row in instants(cluster) if row[1] > answered[row[0]]]
+        assert late == [], f"fired after the stop was answered, round {round_number}"
+        before = len(instants(cluster))
+        for job_id in job_ids:
+            console.start(job_id)
+        eventually(lambda before=before: len(instants(cluster)) > before, 30, "a started job fires again")
+    rows = instants(cluster)
+    assert len(rows) == len(set(rows)), "an instant fired twice"
+
+
+def instants(cluster: Cluster) -> list[tuple[int, int]]:
+    """Return job and instant of every row a schedule has made."""
+    rows = cluster.select("SELECT job_id, fire_time FROM xxl_job_log WHERE fire_time IS NOT NULL")
+    return [(row["job_id"], row["fire_time"]) for row in rows]
+
+
+PROGRAMS = {"console": ("wsgi.py",), "workers": ("-m", "workers")}
+
+
+def refusals(cluster: Cluster, **settings: str) -> list[str]:
+    """Start console and workers, which must refuse to; return the one line of each."""
+    programs = [cluster.start(name, *words, **settings) for name, words in PROGRAMS.items()]
+    return [refusal(program) for program in programs]
+
+
+def refusal(program: Program) -> str:
+    """Wait for the end of a program that must refuse to start; return its one line."""
+    code = program.process.wait(60)
+    output = program.output.strip()
+    assert code not in (0, -signal.SIGTERM), output
+    assert "Traceback" not in output, output
+    # what it logs before it looks at everything does not count
+    lines = [line for line in output.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
+    assert len(lines) == 1, output
+    return lines[0]
+
+
+@pytest.fixture
+def alone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
+    """A cluster on SQLite without a schema: what these tests look at comes before the database."""
+    clusters.append(Cluster(tmp_path, f"sqlite:///{tmp_path / 'xxl_job.db'}"))
+    return clusters[0]
+
+
+WRONG_SETTINGS = [
+    ("XXL_JOB_PROT", "8080", "XXL_JOB_PROT is not a setting .*XXL_JOB_PORT"),
+    ("XXL_JOB_PORT", "many", "XXL_JOB_PORT='many': a whole number"),
+    ("XXL_JOB_TRIGGER_TIMEOUT", "11", "XXL_JOB_TRIGGER_TIMEOUT='11': a whole number from 1 to 10"),
+    ("XXL_JOB_ACCESS_TOKEN", "tooshort", "XXL_JOB_ACCESS_TOKEN: a secret"),
+    ("XXL_JOB_ADMIN_PASSWORD", "short", "XXL_JOB_ADMIN_PASSWORD: 8 to 128"),
+    ("XXL_JOB_TIMEZONE", "Mars/Olympus", "XXL_JOB_TIMEZONE='Mars/Olympus': .*IANA"),
+    ("XXL_JOB_DATABASE_URL", "oracle://x", "XXL_JOB_DATABASE_URL: sqlite"),
+]
+SECRETS = {"XXL_JOB_ADMIN_PASSWORD", "XXL_JOB_ACCESS_TOKEN", "XXL_JOB_DATABASE_URL"}
+
+
+def test_a_wrong_setting_is_named(alone: Cluster) -> None:
+    for name, value, told in WRONG_SETTINGS:
+        for line in refusals(alone.beside(name), **{name: value}):
+            assert re.search(told, line), line
+            assert value not in line or name not in SECRETS
+
+
+def test_an_unreachable_database_is_named_without_its_password(alone: Cluster) -> None:
+    for scheme in ("mysql+pymysql", "postgresql+psycopg"):
+        url = f"{scheme}://root:hunter22@127.0.0.1:{free_port()}/xxl_job"
+        for line in refusals(alone.beside(scheme), XXL_JOB_DATABASE_URL=url):
+            assert re.search(r"XXL_JOB_DATABASE_URL: .*127\.0\.0\.1.* cannot be opened", line), line
+            assert "hunter22" not in line
+
+
+def test_a_schema_that_is_missing_or_another_is_told_with_the_command(alone: Cluster) -> None:
+    def require(told: str, folder: str) -> None:
+        for line in refusals(alone.beside(folder)):
+            assert re.search(told, line), line
+
+    command = r"\.venv/bin/flask --app wsgi db upgrade"
+    require(f"no tables of this program.*{command}", "empty")
+    migrate(alone.database_url)
+    with alone.engine().begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    require(f"has the schema 0001, .* is needed.*{command}", "old")
+    with alone.engine().begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    require("newer schema", "new")
+
+
+def test_a_port_in_use_is_named(alone: Cluster) -> None:
+    migrate(alone.database_url)
+    with socket.create_server(("127.0.0.1", alone.port)):
+        line = refusal(alone.start("second", "wsgi.py"))
+    assert re.search(rf"XXL_JOB_PORT.*127\.0\.0\.1:{alone.port} cannot be listened on", line), line
+
+
+def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
+    migrate(alone.database_url)
+    alone.start_workers()
+    eventually(lambda: alone.select("SELECT name FROM xxl_job_node"), 30, "the node is known")
+    other = {"XXL_JOB_ACCESS_TOKEN": "another-token-0123456789", "XXL_JOB_NODE_NAME": "other"}
+    for line in refusals(alone.beside("other"), **other):
+        assert re.search(r"XXL_JOB_ACCESS_TOKEN: the node workers .*on the same database works with another", line), line
+
+
+def test_the_executor_client_says_what_is_wrong_in_one_line(alone: Cluster) -> None:
+    admin = ("--admin", alone.console.address, "--appname", "x")
+    wrong = {
+        "nothing": ("-m", "executor_client"),
+        "module": ("-m", "executor_client", "no.such.module", *admin),
+        "port": ("-m", "executor_client", "executor_client.demo", *admin, "--port", "http"),
+    }
+    programs = {name: alone.start(name, *words) for name, words in wrong.items()}
+    for name, program in programs.items():
+        assert refusal(program).startswith(("executor_client: ", "python -m executor_client: ")), name
+
+
+def test_the_schema_command_works_from_the_command_line(alone: Cluster) -> None:
+    program = alone.programs.start("upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], alone.environ, cwd=ROOT)
+    assert program.process.wait(60) == 0, program.output
+    assert alone.select("SELECT lock_name FROM xxl_job_lock") == [{"lock_name": "schedule_lock"}]
