@@ -11,6 +11,7 @@ from flask_babel import gettext
 from flask_login import current_user as _current_user
 
 from app.config import Config
+from app.domain.cron.fields import InvalidCronExpression
 from app.domain.permissions import Actor
 from app.domain.texts import N_, Text
 from app.errors import PermissionDenied, XxlJobError
@@ -169,8 +170,14 @@ def is_scripting() -> bool:
 def say(message: str) -> str:
     """Return a message in the reader's language."""
     if isinstance(message, Text):
-        return str(gettext(message.msgid, **message.params))
+        return str(gettext(message.msgid, **{name: _said(value) for name, value in message.params.items()}))
     return str(gettext(message)) if message else ""
+
+
+def _said(value: object) -> object:
+    """Return a parameter of a message in the reader's language, where it is a message itself."""
+    text = value.message if isinstance(value, InvalidCronExpression) else value
+    return say(text) if isinstance(text, Text) else text
 
 
 def say_error(error: XxlJobError) -> str:

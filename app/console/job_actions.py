@@ -112,7 +112,7 @@ def _first_run(job: Job) -> str:
     try:
         next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
     except (InvalidInput, ValueError) as exc:
-        return _("The schedule is invalid: %(reason)s", reason=say(str(exc)))
+        return _("The schedule is invalid: %(reason)s", reason=say(getattr(exc, "message", str(exc))))
     if next_ms is None:
         return _("The schedule never fires again: it cannot be started.")
     return _("The first run begins at %(time)s.", time=absolute(next_ms))

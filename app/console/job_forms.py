@@ -139,7 +139,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         words = _in_words(schedule, language)
         instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
     except (InvalidInput, ValueError) as exc:
-        return Preview(schedule.time_zone, error=say(str(exc) if isinstance(exc, ValueError) else exc.message))
+        return Preview(schedule.time_zone, error=say(getattr(exc, "message", str(exc))))
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
     return Preview(schedule.time_zone, words=words, times=tuple(Instant(ms, _local_text(ms, local)) for ms in instants), empty=empty)

@@ -14,6 +14,7 @@ from app.domain.cron.expression import CronExpression, split_fields
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.cron.local_time import find_second, first_second_after_gap
 from app.domain.enums import ScheduleType
+from app.domain.texts import N_
 from app.errors import InvalidInput
 
 #: width of the column schedule_conf
@@ -50,22 +51,26 @@ def zone(name: str) -> ZoneInfo:
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise InvalidInput("timeZone", f"'{name[:64]}' is not a known time zone; use a name such as Asia/Shanghai or UTC") from exc
+        raise InvalidInput(
+            "timeZone", N_("'%(name)s' is not a known time zone; use a name such as Asia/Shanghai or UTC", name=name[:64])
+        ) from exc
 
 
 def check_schedule(schedule: Schedule) -> None:
     """Raise InvalidInput, naming the field, unless the schedule can be worked out. It may be one that never fires."""
     zone(schedule.time_zone)
     if len(schedule.conf) > MAX_CONF_LENGTH:
-        raise InvalidInput("scheduleConf", f"at most {MAX_CONF_LENGTH} characters")
+        raise InvalidInput("scheduleConf", N_("at most %(limit)s characters", limit=MAX_CONF_LENGTH))
     if schedule.type not in list(ScheduleType):
-        raise InvalidInput("scheduleType", f"'{schedule.type}' is not one of {', '.join(ScheduleType)}")
+        raise InvalidInput(
+            "scheduleType", N_("'%(text)s' is not one of %(options)s", text=str(schedule.type), options=", ".join(ScheduleType))
+        )
     try:
         _read_conf(schedule)
     except InvalidCronExpression as exc:
-        raise InvalidInput("scheduleConf", str(exc)) from exc
+        raise InvalidInput("scheduleConf", exc.message) from exc
     if 0 < schedule.not_after_ms < schedule.not_before_ms:
-        raise InvalidInput("notAfter", "the end lies before the beginning")
+        raise InvalidInput("notAfter", N_("the end lies before the beginning"))
 
 
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
@@ -131,7 +136,7 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
             raise ValueError(conf)
         wall = datetime.fromisoformat(conf)
     except ValueError as exc:
-        raise InvalidCronExpression("time", conf, f"use {_AT_SHAPE}") from exc
+        raise InvalidCronExpression(N_("time"), conf, N_("use %(shape)s", shape=_AT_SHAPE)) from exc
     tz = _known_zone(time_zone)
     second = find_second(wall, tz, fold=0)
     return (first_second_after_gap(wall, tz) if second is None else second) * SECOND_MS
@@ -140,7 +145,7 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
 def _period_s(conf: str) -> int:
     """Return the seconds of a FIX_RATE or FIX_DELAY, 1 or more."""
     if not _SECONDS.fullmatch(conf) or int(conf) == 0:
-        raise InvalidCronExpression("seconds", conf, "use a whole number of seconds, 1 or more, of at most 10 digits")
+        raise InvalidCronExpression(N_("seconds"), conf, N_("use a whole number of seconds, 1 or more, of at most 10 digits"))
     return int(conf)
 
 
@@ -148,4 +153,4 @@ def _known_zone(name: str) -> ZoneInfo:
     try:
         return zone(name)
     except InvalidInput as exc:
-        raise InvalidCronExpression("time zone", name, "not known on this machine") from exc
+        raise InvalidCronExpression(N_("time zone"), name, N_("not known on this machine")) from exc

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from app.config import Network
+from app.domain.texts import N_
 from app.errors import InvalidInput
 
 IPAddress = IPv4Address | IPv6Address
@@ -26,21 +27,21 @@ def check_address(address: str, networks: tuple[Network, ...]) -> None:
     A host name is only checked as text here: what it resolves to is checked at every call.
     """
     if len(address) > ADDRESS_MAX:
-        raise _refusal(address, f"it is longer than {ADDRESS_MAX} characters")
+        raise _refusal(address, N_("it is longer than %(limit)s characters", limit=ADDRESS_MAX))
     try:
         parts = urlsplit(address.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError as exc:
         raise _refusal(address, str(exc)) from exc
     if parts.scheme not in DEFAULT_PORTS:
-        raise _refusal(address, "it must begin with http:// or https://")
+        raise _refusal(address, N_("it must begin with http:// or https://"))
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise _refusal(address, "it must not carry a user, a query or a fragment")
+        raise _refusal(address, N_("it must not carry a user, a query or a fragment"))
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
-        raise _refusal(address, "it holds characters that no address has")
+        raise _refusal(address, N_("it holds characters that no address has"))
     port = port or DEFAULT_PORTS[parts.scheme]
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
-        raise _refusal(address, f"port {port} is not allowed: 80, 443 and {FIRST_FREE_PORT} to 65535 are")
+        raise _refusal(address, N_("port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are", port=port, first=FIRST_FREE_PORT))
     _check_host(address, host, networks)
 
 
@@ -49,14 +50,14 @@ def _check_host(address: str, host: str, networks: tuple[Network, ...]) -> None:
         literal = ip_address(host)
     except ValueError:
         if not _HOST_NAME.fullmatch(host) or re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host):
-            raise _refusal(address, "its host is neither a name nor an IP address") from None
+            raise _refusal(address, N_("its host is neither a name nor an IP address")) from None
         return
     if not is_allowed(literal, networks):
-        raise _refusal(address, "it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+        raise _refusal(address, N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
 
 
 def _refusal(address: str, reason: str) -> InvalidInput:
-    return InvalidInput("addressList", f"address {address[:ADDRESS_MAX]!r} refused: {reason}")
+    return InvalidInput("addressList", N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason))
 
 
 def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:

@@ -19,6 +19,7 @@ from app.domain.cron.fields import (
     parse_field,
 )
 from app.domain.cron.local_time import find_second, first_second_after_gap
+from app.domain.texts import N_
 
 #: fields from left to right; the last may be missing, and what follows it is ignored
 FIELDS: Final[tuple[Field, ...]] = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK, YEAR)
@@ -61,15 +62,15 @@ class CronExpression:
     def parse(cls, text: str) -> Self:
         """Read an expression such as "0 0/15 9-17 ? * MON-FRI"; raise InvalidCronExpression."""
         if len(text) > MAX_LENGTH:
-            raise InvalidCronExpression("expression", f"{text[:40]}…", f"at most {MAX_LENGTH} characters")
+            raise InvalidCronExpression(N_("expression"), f"{text[:40]}…", N_("at most %(limit)s characters", limit=MAX_LENGTH))
         texts = split_fields(text)
         if len(texts) < len(FIELDS) - 1:
-            raise InvalidCronExpression("expression", text, f"6 or 7 fields are needed, here are {len(texts)}")
+            raise InvalidCronExpression(N_("expression"), text, N_("6 or 7 fields are needed, here are %(count)s", count=len(texts)))
         if len(texts) < len(FIELDS):
             texts.append("*")
         second, minute, hour, month_day, month, week_day, year = map(parse_field, FIELDS, texts)
         if month_day.no_value == week_day.no_value:
-            raise InvalidCronExpression("expression", text, "exactly one of day of month and day of week must be ?")
+            raise InvalidCronExpression(N_("expression"), text, N_("exactly one of day of month and day of week must be ?"))
         masks = mask_of(SECOND, second), mask_of(MINUTE, minute), mask_of(HOUR, hour)
         return cls(
             text,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from app.domain.texts import N_
+
 
 class InvalidCronExpression(ValueError):
     """A schedule that cannot be read, or that can be read and never be worked out.
@@ -17,7 +19,8 @@ class InvalidCronExpression(ValueError):
     """
 
     def __init__(self, field: str, text: str, reason: str) -> None:
-        super().__init__(f"{field} '{text}': {reason}")
+        self.message = N_("%(field)s '%(text)s': %(reason)s", field=field, text=text, reason=reason)
+        super().__init__(str(self.message))
         self.field = field
         self.text = text
 
@@ -46,13 +49,13 @@ class Field:
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 9999
 
-SECOND = Field("second", 0, 59)
-MINUTE = Field("minute", 0, 59)
-HOUR = Field("hour", 0, 23)
-DAY_OF_MONTH = Field("day of month", 1, 31)
-MONTH = Field("month", 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
-DAY_OF_WEEK = Field("day of week", 1, 7, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
-YEAR = Field("year", FIRST_YEAR, LAST_YEAR)
+SECOND = Field(N_("second"), 0, 59)
+MINUTE = Field(N_("minute"), 0, 59)
+HOUR = Field(N_("hour"), 0, 23)
+DAY_OF_MONTH = Field(N_("day of month"), 1, 31)
+MONTH = Field(N_("month"), 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
+DAY_OF_WEEK = Field(N_("day of week"), 1, 7, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
+YEAR = Field(N_("year"), FIRST_YEAR, LAST_YEAR)
 
 #: the number that stands for "*", and the one that stands for "?" in the two day fields
 EVERY: Final = 99
@@ -94,9 +97,9 @@ _INTEGER = re.compile(r"[+-]?\d+")
 def parse_field(field: Field, text: str) -> Allowed:
     """Read one field, such as "0/15" or "MON-FRI"; raise InvalidCronExpression. The text is in upper case."""
     if "," in text and "L" in text and field in (DAY_OF_MONTH, DAY_OF_WEEK):
-        raise field.refusal(text, "L stands alone, not in a list")
+        raise field.refusal(text, N_("L stands alone, not in a list"))
     if field is DAY_OF_WEEK and text.count("#") > 1:
-        raise field.refusal(text, "only one # is possible")
+        raise field.refusal(text, N_("only one # is possible"))
     items = [_parse_item(field, item) for item in text.split(",") if item]
     allowed = Allowed(
         spans=tuple(span for item in items for span in item.spans),
@@ -107,7 +110,7 @@ def parse_field(field: Field, text: str) -> Allowed:
         nth=max((item.nth for item in items), default=0),
     )
     if field is not YEAR and not (any(allowed.spans) or allowed.no_value or allowed.last):
-        raise field.refusal(text, f"no value in it; use {field.low}-{field.high} or *")
+        raise field.refusal(text, N_("no value in it; use %(low)s-%(high)s or *", low=field.low, high=field.high))
     return allowed
 
 
@@ -122,7 +125,7 @@ def _parse_item(field: Field, item: str) -> Allowed:
         return _parse_number(field, item)
     if "A" <= item[0] <= "Z":
         return _parse_name(field, item)
-    raise field.refusal(item, f"use {field.low}-{field.high} or *")
+    raise field.refusal(item, N_("use %(low)s-%(high)s or *", low=field.low, high=field.high))
 
 
 def _parse_last(field: Field, item: str, match: re.Match[str]) -> Allowed:
@@ -133,7 +136,7 @@ def _parse_last(field: Field, item: str, match: re.Match[str]) -> Allowed:
         return Allowed()
     offset = int(match[1] or 0)
     if offset > MAX_LAST_OFFSET:
-        raise field.refusal(item, f"at most {MAX_LAST_OFFSET} days before the last one")
+        raise field.refusal(item, N_("at most %(limit)s days before the last one", limit=MAX_LAST_OFFSET))
     return Allowed(last=True, last_offset=offset, workday=bool(match[2]))
 
 
@@ -143,15 +146,15 @@ def _parse_every(field: Field, item: str) -> Allowed:
     if not step.startswith("/"):
         return Allowed((_span(field, item, EVERY),))
     if not _INTEGER.fullmatch(step[1:]):
-        raise field.refusal(item, "a whole number must follow the /")
+        raise field.refusal(item, N_("a whole number must follow the /"))
     return Allowed((_span(field, item, EVERY, step=_checked_step(field, item, step[1:])),))
 
 
 def _parse_no_value(field: Field, item: str) -> Allowed:
     if field not in (DAY_OF_MONTH, DAY_OF_WEEK):
-        raise field.refusal(item, "? is only for the day of month or the day of week")
+        raise field.refusal(item, N_("? is only for the day of month or the day of week"))
     if len(item) > 2:
-        raise field.refusal(item, "nothing may follow the ?")
+        raise field.refusal(item, N_("nothing may follow the ?"))
     return Allowed(no_value=True)
 
 
@@ -175,12 +178,12 @@ def _parse_number(field: Field, item: str) -> Allowed:
         return _parse_option(field, item, start, rest)
     if rest.startswith("-"):
         if not (span := _RANGE.match(rest)):
-            raise field.refusal(item, "a number must follow the - and the /")
+            raise field.refusal(item, N_("a number must follow the - and the /"))
         stop, step = _number(field, item, span[1]), _number(field, item, span[2] or "1")
         return _allowed(field, item, start, stop, step=step)
     if rest.startswith("/"):
         if not (every := _STEP.match(rest)):
-            raise field.refusal(item, "a whole number must follow the /")
+            raise field.refusal(item, N_("a whole number must follow the /"))
         return _allowed(field, item, start, step=_checked_step(field, item, every[1]))
     return _allowed(field, item, start)
 
@@ -189,10 +192,10 @@ def _parse_option(field: Field, item: str, value: int, rest: str) -> Allowed:
     """Read what follows the number in "15W", "6L" and "6#3"."""
     option, home = rest[0], DAY_OF_MONTH if rest[0] == "W" else DAY_OF_WEEK
     if field is not home:
-        raise field.refusal(item, f"{option} is only for the {home.name}")
+        raise field.refusal(item, N_("%(option)s is only for the %(field)s", option=option, field=home.name))
     # Day 0 with # is taken, and is Saturday.
     if not (value or option == "#") or value > field.high:
-        raise field.refusal(item, f"{option} goes with {field.low}-{field.high}")
+        raise field.refusal(item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high))
     nth = _nth(field, item, rest) if option == "#" else 0
     return Allowed((range(value, value + 1),), last=option == "L", workday=option == "W", nth=nth)
 
@@ -210,41 +213,43 @@ def _span(field: Field, item: str, start: int, stop: int | None = None, *, step:
         start, step = field.low, max(step, 1)
         stop = None if stop is None else min(stop, field.high)
     elif field is not YEAR and not (field.low <= start <= field.high and (stop or 0) <= field.high):
-        raise field.refusal(item, f"use {field.low}-{field.high}")
+        raise field.refusal(item, N_("use %(low)s-%(high)s", low=field.low, high=field.high))
     if step < 1:
         return range(start, start + 1)
     if stop is None:
         stop = field.high
     if stop < start:
         if field is YEAR:
-            raise field.refusal(item, "the first year must not be after the last")
+            raise field.refusal(item, N_("the first year must not be after the last"))
         stop += field.size
     return range(start, stop + 1, step)
 
 
 def _named(field: Field, item: str, name: str) -> int:
     if name not in field.names:
-        names = f" or {field.names[0]}-{field.names[-1]}" if field.names else ""
-        raise field.refusal(item, f"use {field.low}-{field.high}{names}")
+        if not field.names:
+            raise field.refusal(item, N_("use %(low)s-%(high)s", low=field.low, high=field.high))
+        bounds = {"low": field.low, "high": field.high, "first": field.names[0], "last": field.names[-1]}
+        raise field.refusal(item, N_("use %(low)s-%(high)s or %(first)s-%(last)s", **bounds))
     return field.low + field.names.index(name)
 
 
 def _number(field: Field, item: str, digits: str) -> int:
     value = int(digits)
     if value > MAX_NUMBER:
-        raise field.refusal(item, "the number is too large")
+        raise field.refusal(item, N_("the number is too large"))
     return value
 
 
 def _checked_step(field: Field, item: str, digits: str) -> int:
     step = _number(field, item, digits)
     if field is not YEAR and step > field.high:
-        raise field.refusal(item, f"the step is at most {field.high}")
+        raise field.refusal(item, N_("the step is at most %(limit)s", limit=field.high))
     return step
 
 
 def _nth(field: Field, item: str, rest: str) -> int:
     """Return the number after the #."""
     if not (_INTEGER.fullmatch(rest[1:]) and 1 <= int(rest[1:]) <= MAX_NTH):
-        raise field.refusal(item, f"a number from 1 to {MAX_NTH} must follow the #")
+        raise field.refusal(item, N_("a number from 1 to %(limit)s must follow the #", limit=MAX_NTH))
     return int(rest[1:])

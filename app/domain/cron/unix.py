@@ -12,6 +12,7 @@ from croniter import CroniterBadDateError, croniter
 
 from app.clock import SECOND_MS, Millis
 from app.domain.cron.fields import InvalidCronExpression
+from app.domain.texts import N_
 
 #: how many fields make an expression Unix's
 FIELD_COUNT: Final = 5
@@ -46,11 +47,13 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
 def _start(fields: list[str], local: datetime) -> croniter:
     text = " ".join(fields)
     if any(field.startswith(_RANDOM) for field in fields):
-        raise InvalidCronExpression("expression", text, "random and hashed fields are not possible")
+        raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not possible"))
     try:
         return croniter(text, local)
     except ValueError as exc:
-        raise InvalidCronExpression("expression", text, f"not a cron expression of five fields ({exc})") from exc
+        raise InvalidCronExpression(
+            N_("expression"), text, N_("not a cron expression of five fields (%(reason)s)", reason=str(exc))
+        ) from exc
 
 
 def _is_repetition(fire: datetime) -> bool:
