@@ -62,20 +62,24 @@ class ExecutorApi:
         return [body]
 
     def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
+        """Return an envelope whatever happens: for an executor an HTTP error is a network that is down."""
         if environ["REQUEST_METHOD"] != "POST":
             return Reply(FAIL, MSG_METHOD)
+        try:
+            return self._act(action, environ)
+        except InvalidInput as exc:
+            return Reply(FAIL, exc.message)
+        except (SQLAlchemyError, TimeoutError):
+            logger.exception("executor request not stored action=%s", action)
+            return Reply(FAIL, "the database is not available; send it again")
+        except Exception:
+            logger.exception("executor request failed action=%s", action)
+            return Reply(FAIL, "the request failed here; the console's log says why")
+
+    def _act(self, action: str, environ: dict[str, Any]) -> Reply:
         token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""
         if not self._tokens.accepts(token):
             return Reply(FAIL, MSG_BAD_TOKEN)
-        try:
-            return self._act(action, token, environ)
-        except InvalidInput as exc:
-            return Reply(FAIL, exc.message)
-        except SQLAlchemyError:
-            logger.exception("executor request not stored action=%s", action)
-            return Reply(FAIL, "the database is not available; send it again")
-
-    def _act(self, action: str, token: str, environ: dict[str, Any]) -> Reply:
         if action == "callback":
             return callback(_body(environ), self.callbacks)
         if action not in ("registry", "registryRemove"):

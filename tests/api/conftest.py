@@ -1,0 +1,59 @@
+"""The executor API as an executor sees it: plain WSGI, called through Werkzeug's test client."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from werkzeug.test import Client, TestResponse
+
+from app.api import ExecutorApi
+from app.config import Config
+
+TOKEN = "a-token-of-some-length"
+OLD_TOKEN = "the-token-before-this-one"
+CONTEXT = "/xxl-job-admin"
+NETWORKS = tuple(ip_network(text) for text in ("127.0.0.0/8", "10.0.0.0/8"))
+
+
+def behind(_environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    """Stand for everything that is not the executor API."""
+    start_response("418 Behind", [("Content-Type", "text/plain")])
+    return [b"behind"]
+
+
+class Executor:
+    """Calls the API as an executor does."""
+
+    def __init__(self, api: ExecutorApi) -> None:
+        self.api = api
+        self.client = Client(api)
+
+    def post(self, action: str, body: bytes | str = b"", *, token: str | None = TOKEN, path: str = "", **more: Any) -> TestResponse:
+        headers = dict(more.pop("headers", {}))
+        if token is not None:
+            headers.setdefault("XXL-JOB-ACCESS-TOKEN", token)
+        return self.client.post(path or f"{CONTEXT}/api/{action}", data=body, headers=headers, **more)
+
+    def ask(self, action: str, body: bytes | str = b"", **more: Any) -> tuple[int, str | None]:
+        """Post and return code and message; whatever happens, the answer is an envelope."""
+        response = self.post(action, body, **more)
+        assert response.status == "200 OK"
+        envelope = response.get_json()
+        assert list(envelope)[:3] == ["code", "msg", "content"]
+        assert type(envelope["code"]) is int
+        return envelope["code"], envelope["msg"]
+
+
+@pytest.fixture
+def api_config(config: Config) -> Config:
+    return replace(config, access_tokens=(TOKEN, OLD_TOKEN), executor_networks=NETWORKS)
+
+
+@pytest.fixture
+def executor(database: str, api_config: Config) -> Iterator[Executor]:
+    """An executor, and the API it calls."""
+    api = ExecutorApi(behind, api_config)
+    yield Executor(api)
+    api.callbacks.close()

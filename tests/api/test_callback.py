@@ -1,0 +1,140 @@
+"""Callbacks in the forms of all clients (spec/clients.md, A1 and A3): stored before they are answered, the first wins."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.models.fire import Fire
+from app.models.log import JobLog
+from tests.api.conftest import Executor
+from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
+from tests.pipeline.steps import at_once
+
+
+def item(log_id: int, code: Any = 200, message: Any = "ok", **more: Any) -> dict[str, Any]:
+    return {"logId": log_id, "logDateTim": T0, "handleCode": code, "handleMsg": message, **more}
+
+
+def call_back(executor: Executor, *items: Any, **more: Any) -> tuple[int, str | None]:
+    return executor.ask("callback", json.dumps(items), **more)
+
+
+def results() -> list[tuple[int, str | None]]:
+    return [(log.handle_code, log.handle_msg) for log in all_rows(JobLog)]
+
+
+@pytest.mark.parametrize(
+    ("who", "body", "stored"),
+    [
+        ("Java 2.2", [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "msg": "old", "content": None}}], (200, "old")),
+        ("Java 2.4.1, nulls left out", [{"logId": "ID", "logDateTim": T0, "handleCode": 200}], (200, None)),
+        ("Java 2.4.1, time-out", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),  # type: ignore[arg-type]
+        ("3.5", {"callbackList": [{"logId": "ID", "logDateTime": T0, "handleCode": 200, "handleMsg": "new"}]}, (200, "new")),
+        ("pyxxl, both forms", [item("ID", 200, "both", executeResult={"code": 200, "msg": "both"})], (200, "both")),  # type: ignore[arg-type]
+        ("npm xxl-job, quoted", [item("ID", 200, '"x"')], (200, '"x"')),  # type: ignore[arg-type]
+        ("litert fails", [item("ID", 403, None)], (403, None)),  # type: ignore[arg-type]
+        ("feixiaobo", [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "content": "in content"}}], (200, "in content")),
+        ("hyperf, any JSON", [item("ID", 200, {"rows": [1, 2]})], (200, '{"rows": [1, 2]}')),  # type: ignore[arg-type]
+        ("hyperf, a number", [item("ID", 200, 42)], (200, "42")),  # type: ignore[arg-type]
+        ("laravel-xxljob, all texts", [{"logId": '"ID"', "logDateTim": str(T0), "handleCode": "200", "handleMsg": "t"}], (200, "t")),
+        ("a fraction", [item("ID", 200.0, "f")], (200, "f")),  # type: ignore[arg-type]
+        ("negative", [item("ID", -1, "n")], (500, "handle code -1 reported; n")),  # type: ignore[arg-type]
+        ("beyond 31 bits", [item("ID", 2**31, "n")], (500, "handle code 2147483648 reported; n")),  # type: ignore[arg-type]
+        ("beyond 64 bits", [item("ID", 2**70, None)], (500, f"handle code {2**70} reported")),  # type: ignore[arg-type]
+        ("a zero and half a surrogate", [item("ID", 500, "a\x00b\ud83dc")], (500, "ab?c")),  # type: ignore[arg-type]
+        ("other fields", [item("ID", 200, "m", more={"x": 1}, handleTime=5)], (200, "m")),  # type: ignore[arg-type]
+    ],
+)
+def test_the_forms_of_all_clients(executor: Executor, who: str, body: Any, stored: tuple[int, str | None]) -> None:
+    run = make_run(make_job())
+    text = json.dumps(body).replace('"\\"ID\\""', f'"{run.id}"').replace('"ID"', str(run.id))
+    assert executor.ask("callback", text) == (200, None), who
+    assert results() == [stored], who
+    assert all_rows(Fire) == []
+
+
+@pytest.mark.parametrize("code", [0, None, "0", ""])
+def test_no_result_is_answered_well_and_stored_not_at_all(executor: Executor, code: Any) -> None:
+    run = make_run(make_job())
+    assert call_back(executor, item(run.id, code)) == (200, None)
+    assert call_back(executor, {"logId": run.id, "logDateTim": T0}) == (200, None)
+    assert (results(), len(all_rows(Fire))) == ([(0, None)], 1)
+    assert call_back(executor, item(run.id, 200, "later")) == (200, None)
+    assert results() == [(200, "later")]
+
+
+def test_what_an_unknown_run_reports_is_answered_well(executor: Executor) -> None:
+    assert call_back(executor, item(4711), item(0), item(-5), item(2**63 - 1)) == (200, None)
+
+
+def test_a_repeat_is_answered_well_and_changes_nothing(executor: Executor) -> None:
+    run = make_run(make_job(child_jobid="7"))
+    assert call_back(executor, item(run.id, 200, "first")) == (200, None)
+    assert call_back(executor, item(run.id, 500, "second")) == (200, None)
+    assert only_row(JobLog).handle_code == 200
+    assert len(all_rows(Fire)) == 1
+
+
+def test_the_same_run_twice_in_one_call(executor: Executor) -> None:
+    run = make_run(make_job())
+    assert call_back(executor, item(run.id, 500, "timeout"), item(run.id, 200, "done")) == (200, None)
+    assert results() == [(500, "timeout")]
+
+
+@pytest.mark.parametrize("body", ["[]", "[null]", "[null, null]", '{"callbackList":[]}', "[ ]\n", "[\n{}\n]"])
+def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
+    assert executor.ask("callback", body) == (200, None)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "null", "{}", '"text"', "7", "[", "{", '{"logId":1,"handleCode":200}', "[1", "[]x", '{"callbackList":null}']
+)
+def test_what_is_no_list_of_results_is_refused(executor: Executor, body: str) -> None:
+    code, message = executor.ask("callback", body)
+    assert code == 500
+    assert (message or "").startswith("callback refused: ")
+
+
+def test_one_bad_element_spoils_only_itself(executor: Executor) -> None:
+    first, second = make_run(make_job()), make_run(make_job())
+    bad = [{"logId": "x", "handleCode": 200}, {"logId": 1, "handleCode": "many"}, 7, "text", [], None, item(2**80)]
+    assert call_back(executor, item(first.id), *bad, item(second.id, 500, "no")) == (200, None)
+    assert results() == [(200, "ok"), (500, "no")]
+
+
+def test_a_list_with_nothing_usable_is_refused(executor: Executor) -> None:
+    code, message = call_back(executor, None, {"logId": "x"}, 7)
+    assert code == 500
+    assert "callback refused" in (message or "")
+    assert "1 more" in (message or "")
+
+
+def test_a_comma_too_many_is_the_originals_null(executor: Executor) -> None:
+    run = make_run(make_job())
+    assert executor.ask("callback", f'[{{"logId":{run.id},"handleCode":200}},]') == (200, None)
+    assert results() == [(200, None)]
+
+
+def test_many_results_of_one_call(executor: Executor) -> None:
+    job = make_job()
+    runs = [make_log(job) for _ in range(300)]
+    assert call_back(executor, *(item(run.id, 200, f"number {run.id}") for run in runs)) == (200, None)
+    assert results() == [(200, f"number {run.id}") for run in runs]
+
+
+def test_calls_at_once_are_each_answered_after_their_own_commit(executor: Executor) -> None:
+    job = make_job()
+    runs = [make_run(job) for _ in range(24)]
+
+    def report(run: JobLog) -> tuple[int, int]:
+        code, _ = Executor(executor.api).ask("callback", json.dumps([item(run.id, 200, "x")]))
+        return code, only_row(JobLog, id=run.id).handle_code
+
+    assert at_once(*(lambda run=run: report(run) for run in runs)) == [(200, 200)] * 24
+
+
+def test_a_result_is_believed_also_of_an_unresolved_run(executor: Executor) -> None:
+    run = make_log(make_job(), trigger_code=504)
+    call_back(executor, item(run.id, 200, "late"))
+    assert results() == [(200, "late")]

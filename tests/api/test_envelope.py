@@ -1,0 +1,225 @@
+"""Paths, methods, tokens, envelopes. Source of the tables: spec/protocol.md, sections 2 and 9.3."""
+
+import json
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from waitress.adjustments import Adjustments
+from werkzeug.test import Client
+
+from app.api import ExecutorApi
+from app.api.tokens import CACHE_MS, TokenBook
+from app.config import Config
+from app.models.registry import Registration
+from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, behind
+from tests.factories import all_rows, make_group, only_row
+
+METHOD = "invalid request, HttpMethod not support."
+WRONG_TOKEN = "The access token is wrong."
+REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{CONTEXT}/api/registry",
+        f"{CONTEXT}/api/registry/",
+        f"{CONTEXT}/api/registry?x=1",
+        f"{CONTEXT}//api/registry",
+        f"{CONTEXT}/api//registry",
+        f"/{CONTEXT}///api//registry//",
+        "/api/registry",
+        "//api/registry/",
+    ],
+)
+def test_where_the_api_answers(executor: Executor, path: str) -> None:
+    path, _, query = path.partition("?")
+    assert executor.ask("registry", REGISTRATION, environ_overrides={"PATH_INFO": path, "QUERY_STRING": query}) == (200, None)
+    assert only_row(Registration).registry_key == "billing-exec"
+
+
+@pytest.mark.parametrize("path", [f"{CONTEXT}/api", f"{CONTEXT}/api/", f"{CONTEXT}/api/a/b", "/other/api/registry", "/API/registry", "/x"])
+def test_everything_else_goes_on_to_the_console(executor: Executor, path: str) -> None:
+    response = executor.post("", REGISTRATION, path=path)
+    assert (response.status_code, response.get_data()) == (418, b"behind")
+    assert all_rows(Registration) == []
+
+
+@pytest.mark.parametrize("context_path", ["", "/admin/jobs"])
+def test_another_context_path(database: str, api_config: Config, context_path: str) -> None:
+    executor = Executor(ExecutorApi(behind, replace(api_config, context_path=context_path)))
+    assert executor.ask("", REGISTRATION, path=f"{context_path}/api/registry") == (200, None)
+    assert executor.ask("", REGISTRATION, path="/api/registry") == (200, None)
+    assert executor.post("", REGISTRATION, path=f"{CONTEXT}/api/registry").status_code == 418
+
+
+def test_a_server_that_strips_the_context_path_itself(executor: Executor) -> None:
+    response = executor.client.post(
+        "/api/registry", data=REGISTRATION, base_url=f"http://x{CONTEXT}", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}
+    )
+    assert response.get_json()["code"] == 200
+
+
+def test_other_methods_are_answered_by_json_even_without_a_token(executor: Executor) -> None:
+    for method, action in product(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"], ["registry", "callback", "nothing-of-the-kind"]):
+        response = executor.client.open(f"{CONTEXT}/api/{action}", method=method)
+        assert response.status_code == 200
+        if method != "HEAD":
+            assert (response.get_json()["code"], response.get_json()["msg"]) == (500, METHOD), (method, action)
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN}, 200),
+        ({"xxl-job-access-token": TOKEN}, 200),
+        ({"Xxl-Job-Access-Token": OLD_TOKEN}, 200),
+        ({"XXL-RPC-ACCESS-TOKEN": TOKEN}, 200),
+        ({"XXL-JOB-ACCESS-TOKEN": "", "XXL-RPC-ACCESS-TOKEN": TOKEN}, 200),
+        ({"XXL-JOB-ACCESS-TOKEN": "wrong", "XXL-RPC-ACCESS-TOKEN": TOKEN}, 500),
+        ({}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": ""}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN.upper()}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN[:-1]}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": f"{TOKEN},{OLD_TOKEN}"}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": "default_token"}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": "t\xf6ken"}, 500),
+        ({"Authorization": TOKEN}, 500),
+    ],
+)
+def test_who_is_let_in(executor: Executor, headers: dict[str, str], code: int) -> None:
+    fine = {"registry": (200, None), "callback": (200, None), "nope": (500, "invalid request, uri-mapping(nope) not found.")}
+    for action, answer in fine.items():
+        found = executor.ask(action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers)
+        assert found == (answer if code == 200 else (500, WRONG_TOKEN)), "the token is checked before the path and the body"
+    assert len(all_rows(Registration)) == (code == 200)
+
+
+def test_a_group_with_a_token_of_its_own_takes_only_that(executor: Executor) -> None:
+    make_group(app_name="billing-exec", address_type=0, address_list=None, access_token="only-for-the-billing")
+    for action in ("registry", "registryRemove"):
+        assert executor.ask(action, REGISTRATION) == (500, WRONG_TOKEN)
+        assert executor.ask(action, REGISTRATION, token="only-for-the-billing") == (200, None)
+    other = REGISTRATION.replace(b"billing-exec", b"another-exec")
+    assert executor.ask("registry", other, token="only-for-the-billing") == (500, WRONG_TOKEN)
+    assert executor.ask("registry", other) == (200, None)
+    assert executor.ask("callback", b"[]", token="only-for-the-billing") == (200, None)
+    assert [row.registry_key for row in all_rows(Registration)] == ["another-exec"]
+
+
+def test_a_new_token_of_a_group_counts_within_seconds(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0]
+    monkeypatch.setattr("app.api.tokens.monotonic_ms", lambda: clock[0])
+    book = TokenBook((TOKEN,))
+    assert not book.accepts("only-for-the-billing", "billing-exec")
+    make_group(app_name="billing-exec", access_token="only-for-the-billing")
+    clock[0] = CACHE_MS
+    assert book.accepts(TOKEN, "billing-exec")
+    clock[0] += 1
+    assert book.accepts("only-for-the-billing", "billing-exec")
+    assert not book.accepts(TOKEN, "billing-exec")
+
+
+@pytest.mark.parametrize("action", ["xyz", "Registry", "registry2", "beat", "run", "%3Cb%3E", "x" * 300])
+def test_an_unknown_action_is_named(executor: Executor, action: str) -> None:
+    name = {"%3Cb%3E": "<b>"}.get(action, action)[:100]
+    assert executor.ask(action, b"{}") == (500, f"invalid request, uri-mapping({name}) not found.")
+
+
+def test_the_answer_byte_for_byte(executor: Executor) -> None:
+    response = executor.post("registry", REGISTRATION)
+    assert response.get_data() == b'{"code":200,"msg":null,"content":null,"data":null}'
+    assert list(response.headers) == [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(response.get_data()))),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""],
+)
+def test_the_content_type_does_not_matter(executor: Executor, content_type: str) -> None:
+    assert executor.ask("registry", REGISTRATION, content_type=content_type) == (200, None)
+    assert only_row(Registration).registry_value == "http://10.1.2.3:9999/"
+
+
+def test_no_cookie_and_no_query_is_looked_at(executor: Executor) -> None:
+    executor.client.set_cookie("XXL_JOB_LOGIN_IDENTITY", "x" * 64)
+    response = executor.post("registry", REGISTRATION, query_string={"registryKey": "other"})
+    assert "Set-Cookie" not in response.headers
+    assert only_row(Registration).registry_key == "billing-exec"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "Illegal Argument."),
+        (b"  \n", "Illegal Argument."),
+        (b"null", "Illegal Argument."),
+        (b"{}", "Illegal Argument."),
+        (REGISTRATION.replace(b"EXECUTOR", b" "), "Illegal Argument."),
+        (REGISTRATION.replace(b'"billing-exec"', b"null"), "Illegal Argument."),
+        (REGISTRATION.replace(b"http://10.1.2.3:9999/", b""), "Illegal Argument."),
+        (b"{", "registration refused: not JSON"),
+        (b"[]", "registration refused"),
+        (b'"text"', "registration refused"),
+        (REGISTRATION.replace(b'"billing-exec"', b'{"a":1}'), "registration refused"),
+        (b"[" * 100_000, "registration refused: nested too deeply"),
+    ],
+)
+def test_registrations_that_are_none(executor: Executor, body: bytes, message: str) -> None:
+    for action in ("registry", "registryRemove"):
+        code, told = executor.ask(action, body)
+        assert code == 500
+        assert (told or "").startswith(message)
+    assert all_rows(Registration) == []
+
+
+def test_numbers_and_unknown_fields_of_a_registration(executor: Executor) -> None:
+    body = b'{"registryGroup":"EXECUTOR","registryKey":4711,"registryValue":"http://10.1.2.3:9999/","more":{"x":[1]}}'
+    assert executor.ask("registry", body) == (200, None)
+    assert only_row(Registration).registry_key == "4711"
+
+
+def test_an_address_that_may_not_be_called_is_refused_with_the_reason(executor: Executor) -> None:
+    code, message = executor.ask("registry", REGISTRATION.replace(b"10.1.2.3", b"8.8.8.8"))
+    assert code == 500
+    assert "XXL_JOB_EXECUTOR_NETWORKS" in (message or "")
+
+
+def test_our_own_client_says_what_it_can(executor: Executor) -> None:
+    executor.ask("registry", REGISTRATION, headers={"X-Exec-Capabilities": "durable-dedup,boot=5f0c"})
+    assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("durable-dedup", "5f0c")
+
+
+def test_registering_and_leaving_moves_the_list(executor: Executor) -> None:
+    group = make_group(app_name="billing-exec", address_type=0, address_list=None)
+    executor.ask("registry", REGISTRATION)
+    assert only_row(type(group)).address_list == "http://10.1.2.3:9999/"
+    assert executor.ask("registryRemove", REGISTRATION) == (200, None)
+    assert executor.ask("registryRemove", REGISTRATION) == (200, None), "an unknown one is fine"
+    assert only_row(type(group)).address_list is None
+
+
+def test_a_body_that_is_too_long_is_not_read(executor: Executor) -> None:
+    class Endless:
+        def read(self, size: int) -> bytes:
+            raise AssertionError(f"{size} bytes read")
+
+    environ: dict[str, Any] = {"wsgi.input": Endless(), "CONTENT_LENGTH": str(16 * 1024 * 1024 + 1), "HTTP_XXL_JOB_ACCESS_TOKEN": TOKEN}
+    response = Client(executor.api).post("/api/callback", environ_overrides=environ)
+    assert response.get_json()["code"] == 500
+    assert "longer than" in response.get_json()["msg"]
+    assert Adjustments().max_request_body_size > 16 * 1024 * 1024, "the server lets through what the API judges itself"
+
+
+def test_a_line_end_in_a_message_stays_inside_its_string(executor: Executor) -> None:
+    response = executor.post(
+        "registry", json.dumps({"registryGroup": "A\r\nX: y", "registryKey": "k", "registryValue": "http://10.0.0.1:9/"})
+    )
+    assert response.get_data().count(b"\n") == 0
+    assert "X" not in dict(response.headers)

@@ -1,0 +1,85 @@
+"""The database away, full or slow: code 500 so that executors send again, and nothing answered that is not stored."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.api import ExecutorApi
+from app.api.actions import CallbackStore
+from app.api.tokens import CACHE_MS
+from app.config import Config
+from app.db import bind_engine
+from app.models.log import JobLog
+from app.models.registry import Registration
+from tests.api.conftest import Executor, behind
+from tests.factories import all_rows, make_job, make_run, only_row
+
+#: of each kind, a database nobody answers at
+NOWHERE = {
+    "sqlite": "sqlite:////nowhere/at/all.db",
+    "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
+    "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
+}
+REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+AWAY = "the database is not available; send it again"
+
+
+def callback_of(log_id: int) -> str:
+    return f'[{{"logId":{log_id},"handleCode":200}}]'
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["after some time", "from the start"])
+def test_a_database_that_is_away_is_an_answer_not_an_error(
+    executor: Executor, api_config: Config, database_kind: str, warm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+    monkeypatch.setattr("app.api.tokens.monotonic_ms", lambda: clock[0])
+    run = make_run(make_job())
+    if warm:
+        assert executor.ask("callback", "[]") == (200, None)
+    bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
+    for _ in range(2):
+        for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION), ("registryRemove", REGISTRATION)):
+            assert executor.ask(action, body) == (500, AWAY)
+        clock[0] += CACHE_MS + 1
+    bind_engine(api_config)
+    assert executor.ask("callback", callback_of(run.id)) == (200, None)
+    assert executor.ask("registry", REGISTRATION) == (200, None)
+    assert only_row(JobLog).handle_code == 200
+    assert len(all_rows(Registration)) == 1
+
+
+def test_a_token_stays_checked_while_the_database_is_away(executor: Executor, api_config: Config, database_kind: str) -> None:
+    executor.ask("callback", "[]")
+    bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
+    assert executor.ask("callback", "[]", token="wrong") == (500, "The access token is wrong.")
+
+
+def test_an_answer_that_does_not_come_in_time_is_a_failure(database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_slow(_self: CallbackStore, _items: object) -> int:
+        raise TimeoutError
+
+    monkeypatch.setattr(CallbackStore, "store", too_slow)
+    assert Executor(ExecutorApi(behind, api_config)).ask("callback", callback_of(1))[0] == 500
+
+
+def test_a_mistake_of_the_program_is_an_envelope_too(
+    database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """spec/protocol.md, 2.4: whatever escapes is HTTP 200 with code 500; an HTTP error counts as a dead network for executors."""
+
+    def broken(_self: CallbackStore, _items: object) -> int:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(CallbackStore, "store", broken)
+    code, message = Executor(ExecutorApi(behind, api_config)).ask("callback", callback_of(1))
+    assert code == 500
+    assert "secret detail" not in (message or "")
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_console_that_has_stopped_answers_no(executor: Executor) -> None:
+    run = make_run(make_job())
+    executor.api.callbacks.close()
+    assert executor.ask("callback", callback_of(run.id))[0] == 500
+    assert only_row(JobLog).handle_code == 0
