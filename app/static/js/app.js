@@ -30,8 +30,10 @@
     if (!(menu instanceof HTMLElement) || !menu.matches(".menu[popover]")) return;
     const button = document.querySelector(`[popovertarget="${menu.id}"]`);
     if (event.newState !== "open" || !button) return;
-    menu.classList.add("placed");
-    place(menu, button);
+    if (!CSS.supports("position-area", "block-end")) {
+      menu.classList.add("placed");
+      place(menu, button);
+    }
     const first = menu.querySelector("a, button");
     if (first && button.matches(":focus-visible")) first.focus();
   }
