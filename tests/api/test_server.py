@@ -16,13 +16,15 @@ BODY = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue
 
 @pytest.fixture
 def port(executor: Executor) -> Iterator[int]:
-    server = create_server(executor.api, host="127.0.0.1", port=0, threads=4, clear_untrusted_proxy_headers=True)
+    server = create_server(executor.api, host="127.0.0.1", port=0, threads=4, asyncore_loop_timeout=0.05)
     thread = threading.Thread(target=server.run)
     thread.start()
     yield server.effective_port
     server.close()
     thread.join()
     server.task_dispatcher.shutdown()
+    for channel in list(server.active_channels.values()):
+        channel.close()
 
 
 def exchange(port: int, *requests: bytes) -> list[bytes]:
