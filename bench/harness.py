@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 import requests
-from sqlalchemy import Engine, create_engine, insert, select
+from sqlalchemy import Engine, insert, select
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -161,7 +161,8 @@ def cluster(kind: str, home: Path, **settings: str) -> Iterator[Cluster]:
         else:
             start = start_mariadb if kind == "mariadb" else start_postgresql
             server = stack.enter_context(start(home / "server", durable=True))
-            made = Cluster(home, server.create_database("bench"), server_pid=server.process.pid if server.process else None, settings=settings)
+            pid = server.process.pid if server.process else None
+            made = Cluster(home, server.create_database("bench"), server_pid=pid, settings=settings)
         migrate(made.database_url)
         try:
             yield made

@@ -10,6 +10,7 @@ import asyncio
 import json
 import signal
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +34,8 @@ class Stub:
     def run(self, body: bytes) -> None:
         fields = json.loads(body)
         self.received.append((fields["logId"], fields["jobId"], now_ms()))
-        self.results.put_nowait(b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % (fields["logId"], fields["logDateTime"]))
+        ids = (fields["logId"], fields["logDateTime"])
+        self.results.put_nowait(b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % ids)
 
     async def post(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, action: str, body: bytes) -> dict[str, Any]:
         admin = urlsplit(self.arguments.admin)
@@ -81,7 +83,11 @@ class Stub:
 
     async def register(self) -> None:
         admin = urlsplit(self.arguments.admin)
-        body = {"registryGroup": "EXECUTOR", "registryKey": self.arguments.appname, "registryValue": f"http://127.0.0.1:{self.arguments.port}/"}
+        body = {
+            "registryGroup": "EXECUTOR",
+            "registryKey": self.arguments.appname,
+            "registryValue": f"http://127.0.0.1:{self.arguments.port}/",
+        }
         while True:
             try:
                 reader, writer = await asyncio.open_connection(admin.hostname, admin.port)
@@ -130,7 +136,7 @@ async def main(arguments: argparse.Namespace) -> None:
     server.close()
     for task in tasks:
         task.cancel()
-    with open(arguments.out, "w", encoding="utf-8") as stream:
+    with Path(arguments.out).open("w", encoding="utf-8") as stream:
         for run in stub.received:
             stream.write(json.dumps(run) + "\n")
 

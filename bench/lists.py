@@ -1,0 +1,135 @@
+"""What the size of the log costs: scan, claim, record, callback, and the log list's pages 1 and 1,000, on ``--rows`` log rows.
+
+Everything runs in this process on a database without others, so that the figures are those of the statements. Prints one JSON
+line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/lists.py --db mariadb --rows 1000000``.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from harness import cluster, make_jobs
+from sqlalchemy import Engine, insert, text
+
+from app.db import read_scope, transact
+from app.domain.enums import TriggerType
+from app.domain.evidence import Fate, Verdict
+from app.domain.routing import RouteState
+from app.models.log import JobLog
+from app.pipeline.claim import Claimer, claim
+from app.pipeline.complete import callback_result, complete
+from app.pipeline.record import record
+from app.pipeline.scan import scan
+from app.pipeline.send import Sent
+from app.store import fires, log_lists
+from app.store.fires import NewFire
+
+JOBS = 1_000
+#: rows of one insert while the table is filled, and seconds between two rows of the log
+FILL = 10_000
+#: fires of one claim, as a busy second has them
+BATCH = 100
+ROUNDS = 20
+
+
+def fill(engine: Engine, rows: int, now_ms: int) -> None:
+    """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs."""
+    step_ms = 30 * 86_400_000 // rows
+    for start in range(0, rows, FILL):
+        batch = [
+            {
+                "job_group": 1,
+                "job_id": number % JOBS + 1,
+                "executor_address": "http://127.0.0.1:9999/",
+                "executor_handler": "bench",
+                "executor_param": "",
+                "executor_fail_retry_count": 0,
+                "trigger_time": now_ms - (rows - number) * step_ms,
+                "trigger_code": 200,
+                "trigger_msg": "Trigger: CRON",
+                "handle_time": now_ms - (rows - number) * step_ms + 1000,
+                "handle_code": 500 if number % 50 == 0 else 200,
+                "alarm_status": 0,
+            }
+            for number in range(start, min(start + FILL, rows))
+        ]
+        with engine.begin() as connection:
+            connection.execute(insert(JobLog.__table__), batch)  # type: ignore[arg-type]
+    with engine.begin() as connection:
+        connection.execute(text("ANALYZE TABLE xxl_job_log" if engine.dialect.name == "mysql" else "ANALYZE"))
+
+
+def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
+    """Return median and 95th percentile of some runs, in ms."""
+    took = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        took.append((time.perf_counter() - started) * 1000)
+    return {"median": round(statistics.median(took), 2), "p95": round(sorted(took)[int(rounds * 0.95) - 1], 2)}
+
+
+def measure(engine: Engine, rows: int) -> dict[str, object]:
+    now_ms = time.time_ns() // 1_000_000
+    make_jobs(engine, JOBS, cron="0 0 0 1 1 ? 2090", first_ms=3_786_912_000_000)
+    started = time.perf_counter()
+    fill(engine, rows, now_ms)
+    filled_s = round(time.perf_counter() - started, 1)
+    claimer = Claimer("bench", "UTC", "token", 5_000, RouteState(), lambda _address: 1_000_000)
+    pipeline: dict[str, list[float]] = {"claim": [], "record": [], "callback": []}
+    for number in range(ROUNDS):
+        for stage, took in run_batch(claimer, now_ms + number).items():
+            pipeline[stage].append(took)
+    pages = {
+        "list_page_1": {"group_id": 1},
+        "list_page_1_of_job": {"job_id": 17},
+        "list_page_1_failed": {"group_id": 1, "status": 2},
+        "list_page_1_running": {"group_id": 1, "status": 3},
+    }
+    lists = {name: timed(partial(one_page, 0, **filters)) for name, filters in pages.items()}
+    lists["list_page_1000"] = timed(partial(one_page, 9_990, group_id=1))
+    stages = {stage: {"median": round(statistics.median(took), 2)} for stage, took in pipeline.items()}
+    return {"filled_s": filled_s, "scan": timed(partial(scan, node="bench", zone="UTC", now_ms=now_ms)), **stages, **lists}
+
+
+def one_page(start: int, **filters: int) -> None:
+    """Read one page as the console does: the rows and the count."""
+    with read_scope() as session:
+        log_lists.list_logs(session, log_lists.LogFilter(**filters), group_ids=None, start=start, length=10)
+
+
+def run_batch(claimer: Claimer, now_ms: int) -> dict[str, float]:
+    """Bring BATCH runs through the pipeline; return what each stage took, in ms."""
+    new = [NewFire(f"bench:{job}:{now_ms}", job, now_ms, TriggerType.CRON) for job in range(1, BATCH + 1)]
+    due = transact(lambda session: fires.insert_fires(session, new))
+    marks = [time.perf_counter()]
+    claimed = transact(lambda session: claim(session, due, claimer, now_ms=now_ms)).claimed
+    marks.append(time.perf_counter())
+    sents = [Sent(one, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for one in claimed]
+    transact(lambda session: record(session, sents, node="bench", now_ms=now_ms))
+    marks.append(time.perf_counter())
+    transact(lambda session: complete(session, [callback_result(one.log_id, 200, None) for one in claimed], now_ms=now_ms))
+    marks.append(time.perf_counter())
+    took = [(after - before) * 1000 for before, after in zip(marks, marks[1:], strict=False)]
+    return dict(zip(("claim", "record", "callback"), took, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        Path(folder).chmod(0o755)
+        with cluster(arguments.db, Path(folder)) as made:
+            figures = measure(made.engine(), arguments.rows)
+            print(json.dumps({"bench": "lists", "db": arguments.db, "rows": arguments.rows, **figures}))
+
+
+if __name__ == "__main__":
+    main()
