@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from harness import cluster, make_jobs
-from sqlalchemy import Engine, insert, text
+from sqlalchemy import Engine, insert, text, update
 
 from app.db import read_scope, transact
 from app.domain.enums import TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState
+from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim import Claimer, claim
 from app.pipeline.complete import callback_result, complete
@@ -77,6 +78,8 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
 def measure(engine: Engine, rows: int) -> dict[str, object]:
     now_ms = time.time_ns() // 1_000_000
     make_jobs(engine, JOBS, cron="0 0 0 1 1 ? 2090", first_ms=3_786_912_000_000)
+    with engine.begin() as connection:
+        connection.execute(update(Group).values(address_type=1, address_list="http://127.0.0.1:9999/"))
     started = time.perf_counter()
     fill(engine, rows, now_ms)
     filled_s = round(time.perf_counter() - started, 1)
