@@ -16,15 +16,20 @@ BODY = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue
 
 @pytest.fixture
 def port(executor: Executor) -> Iterator[int]:
-    server = create_server(executor.api, host="127.0.0.1", port=0, threads=4, asyncore_loop_timeout=0.05)
-    thread = threading.Thread(target=server.run)
+    server = create_server(executor.api, host="127.0.0.1", port=0, threads=4)
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.asyncore.loop(timeout=0.05, map=server._map, count=1)
+        server.task_dispatcher.shutdown()
+        server.asyncore.close_all(server._map)
+
+    thread = threading.Thread(target=serve)
     thread.start()
     yield server.effective_port
-    server.close()
+    stop.set()
     thread.join()
-    server.task_dispatcher.shutdown()
-    for channel in list(server.active_channels.values()):
-        channel.close()
 
 
 def exchange(port: int, *requests: bytes) -> list[bytes]:
