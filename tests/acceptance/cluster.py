@@ -97,13 +97,17 @@ class Cluster:
         home = {"XXL_JOB_HOME": str(self.folder / f"home-{name}"), **settings}
         return self.start(name, "-m", "executor_client", *modules, *where, **home)
 
+    def await_console(self, program: Program) -> None:
+        """Wait until a console that was started answers, and log in."""
+        wait_for(program, self.console.answers, "it answers")
+        self.console.login()
+
     def start_all(self, start_executor: Callable[[], Program] | None = None, appname: str = APPNAME) -> int:
         """Start console, executor (a recording one) and workers side by side, log in; return the id of the executor's group."""
         console = self.start_console(wait=False)
         (start_executor or self.start_recorder)()
         self.start_workers()
-        wait_for(console, self.console.answers, "it answers")
-        self.console.login()
+        self.await_console(console)
         group_id = self.console.add_group(appname)
         self.console.await_addresses(group_id)
         return group_id

@@ -33,7 +33,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()  # type: ignore[attr-defined]
     if not report.failed:
         return
-    for cluster in item.stash.get(clusters_key, []):
+    for cluster in item.config.stash.get(clusters_key, []):
         for name, output in cluster.programs.outputs().items():
             last = "\n".join(output.splitlines()[-LAST_LINES:])
             report.sections.append((f"{name} wrote", last))
@@ -42,10 +42,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
     """Clusters that are stopped after the test, however it ends; a program that had to be killed fails it."""
-    made: list[Cluster] = []
-    request.node.stash[clusters_key] = made
-    yield made
-    stubborn = [name for cluster in made for name in cluster.programs.stop_all()]
+    alive = request.config.stash.setdefault(clusters_key, [])
+    yield alive
+    stubborn = [name for cluster in alive for name in cluster.programs.stop_all()]
+    alive.clear()
     assert stubborn == [], "programs did not end when they were asked to"
 
 

@@ -1,0 +1,93 @@
+"""One installation for all foreign executors; two of a kind, registered, for the tests of that kind."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cluster import TOKEN, Cluster
+from tests.acceptance.conftest import clusters_key, pytest_runtest_makereport  # noqa: F401 - a hook here too
+from tests.acceptance.console import Console
+from tests.acceptance.programs import Program, free_port
+from tests.databases import migrate
+from tests.interop.foreign import KINDS, Foreign
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for kind in KINDS:
+        if kind.tool:
+            config.addinivalue_line("markers", f"{kind.tool}: needs a tool chain, see TOOLS in tests/conftest.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = str(Path(__file__).parent)
+    for item in items:
+        if str(item.path).startswith(here):
+            item.add_marker(pytest.mark.interop)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "pair" in metafunc.fixturenames:
+        marked = [pytest.param(kind, id=kind.name, marks=[getattr(pytest.mark, kind.tool)] if kind.tool else []) for kind in KINDS]
+        metafunc.parametrize("pair", marked, indirect=True, scope="module")
+
+
+@dataclass
+class Pair:
+    """Two executors of one kind and their group."""
+
+    kind: Foreign
+    console: Console
+    group_id: int
+    #: registered address -> program
+    programs: dict[str, Program]
+
+    def add_job(self, handler: str, **changes: Any) -> int:
+        return self.console.add_job(self.group_id, executorHandler=handler, **changes)
+
+    def run(self, handler: str, param: str = "", **changes: Any) -> dict[str, Any]:
+        """Run a new job once by hand and return its row when it has ended."""
+        job_id = self.add_job(handler, **changes)
+        self.console.trigger(job_id, param)
+        return self.await_runs(job_id, 1)[0]
+
+    def await_runs(self, job_id: int, count: int) -> list[dict[str, Any]]:
+        return self.console.await_runs(self.group_id, job_id, count, 45)
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Console and workers on SQLite."""
+    folder = tmp_path_factory.mktemp("interop")
+    made = Cluster(folder, f"sqlite:///{folder / 'xxl_job.db'}")
+    migrate(made.database_url)
+    alive = request.config.stash.setdefault(clusters_key, [])
+    alive.append(made)
+    console = made.start_console(wait=False)
+    made.start_workers()
+    made.await_console(console)
+    yield made
+    stubborn = made.programs.stop_all()
+    alive.remove(made)
+    assert stubborn == [], "programs did not end when they were asked to"
+
+
+@pytest.fixture(scope="module")
+def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
+    """Two executors of a kind, registered by themselves."""
+    kind: Foreign = request.param
+    group_id = cluster.console.add_group(f"foreign-{kind.name}")
+    programs = {}
+    for number in (1, 2):
+        port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
+        folder.mkdir()
+        words = kind.words(admin=cluster.console.address, token=TOKEN, appname=f"foreign-{kind.name}", port=port, folder=folder)
+        program = cluster.programs.start(f"{kind.name}-{number}", words, cluster.environ, cwd=folder)
+        programs[f"http://127.0.0.1:{port}{kind.path}"] = program
+    known = cluster.console.await_addresses(group_id, 2)
+    assert set(known) == set(programs)
+    yield Pair(kind, cluster.console, group_id, programs)
+    for program in programs.values():
+        program.kill()  # not ours to judge how they end

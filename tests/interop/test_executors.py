@@ -1,0 +1,102 @@
+"""What every foreign executor must be able to do here, unmodified; where they differ is in ``foreign.KINDS``."""
+
+import re
+from urllib.parse import urljoin
+
+from tests.eventually import eventually
+from tests.interop.conftest import Pair
+
+#: seconds a run that is to be killed or to time out would take
+LONG = "30"
+
+
+def test_it_fires_by_its_schedule(pair: Pair) -> None:
+    job_id = pair.add_job("ok", scheduleType="CRON", scheduleConf="* * * * * ?", executorRouteStrategy="ROUND", triggerStatus=1)
+    runs = pair.await_runs(job_id, 3)
+    pair.console.stop(job_id)
+    assert {(run["triggerCode"], run["handleCode"]) for run in runs} == {(200, 200)}
+    assert {run["executorAddress"] for run in runs} == set(pair.programs)
+
+
+def test_a_run_by_hand_has_its_parameter_and_its_log(pair: Pair) -> None:
+    run = pair.run("ok", "day=1 täglich 每天 <b>", executorParam="not this one")
+    assert (run["triggerCode"], run["handleCode"]) == (200, 200), run
+    text = eventually(lambda: "hello" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read")
+    assert "hello day=1 täglich 每天 &lt;b&gt;" in str(text)
+    assert any("hello day=1 täglich 每天 <b>" in line for line in lines_of_the_page(pair, run["id"]))
+
+
+def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
+    """Open the page of a run and return the lines its script would show."""
+    page = pair.console.http.get(f"{pair.console.address}/joblog/logDetailPage", params={"id": log_id}, timeout=20)
+    assert page.status_code == 200
+    place = re.search(r'data-lines="([^"]+)"', page.text)
+    assert place is not None
+    answer = pair.console.http.get(urljoin(page.url, place[1]), timeout=20)
+    return list(answer.json()["lines"])
+
+
+def test_a_long_log_is_read_piece_by_piece(pair: Pair) -> None:
+    run = pair.run("lines")
+    text = eventually(lambda: "line 200 of 200" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read")
+    numbers = [int(number) for number in re.findall(r"line (\d+) of 200", str(text))]
+    assert numbers == list(range(1, 201))
+
+
+def test_a_result_is_told(pair: Pair) -> None:
+    run = pair.run("echo", "täglich 每天")
+    assert run["handleCode"] == 200
+    if pair.kind.says_result:
+        assert pair.kind.echoed("täglich 每天") in run["handleMsg"]
+
+
+def test_a_failure_is_retried_and_told(pair: Pair) -> None:
+    job_id = pair.add_job("fail", executorFailRetryCount=1)
+    pair.console.trigger(job_id)
+    runs = pair.await_runs(job_id, 2)
+    assert [(run["triggerCode"], run["handleCode"], run["executorFailRetryCount"]) for run in runs] == [(200, 500, 0), (200, 500, 1)]
+
+
+def test_an_unknown_handler_fails_at_once(pair: Pair) -> None:
+    run = pair.run("nobody")
+    assert (run["triggerCode"], run["handleCode"]) == (500, 0)
+    assert "nobody" in run["triggerMsg"]
+
+
+def test_a_run_that_outlives_its_time_out_fails(pair: Pair) -> None:
+    run = pair.run("sleep", LONG, executorTimeout=1)
+    assert (run["triggerCode"], run["handleCode"]) == (200, pair.kind.timeout_code)
+
+
+def test_a_run_can_be_killed_and_stays_killed(pair: Pair) -> None:
+    job_id = pair.add_job("sleep")
+    pair.console.trigger(job_id, LONG)
+    (run,) = eventually(lambda: [row for row in pair.console.runs(pair.group_id, job_id) if row["triggerCode"] == 200], 20)
+    eventually(lambda: "asleep" in pair.console.log_text(run["id"]), 20, "it has begun")
+    pair.console.post("/joblog/logKill", id=run["id"])
+    (run,) = pair.await_runs(job_id, 1)
+    assert run["handleCode"] == 500
+    # the executor is free again: what it says of the killed run comes before the result of the next one
+    pair.console.trigger(job_id, "0")
+    later, killed = eventually(lambda: (rows := pair.await_runs(job_id, 2)) and len(rows) == 2 and rows, 20)
+    assert (killed["handleCode"], later["handleCode"]) == (500, 200)
+
+
+def test_a_broadcast_reaches_every_executor_once(pair: Pair) -> None:
+    job_id = pair.add_job("shard", executorRouteStrategy="SHARDING_BROADCAST")
+    pair.console.trigger(job_id)
+    runs = pair.await_runs(job_id, 2)
+    assert {run["executorShardingParam"] for run in runs} == {"0/2", "1/2"}
+    assert {run["executorAddress"] for run in runs} == set(pair.programs)
+    for run in runs:
+        index = run["executorShardingParam"].partition("/")[0]
+        eventually(lambda run=run, index=index: f"shard {index} of 2" in pair.console.log_text(run["id"]), 20)
+
+
+def test_a_dead_executor_is_passed_over(pair: Pair) -> None:
+    first, second = sorted(pair.programs)
+    run = pair.run("ok", executorRouteStrategy="FAILOVER")
+    assert (run["handleCode"], run["executorAddress"]) == (200, first)
+    pair.programs[first].kill()
+    run = pair.run("ok", executorRouteStrategy="FAILOVER")
+    assert (run["handleCode"], run["executorAddress"]) == (200, second)
