@@ -6,6 +6,7 @@ the load. Every address has its own slots: whoever hangs holds only these.
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -87,7 +88,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="dispatcher", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
     def start(self) -> None:
         """Begin; returns when the event loop runs and the first claim will not be slow."""
@@ -107,6 +108,14 @@ class Dispatcher:
             logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
         self._reader.shutdown(wait=False)
         self._writer.shutdown(wait=True)
+
+    def _run(self) -> None:
+        """Run the event loop; should it ever break, the process ends and the supervisor starts a new one."""
+        try:
+            asyncio.run(self._main())
+        except Exception:
+            logger.exception("dispatcher broken, the process ends")
+            os._exit(1)
 
     def _take(self, due: Sequence[DueFire]) -> None:
         self._lanes.add(due)
@@ -241,11 +250,10 @@ class Dispatcher:
         lines: list[str] = []
         for address in claimed.peers:
             yes, line = await self._sender.probe(claimed, address)
-            if yes and not self._lanes.take_slot(address):
-                yes, line = False, f"{line}; but it has no free slot here"
             lines.append(line)
             if not yes:
                 continue
+            self._lanes.take_slot(address)
             sending.slots.append(address)
             sent = await self._send_to(sending, address) if await self._fix(sending, address) else None
             if sent is None:
@@ -276,6 +284,9 @@ class Dispatcher:
             except DBAPIError as exc:
                 logger.error("poll failed database_error=%s", exc.orig)
                 await asyncio.sleep(DATABASE_WAIT_S)
+                continue
+            except Exception:
+                logger.exception("poll failed")
                 continue
             after_id = found[-1].id if len(found) == POLL_ROWS else 0
             if found:

@@ -78,8 +78,10 @@ class Lanes:
         return self._turns[address]
 
     def park(self, address: str, fires: Iterable[DueFire]) -> None:
-        """Let fires wait until their address has room again."""
-        self._parked.setdefault(address, deque()).extend(fires)
+        """Let fires wait until their address has room again; a poll that finds them meanwhile adds nothing."""
+        for fire in fires:
+            self._known.add(fire.id)
+            self._parked.setdefault(address, deque()).append(fire)
         self._unpark(address)
 
     def enter(self, lane: Lane, address: str | None) -> None:
@@ -88,12 +90,9 @@ class Lanes:
         if address is not None:
             self._at_address[address] += 1
 
-    def take_slot(self, address: str) -> bool:
-        """Take a slot of an address that a probe has chosen, if one is free."""
-        if self.room(address) <= 0:
-            return False
+    def take_slot(self, address: str) -> None:
+        """Count a run for an address that a probe has chosen; its send waits for its turn like any other."""
         self._at_address[address] += 1
-        return True
 
     def free_slot(self, address: str) -> None:
         """Give back a slot; whoever waited for it lines up again."""

@@ -22,6 +22,8 @@ from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from executor_client.protocol import RunRequest
 
+#: a probe of FAILOVER and BUSYOVER that has not answered by then counts as a no
+PROBE_MS: Millis = 300
 #: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
 ORPHAN_MS: Millis = 500
 #: largest list of addresses a story shows
@@ -224,7 +226,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
         "attempt": one.fire.attempt + 1,
         "owner": claimer.node,
         "epoch": one.fire.epoch + 1,
-        "lease_until": now_ms + claimer.lease_ms,
+        "lease_until": now_ms + claimer.lease_ms + (len(one.addresses) * PROBE_MS if one.probes else 0),
         "sent_ms": now_ms,
     }
 

@@ -10,11 +10,8 @@ from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
 from app.domain.trigger_report import ANSWER_MAX
 from app.executors.dispatch_client import DispatchClient
 from app.executors.replies import CallOutcome, Delivered
-from app.pipeline.claim import Claimed
+from app.pipeline.claim import PROBE_MS, Claimed
 from executor_client.protocol import SUCCESS, JobRequest
-
-#: a probe of FAILOVER and BUSYOVER that has not answered by then counts as refused
-PROBE_TIMEOUT_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Sender:
         """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER); return its yes or no, and the line for the story."""
         busy = claimed.route is RouteStrategy.BUSYOVER
         action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
-        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=PROBE_TIMEOUT_S)
+        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=PROBE_MS / 1000)
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         said = outcome.reason
         if outcome.reply is not None:
