@@ -39,7 +39,7 @@ def check_address(address: str, networks: tuple[Network, ...]) -> None:
         raise _refusal(address, N_("it must not carry a user, a query or a fragment"))
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
         raise _refusal(address, N_("it holds characters that no address has"))
-    port = port or DEFAULT_PORTS[parts.scheme]
+    port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
         raise _refusal(address, N_("port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are", port=port, first=FIRST_FREE_PORT))
     _check_host(address, host, networks)

@@ -5,6 +5,7 @@ so that a reused one is rarely a dead one.
 """
 
 import asyncio
+import errno
 import socket
 import time
 from ipaddress import ip_address
@@ -112,7 +113,7 @@ class _CheckedResolver(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         allowed = [entry for entry in found if is_allowed(ip_address(entry["host"].partition("%")[0]), self._networks)]
         if not allowed:
-            raise OSError(f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+            raise OSError(errno.EACCES, f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
         return allowed
 
     async def close(self) -> None:

@@ -5,7 +5,10 @@ answer within a bounded time, one attempt.
 """
 
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -26,6 +29,7 @@ from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER,
 CALL_TIMEOUT_S = 5.0
 LOG_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 3.0
+NO_ANSWER = "no answer in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,10 @@ class Gateway:
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
         headers = {"Content-Type": CONTENT_TYPE, TOKEN_HEADER: peer.token, APPNAME_HEADER: peer.app_name}
         until = time.monotonic() + timeout_s
+        line = _Line(self._networks)
         try:
             check_address(peer.address, self._networks)
-            with _session(self._networks) as http:
+            with line.cut_after(timeout_s), _session(line) as http:
                 response = http.post(
                     join(peer.address, action),
                     data=dump_json(body),
@@ -80,7 +85,8 @@ class Gateway:
         except InvalidInput as exc:
             raise ExecutorUnreachable(peer.address, exc.message) from exc
         except (requests.RequestException, OSError) as exc:
-            raise ExecutorUnreachable(peer.address, _reason(exc)) from exc
+            late = time.monotonic() >= until and not isinstance(exc, requests.ConnectTimeout)
+            raise ExecutorUnreachable(peer.address, NO_ANSWER if late else _reason(exc)) from exc
 
 
 def _read(response: requests.Response, limit: int, until: float) -> bytes:
@@ -90,8 +96,8 @@ def _read(response: requests.Response, limit: int, until: float) -> bytes:
         size += len(part)
         if size > limit:
             raise requests.RequestException(f"the answer is longer than {limit} bytes")
-        if time.monotonic() > until:
-            raise requests.Timeout("the answer did not end in time")
+    if time.monotonic() >= until:  # an answer without a length ends where the line was cut
+        raise requests.Timeout
     return b"".join(parts)
 
 
@@ -99,47 +105,88 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.ConnectTimeout):
         return "no connection in time"
     if isinstance(error, requests.Timeout):
-        return "no answer in time"
+        return NO_ANSWER
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
     return str(cause)[:300] or type(cause).__name__
 
 
-def _session(networks: tuple[Network, ...]) -> requests.Session:
+class _Line:
+    """The connections of one call: to allowed peers only, cut when its time is over.
+
+    Time-outs of sockets count from byte to byte; only the cut bounds an answer that drips.
+    """
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._networks = networks
+        self._sockets: list[socket.socket] = []
+        self._over = False
+
+    def check(self, connection: socket.socket) -> socket.socket:
+        """Close a connection whose peer lies outside, before a byte is sent: a name may resolve to anything."""
+        peer = connection.getpeername()[0]
+        if not is_allowed(ip_address(peer.partition("%")[0]), self._networks):
+            connection.close()
+            raise OSError(f"the name leads to {peer}, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+        return self.hold(connection)
+
+    def hold(self, connection: socket.socket) -> socket.socket:
+        """Note a connection that is to be cut; at once where the time is over."""
+        self._sockets.append(connection)
+        if self._over:
+            self._cut()
+        return connection
+
+    @contextmanager
+    def cut_after(self, timeout_s: float) -> Iterator[None]:
+        """End all connections made inside after a time."""
+        timer = threading.Timer(timeout_s, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        self._over = True
+        for connection in self._sockets:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _session(line: _Line) -> requests.Session:
     session = requests.Session()
     session.trust_env = False
-    adapter = _CheckedAdapter(networks)
+    adapter = _CheckedAdapter(line)
     session.mount("http://", adapter)
     session.mount("https://", adapter)
     return session
 
 
 class _CheckedAdapter(HTTPAdapter):
-    """Closes a connection whose peer lies outside the allowed networks, before a byte is sent: a name may resolve to anything."""
+    """Makes connections by a line."""
 
-    def __init__(self, networks: tuple[Network, ...]) -> None:
-        self._networks = networks
+    def __init__(self, line: _Line) -> None:
+        self._line = line
         super().__init__(max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        networks = self._networks
-
-        def check(connection: socket.socket) -> socket.socket:
-            peer = connection.getpeername()[0]
-            if not is_allowed(ip_address(peer.partition("%")[0]), networks):
-                connection.close()
-                raise OSError(f"the name leads to {peer}, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
-            return connection
+        line = self._line
 
         class CheckedHTTP(HTTPConnection):
             def _new_conn(self) -> socket.socket:
-                return check(super()._new_conn())
+                return line.check(super()._new_conn())
 
         class CheckedHTTPS(HTTPSConnection):
             def _new_conn(self) -> socket.socket:
-                return check(super()._new_conn())
+                return line.check(super()._new_conn())
+
+            def connect(self) -> None:
+                super().connect()
+                line.hold(self.sock)  # what TLS has made of the connection
 
         class HTTPPool(HTTPConnectionPool):
             ConnectionCls = CheckedHTTP

@@ -1,0 +1,40 @@
+"""Executors that answer as they are told, and clients to call them with."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from ipaddress import ip_network
+from typing import TypeVar
+
+import pytest
+
+from app.executors.dispatch_client import DispatchClient
+from app.executors.gateway import Peer
+from tests.fake_executor import FakeExecutor
+
+T = TypeVar("T")
+NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+TOKEN = "a-token-of-some-length"
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        yield running
+
+
+@pytest.fixture
+def peer(executor: FakeExecutor) -> Peer:
+    return Peer(executor.address, "demo-executor", TOKEN)
+
+
+def with_client(work: Callable[[DispatchClient], Awaitable[T]], networks: tuple[object, ...] = NETWORKS) -> T:
+    """Do some work with a dispatch client in an event loop of its own."""
+
+    async def run() -> T:
+        client = DispatchClient(networks)  # type: ignore[arg-type]
+        try:
+            return await work(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,136 @@
+"""Which addresses may be called at all, as a table; and how a URL is made of one."""
+
+from ipaddress import ip_address
+
+import pytest
+
+from app.config import Config
+from app.errors import InvalidInput
+from app.executors.addresses import check_address, is_allowed, join
+
+NETWORKS = Config.from_env({}, dotenv=None).executor_networks
+ALLOWED = [
+    "http://127.0.0.1:9999/",
+    "http://127.0.0.1:9999",
+    "http://127.255.255.254:65535/",
+    "http://10.1.2.3",
+    "http://10.1.2.3:80/",
+    "https://10.1.2.3:443/",
+    "https://10.1.2.3/",
+    "http://10.1.2.3:1024/",
+    "http://172.16.0.1:9999/job",
+    "http://172.31.255.254:9999/a/b/",
+    "http://192.168.0.1:9999/",
+    "http://100.64.0.1:9999/",
+    "http://[::1]:9999/",
+    "http://[fd12:3456::1]:9999/",
+    "http://[::ffff:10.0.0.1]:9999/",
+    "http://executor-1.example.com:9999/",
+    "http://executor_1:9999/",
+    "http://localhost:9999/",
+    "HTTP://10.1.2.3:9999/",
+    " http://10.1.2.3:9999/ ",
+    "http://a.example.:9999/",
+    "http://1a.2b:9999/",
+]
+REFUSED = {
+    "": "must begin with http",
+    "10.1.2.3:9999": "must begin with http",
+    "ftp://10.1.2.3:9999/": "must begin with http",
+    "file:///etc/passwd": "must begin with http",
+    "gopher://10.1.2.3:9999/": "must begin with http",
+    "//10.1.2.3:9999/": "must begin with http",
+    "javascript:alert(1)": "must begin with http",
+    "http://": "neither a name nor",
+    "http:///x": "neither a name nor",
+    "http://:9999/": "neither a name nor",
+    "http://10.1.2.3:22/": "port 22",
+    "http://10.1.2.3:1023/": "port 1023",
+    "http://10.1.2.3:0/": "port 0",
+    "http://10.1.2.3:65536/": "refused",
+    "http://10.1.2.3:x/": "refused",
+    "http://user@10.1.2.3:9999/": "user",
+    "http://user:word@10.1.2.3:9999/": "user",
+    "http://@10.1.2.3:9999/": "user",
+    "http://10.1.2.3:9999/?x=1": "query",
+    "http://10.1.2.3:9999/#x": "query",
+    "http://8.8.8.8:9999/": "outside",
+    "http://172.32.0.1:9999/": "outside",
+    "http://192.169.0.1:9999/": "outside",
+    "http://[2001:4860:4860::8888]:9999/": "outside",
+    "http://[::ffff:8.8.8.8]:9999/": "outside",
+    "http://0.0.0.0:9999/": "outside",
+    "http://[::]:9999/": "outside",
+    "http://255.255.255.255:9999/": "outside",
+    "http://224.0.0.1:9999/": "outside",
+    "http://[ff02::1]:9999/": "outside",
+    "http://169.254.169.254/": "outside",
+    "http://[::ffff:169.254.169.254]/": "outside",
+    "http://[fe80::1]:9999/": "outside",
+    "http://[fd00:ec2::254]/": "outside",
+    "http://100.100.100.200/": "outside",
+    "http://192.0.0.192/": "outside",
+    "http://2130706433:9999/": "neither a name nor",
+    "http://127.1:9999/": "neither a name nor",
+    "http://0x7f000001:9999/": "neither a name nor",
+    "http://0177.0.0.1:9999/": "neither a name nor",
+    "http://[::1:9999/": "refused",
+    "http://a b:9999/": "refused",
+    "http://a\n.b:9999/": "refused",
+    "http://10.1.2.3:9999/\r\nX: y": "refused",
+    "http://10.1.2.3:9999/<b>": "characters that no address has",
+    'http://10.1.2.3:9999/"': "characters that no address has",
+    "http://10.1.2.3:9999/,http://10.1.2.4:9999/": "characters that no address has",
+    "http://10.1.2.3:9999/\\x": "refused",
+    "http://行.example:9999/": "characters that no address has",
+    "http://-a.example:9999/": "neither a name nor",
+    "http://a..b:9999/": "neither a name nor",
+    "http://" + "a" * 254 + ":9999/": "longer",
+    "http://10.1.2.3:9999/" + "x" * 250: "longer than 255",
+}
+
+
+@pytest.mark.parametrize("address", ALLOWED)
+def test_an_address_that_may_be_called(address: str) -> None:
+    check_address(address, NETWORKS)
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_an_address_that_may_not_be_called(address: str) -> None:
+    with pytest.raises(InvalidInput, match=REFUSED[address]):
+        check_address(address, NETWORKS)
+
+
+def test_a_wider_network_never_opens_link_local_and_metadata_addresses() -> None:
+    everything = Config.from_env({"XXL_JOB_EXECUTOR_NETWORKS": "0.0.0.0/0,::/0"}, dotenv=None).executor_networks
+    check_address("http://8.8.8.8:9999/", everything)
+    for address in (
+        "169.254.169.254",
+        "0.0.0.0",
+        "224.0.0.1",
+        "fe80::1",
+        "::",
+        "100.100.100.200",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+    ):
+        assert not is_allowed(ip_address(address), everything), address
+
+
+def test_without_a_network_nobody_may_be_called() -> None:
+    with pytest.raises(InvalidInput, match="outside"):
+        check_address("http://127.0.0.1:9999/", ())
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("http://10.0.0.1:9999", "http://10.0.0.1:9999/run"),
+        ("http://10.0.0.1:9999/", "http://10.0.0.1:9999/run"),
+        ("http://10.0.0.1:9999//", "http://10.0.0.1:9999/run"),
+        (" http://10.0.0.1:9999/job ", "http://10.0.0.1:9999/job/run"),
+        ("http://10.0.0.1:9999/job/", "http://10.0.0.1:9999/job/run"),
+    ],
+)
+def test_exactly_one_slash_stands_before_the_action(address: str, url: str) -> None:
+    assert join(address, "run") == url
