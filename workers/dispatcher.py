@@ -165,20 +165,25 @@ class Dispatcher:
 
     async def _claim(self, due: list[DueFire]) -> None:
         """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""
-        claimed_at = time.monotonic()
-        batches: list[ClaimBatch] = []
+        batches: list[tuple[ClaimBatch, float]] = []
         try:
-            batches = await self._grouped(due, lambda session, group: claim(session, group, self._claimer, now_ms=now_ms()))
+            batches = await self._grouped(due, self._claim_group)
         except _AWAY as exc:
             logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
             await asyncio.sleep(DATABASE_WAIT_S)
         self._lanes.forget(fire.id for fire in due)
-        for batch in batches:
+        for batch, start_before in batches:
             self._lanes.add(batch.expanded)
             for address, waiting in batch.parked.items():
                 self._lanes.park(address, waiting)
             for claimed in batch.claimed:
-                self._launch(_Sending(claimed, self._lanes.lane_of(claimed.job_id), claimed_at + START_WITHIN_S))
+                self._launch(_Sending(claimed, self._lanes.lane_of(claimed.job_id), start_before))
+
+    def _claim_group(self, session: Session, group: Sequence[DueFire]) -> tuple[ClaimBatch, float]:
+        """Claim in the writing thread; return also the monotonic instant the sends must have begun by."""
+        session.connection()  # on SQLite this waits for other writers: not a part of the lease
+        start_before = time.monotonic() + START_WITHIN_S
+        return claim(session, group, self._claimer, now_ms=now_ms()), start_before
 
     async def _write_back(self) -> None:
         """Write outcomes; while the database is away they wait here, the claims' leases in the rows."""
