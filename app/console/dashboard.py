@@ -1,16 +1,18 @@
 """The dashboard: how many, how it went, what is wrong."""
 
+from zoneinfo import ZoneInfo
+
 from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import current_actor
-from app.console.filters import reader_zone
-from app.console.ranges import named_range
+from app.console.current import current_actor, settings
+from app.console.ranges import day_names, named_range
 from app.console.words import RANGES, choices
 from app.db import read_scope
 from app.services import dashboard
 from app.services.dashboard import Chart
+from app.store.overview import DayCount
 
 blueprint = Blueprint("dashboard", __name__)
 
@@ -36,9 +38,13 @@ def chart() -> ResponseReturnValue:
 
 
 def _chart() -> Chart:
-    asked = named_range(_asked_range(), reader_zone(), now_ms=now_ms())
+    """Return the days of the range, in the zone the days are counted in; those without a run have zeros."""
+    zone = ZoneInfo(settings().time_zone)
+    asked = named_range(_asked_range(), zone, now_ms=now_ms())
     with read_scope() as session:
-        return dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
+        found = dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
+    counted = {day.day: day for day in found.days}
+    return Chart([counted.get(name, DayCount(name, 0, 0, 0)) for name in day_names(asked, zone)])
 
 
 def _asked_range() -> str:

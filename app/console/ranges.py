@@ -39,6 +39,14 @@ def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
     return TimeRange(_ms(begin), _ms(end) - 1)
 
 
+def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:
+    """Return the days of a range that begins and ends with one, as ``2024-05-01``."""
+    if span.from_ms is None or span.to_ms is None:
+        return []
+    first, last = (datetime.fromtimestamp(ms / 1000, zone).date() for ms in (span.from_ms, span.to_ms))
+    return [(first + timedelta(days=number)).isoformat() for number in range((last - first).days + 1)]
+
+
 def read_local(text: str, zone: ZoneInfo) -> Millis | None:
     """Return the instant of a local time such as ``2024-05-01T10:00:00``; None where it is none."""
     for shape in INPUT_SHAPES:

@@ -106,16 +106,18 @@ def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, norma
     page = norman.get("/")
     assert "their job" not in page.text
     assert "my job" in page.text
-    (day,) = norman.get("/report").get_json()["days"]
-    assert day == {"day": local_datetime(at_ms).strftime("%Y-%m-%d"), "success": 1, "failed": 1, "running": 0}
+    days = norman.get("/report").get_json()["days"]
+    assert len(days) == 7
+    assert days[-1] == {"day": local_datetime(at_ms).strftime("%Y-%m-%d"), "success": 1, "failed": 1, "running": 0}
+    assert not any(day["success"] + day["failed"] for day in days[:-1])
 
 
 def test_the_chart_of_an_administrator_is_the_summary(admin: Console) -> None:
     midnight = local_datetime(now_ms()).replace(hour=0, minute=0, second=0)
     since_ms = int((local_datetime(now_ms()) - midnight).total_seconds()) * 1000
     save(DayReport(trigger_day=now_ms() // 1000 * 1000 - since_ms, suc_count=7, fail_count=2, running_count=1))
-    assert [day["success"] for day in admin.get("/report").get_json()["days"]] == [7]
-    assert admin.get("/report?range=yesterday").get_json()["days"] == []
+    assert [day["success"] for day in admin.get("/report").get_json()["days"]] == [0, 0, 0, 0, 0, 0, 7]
+    assert [day["success"] for day in admin.get("/report?range=yesterday").get_json()["days"]] == [0]
     assert "10" in text_of(admin.get("/"))
 
 

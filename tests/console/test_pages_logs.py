@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.db import read_scope
+from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import save
+from tests.fake_executor import Answer, FakeExecutor
 
 
 def add_log(job_id: int, group_id: int, **changes: Any) -> int:
@@ -139,6 +140,32 @@ def test_a_run_that_reached_no_executor_has_no_log(admin: Console, group_id: int
     assert "there is no log" in page
     assert "data-lines" not in page
     assert admin.get(f"/joblog/{log_id}/lines").get_json() == {"end": True, "from": 1, "lines": [], "note": "", "to": 0}
+
+
+def log_answer(first: int, last: int, text: str, *, end: bool = False) -> Answer:
+    return Answer.json(content={"fromLineNum": first, "toLineNum": last, "logContent": text, "isEnd": end})
+
+
+def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int, job_id: int) -> None:
+    with FakeExecutor() as executor:
+        log_id = add_log(job_id, group_id, executor_address=executor.address, handle_code=0, handle_time=None)
+        executor.tell("log", log_answer(1, 0, "readLog fail, logFile not exists", end=True))
+        said = admin.get(f"/joblog/{log_id}/lines").get_json()
+        assert said == {"end": False, "from": 1, "lines": [], "note": "readLog fail, logFile not exists", "to": 0}
+        executor.tell("log", log_answer(1, 2, "one\n<b>two</b>\n"), log_answer(3, 2, ""))
+        assert admin.get(f"/joblog/{log_id}/lines").get_json()["lines"] == ["one", "<b>two</b>"]
+        with session_scope() as session:
+            session.get_one(JobLog, log_id).handle_code = 200
+        assert admin.get(f"/joblog/{log_id}/lines?from=3").get_json()["end"] is True
+
+
+def test_the_whole_log_is_put_together_as_text(admin: Console, group_id: int, job_id: int) -> None:
+    with FakeExecutor() as executor:
+        log_id = add_log(job_id, group_id, executor_address=executor.address)
+        executor.tell("log", log_answer(1, 2, "one\r\ntwo\n"), log_answer(3, 3, "<script>three"), log_answer(4, 3, ""))
+        answer = admin.get(f"/joblog/{log_id}/log.txt")
+    assert answer.text == "one\ntwo\n<script>three\n"
+    assert answer.content_type == "text/plain; charset=utf-8"
 
 
 def test_an_executor_that_is_gone_is_said(admin: Console, group_id: int, job_id: int) -> None:

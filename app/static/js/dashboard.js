@@ -33,7 +33,7 @@ function byDay(days) {
     title: { text: box.dataset.byDay, left: 0, textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
     tooltip: { trigger: "axis", renderMode: "richText", axisPointer: { type: "cross" } },
     legend: { textStyle: { color: colour }, top: 0, right: 44 },
-    grid: { left: 8, right: 44, bottom: 4, top: 44, containLabel: true },
+    grid: { left: 36, right: 44, bottom: 4, top: 44, containLabel: true },
     xAxis: { type: "category", boundaryGap: false, data: days.map((day) => day.day), axisLabel: { color: colour } },
     yAxis: { type: "value", minInterval: 1, axisLabel: { color: colour } },
     series: [line(name.success, "success", days), line(name.failed, "failed", days), line(name.running, "running", days)],
@@ -52,6 +52,7 @@ function share(days) {
     series: [
       {
         type: "pie",
+        stillShowZeroSum: false,
         radius: ["0%", "62%"],
         center: ["54%", "56%"],
         label: { show: false },
@@ -65,7 +66,7 @@ async function start() {
   const answer = await fetch(box.dataset.charts, { headers: { Accept: "application/json" } });
   if (!answer.ok || answer.redirected) return;
   const { days } = await answer.json();
-  if (!days.length) return;
+  if (!days.some((day) => day.success + day.failed + day.running)) return;
   box.hidden = false;
   document.querySelector("[data-chart-table]").open = false;
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
