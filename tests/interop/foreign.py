@@ -30,8 +30,8 @@ class Foreign:
     timeout_code: int = 500
     #: what becomes of an echoed result
     echoed: Callable[[str], str] = str
-    #: whether the result has the handler's own words
-    says_result: bool = True
+    #: what its refusal of an unknown handler says
+    unknown: str = "nobody"
     #: marker of the tool it needs
     tool: str = ""
 
@@ -75,4 +75,45 @@ def _install_pyxxl() -> list[str]:
     return [str(kept("pyxxl", [requirements], build) / "venv/bin/python"), str(HERE / "pyxxl_executor.py")]
 
 
-KINDS = (Foreign("pyxxl", _install_pyxxl),)
+def _install_node() -> list[str]:
+    sources = [HERE / "node" / name for name in ("package.json", "package-lock.json", "executor.mjs")]
+
+    def build(folder: Path) -> None:
+        for source in sources:
+            shutil.copy(source, folder)
+        run(["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+
+    return ["node", str(kept("node", sources, build) / "executor.mjs")]
+
+
+def _install_go() -> list[str]:
+    sources = [HERE / "go" / name for name in ("go.mod", "go.sum", "main.go")]
+
+    def build(folder: Path) -> None:
+        for source in sources:
+            shutil.copy(source, folder)
+        run(["go", "build", "-mod=readonly", "-o", "executor", "."], folder)
+
+    return [str(kept("go", sources, build) / "executor")]
+
+
+def _install_java() -> list[str]:
+    sources = [HERE / "java/pom.xml", HERE / "java/src/main/java/interop/Executor.java"]
+
+    def build(folder: Path) -> None:
+        shutil.copytree(HERE / "java/src", folder / "src")
+        shutil.copy(sources[0], folder)
+        run(["mvn", "--batch-mode", "--quiet", "process-classes"], folder)
+
+    target = kept("java", sources, build) / "target"
+    return ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{target}/classes:{target}/dependency/*", "interop.Executor"]
+
+
+KINDS = (
+    Foreign("pyxxl", _install_pyxxl),
+    # a result that is a text is sent as JSON; a kill is reported as a success, a time-out as a failure
+    Foreign("node", _install_node, path="/job", echoed=lambda text: f'"{text}"', tool="node"),
+    # a refused run is answered with a list
+    Foreign("go", _install_go, unknown="Task not registered", tool="go"),
+    Foreign("java", _install_java, path="/", timeout_code=502, tool="java"),
+)
