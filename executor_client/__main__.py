@@ -18,8 +18,6 @@ from executor_client.executor import Executor
 from executor_client.handlers import registry
 from executor_client.run import describe
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
-
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -89,7 +87,6 @@ def _check(settings: dict[str, Any]) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, run, and return the exit code."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
         given = vars(_parser().parse_args(arguments))

@@ -129,7 +129,7 @@ class CallbackSender:
         return reply
 
     def _acknowledge(self, batch: list[Stored]) -> None:
-        self._parts.journal.acknowledge([run_id for run_id, _ in batch]).result()
+        self._parts.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
         self._parts.counters.add("callbacks_acknowledged", len(batch))
         self._tell(batch, "callback finished")
         self._told.difference_update(run_id for run_id, _ in batch)

@@ -135,6 +135,7 @@ class JobLogHandler(logging.Handler):
         """Write one record; never raises."""
         run = current_run()
         if run is None or record.name.partition(".")[0] in ("executor_client", "waitress"):
+            self._pass_on(record)
             return
         try:
             text = record.getMessage()
@@ -144,6 +145,12 @@ class JobLogHandler(logging.Handler):
             run._write(f"{local_stamp(now_ms())} {place} {record.levelname} {text}\n")
         except Exception:
             self.handleError(record)
+
+    def _pass_on(self, record: logging.LogRecord) -> None:
+        """Where this is the root logger's only handler, do what ``logging`` would do if there were none."""
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and logging.getLogger().handlers == [self]:
+            last.handle(record)
 
 
 def _formatted(message: str, args: tuple[object, ...]) -> str:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from executor_client.engine import Engine
     from executor_client.server import OwnServer
 
+#: of the process log, unless the program has its own
+LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
+
 logger = logging.getLogger(__name__)
 
 
@@ -97,7 +100,11 @@ class Executor:
         logging.getLogger().removeHandler(self._log_handler)
 
     def run(self) -> None:
-        """Serve until SIGTERM or Ctrl-C; a second one ends the process at once. Only in the main thread."""
+        """Serve until SIGTERM or Ctrl-C; a second one ends the process at once. Only in the main thread.
+
+        Logs to stderr unless ``logging`` has been set up.
+        """
+        logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
         with _signals() as wait_for_one, self:
             wait_for_one()
             logger.info("executor stopping")

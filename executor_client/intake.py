@@ -136,21 +136,23 @@ class Intake:
         return self._locks[job_id % _LOCKS]
 
     def _accept(self, request: RunRequest) -> Reply:
-        if self._closed:
-            return Reply(FAIL, MSG_STOPPING)
+        """Refusals are definite, so a run that was accepted before is never refused, whatever stands in the way now."""
         try:
-            try:
-                decision = self._decide(request)
-            except Refused as exc:
-                return self._duplicate(request) if self._parts.journal.knows(request) else Reply(FAIL, str(exc))
+            decision = self._decide(request)
             run_id = self._parts.journal.accept(request, now_ms=now_ms())
-        except JournalUnavailable as exc:
-            return Reply(FAIL, f"not accepted: {exc}")
+        except (Refused, JournalUnavailable) as exc:
+            return self._duplicate(request) if self._knows(request) else Reply(FAIL, str(exc))
         if run_id is None:
             return self._duplicate(request)
         self._parts.counters.add("runs_accepted")
         self._enqueue(decision, Run(run_id, request, self._parts.log_root))
         return Reply(SUCCESS)
+
+    def _knows(self, request: RunRequest) -> bool:
+        try:
+            return self._parts.journal.knows(request, now_ms=now_ms())
+        except JournalUnavailable:
+            return False
 
     def _duplicate(self, request: RunRequest) -> Reply:
         self._parts.counters.add("runs_duplicate")
@@ -158,6 +160,8 @@ class Intake:
 
     def _decide(self, request: RunRequest) -> Decision:
         """Choose handler and thread as the original does; raise Refused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
+        if self._closed:
+            raise Refused(MSG_STOPPING)
         handler = self._handler_of(request)
         thread = self._threads.get(request.job_id)
         if thread is None:

@@ -3,8 +3,8 @@
 A yes is said only for a row from which the run can be started, a run starts only by moving its row from ACCEPTED to STARTED, and a
 result stays FINISHED until an admin has taken it. Rows of acknowledged runs remain, so that a log id is recognised for weeks.
 
-The same log id within ``SAME_RUN_MS`` of the same trigger time is the same run: after that it comes from another database whose ids
-began anew.
+A log id is never run twice. It is taken for another run only if it comes from another database, whose ids began anew: it names another
+job, or the run known by it has long been acknowledged and was triggered at another time.
 """
 
 import contextlib
@@ -25,8 +25,10 @@ from executor_client.group_commit import GroupCommit
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import CallbackItem, RunRequest
 
-#: two triggers of one log id whose times differ by less are one run (one side may have cut the milliseconds)
-SAME_RUN_MS = 10_000
+#: two triggers of one log id whose times differ by less are one run, whatever has become of it
+SAME_TIME_MS = 10_000
+#: an admin that has acknowledged a result may still have sent its trigger again this long before, with another time
+RESENT_MS = 60_000
 #: acknowledged rows kept at most, whatever their age
 REMEMBERED_MAX = 2_000_000
 #: rows deleted in one transaction
@@ -44,6 +46,7 @@ CREATE TABLE run (
     process TEXT NOT NULL DEFAULT '',
     accepted_ms INTEGER NOT NULL,
     finished_ms INTEGER,
+    acknowledged_ms INTEGER NOT NULL DEFAULT 0,
     handle_code INTEGER,
     handle_msg TEXT
 );
@@ -92,23 +95,23 @@ class Journal:
     def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
         """Put a run on disk and return its id; None if it was accepted before. Raise JournalUnavailable."""
         wire = dump_json(request.to_wire()).decode()
-        key = (request.log_id, request.log_date_time)
+        values = (request.log_id, request.log_date_time, request.job_id, wire, now_ms)
 
         def insert(connection: sqlite3.Connection) -> int | None:
-            known = _find(connection, *key)
+            known = _find(connection, request, now_ms)
             if known is not None:
                 # a re-send of a run whose result an admin has taken: that admin may have lost it
                 connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
                 return None
             sql = "INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms) VALUES (?, ?, ?, 1, ?, ?)"
-            return connection.execute(sql, (*key, request.job_id, wire, now_ms)).lastrowid
+            return connection.execute(sql, values).lastrowid
 
         return self._writer.submit(insert).result()
 
-    def knows(self, request: RunRequest) -> bool:
+    def knows(self, request: RunRequest, *, now_ms: int) -> bool:
         """Tell whether this run was accepted before."""
         with self._reading:
-            return _find(self._reader, request.log_id, request.log_date_time) is not None
+            return _find(self._reader, request, now_ms) is not None
 
     def start(self, run_id: int) -> bool:
         """Move a run from ACCEPTED to STARTED; True for exactly one caller. Raise JournalUnavailable."""
@@ -124,12 +127,11 @@ class Journal:
         sql = "UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ? WHERE id = ? AND state < 3"
         return self._update(sql, (now_ms, code, msg, run_id))
 
-    def acknowledge(self, run_ids: Collection[int]) -> "Future[None]":
+    def acknowledge(self, run_ids: Collection[int], *, now_ms: int) -> "Future[None]":
         """Mark results as taken by an admin."""
         marks = ",".join("?" * len(run_ids))
-        return self._update(
-            f"UPDATE run SET state = 4, handle_msg = substr(handle_msg, 1, 1000) WHERE id IN ({marks}) AND state = 3", tuple(run_ids)
-        )
+        sql = f"UPDATE run SET state = 4, acknowledged_ms = ?, handle_msg = substr(handle_msg, 1, 1000) WHERE id IN ({marks}) AND state = 3"
+        return self._update(sql, (now_ms, *run_ids))
 
     def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
         """Return the oldest results that no admin has taken yet, but for those in ``skip``."""
@@ -186,9 +188,12 @@ class Journal:
         return self._writer.submit(execute, keep=True)
 
 
-def _find(connection: sqlite3.Connection, log_id: int, log_date_time: int) -> int | None:
-    sql = "SELECT id FROM run WHERE log_id = ? AND abs(log_date_time - ?) < ?"
-    row = connection.execute(sql, (log_id, log_date_time, SAME_RUN_MS)).fetchone()
+def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> int | None:
+    """Return the row of this very run."""
+    sql = """SELECT id FROM run WHERE log_id = ? AND job_id = ?
+             AND (state < 4 OR abs(log_date_time - ?) < ? OR acknowledged_ms > ?) ORDER BY id DESC"""
+    values = (request.log_id, request.job_id, request.log_date_time, SAME_TIME_MS, now_ms - RESENT_MS)
+    row = connection.execute(sql, values).fetchone()
     return None if row is None else int(row[0])
 
 

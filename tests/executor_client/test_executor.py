@@ -172,7 +172,10 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
         caller.session.close()
         process.send_signal(2)
         _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, b"")
+    assert process.returncode == 0
+    assert b"executor started appname=mine address=http://127.0.0.1:" in errors
+    assert b"Traceback" not in errors
+    assert TOKEN.encode() not in errors
 
 
 @pytest.mark.parametrize("main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"])

@@ -138,11 +138,19 @@ def test_a_repeated_trigger_never_harms_its_own_run(caller: Caller, gate: Gate, 
     assert result(1) == (200, None)
 
 
-def test_the_same_log_id_of_another_database_is_another_run(caller: Caller, admin: StandInAdmin) -> None:
+def test_the_same_log_id_of_another_job_is_another_run(caller: Caller, admin: StandInAdmin) -> None:
     caller.accepted(1)
     eventually(lambda: admin.repeats()[1] == 1)
-    assert caller.run(1, logDateTime=T0 + 60_000)["msg"] is None
+    assert caller.run(1, jobId=2)["msg"] is None
     eventually(lambda: admin.repeats()[1] == 2)
+
+
+def test_a_trigger_sent_again_with_another_time_is_the_same_run(caller: Caller, gate: Gate, result: Result) -> None:
+    begin(caller, gate, 1)
+    assert "duplicate" in caller.run(1, executorHandler="gate", logDateTime=T0 + 60_000)["msg"]
+    gate.open.set()
+    assert result(1) == (200, None)
+    assert gate.begun == [1]
 
 
 def test_an_admin_that_asks_again_is_told_the_result_again(caller: Caller, admin: StandInAdmin) -> None:

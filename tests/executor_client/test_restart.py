@@ -43,8 +43,8 @@ def test_each_run_of_a_killed_executor_is_accounted_for(process: ExecutorProcess
     assert admin.codes() == {1: 200, 2: 500, 3: 200}
     assert admin.message(2) == MSG_RESTARTED
     assert process.starts() == {1: 1, 2: 1, 3: 1}
-    for log_id in (1, 2, 3):
-        assert "duplicate" in process.caller.run(log_id, executorHandler="record")["msg"]
+    for log_id, job_id in ((1, 1), (2, 2), (3, 2)):
+        assert "duplicate" in process.caller.run(log_id, executorHandler="record", jobId=job_id)["msg"]
     assert MSG_RESTARTED in process.caller.log(2)["logContent"]
     assert process.starts() == {1: 1, 2: 1, 3: 1}
 

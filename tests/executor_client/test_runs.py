@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from executor_client import HandlerRegistry, JobKilled, JobTimedOut, context
+from executor_client import HandlerRegistry, JobKilled, JobLogHandler, JobTimedOut, context
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
@@ -237,6 +237,18 @@ def test_logging_reaches_the_job_log_if_wanted(start: MakeExecutor, handlers: Ha
     text = caller.log(1)["logContent"]
     assert "WARNING seen 5\n" in text
     assert "ValueError: bad day" in text
+
+
+def test_routing_does_not_silence_a_program_without_logging(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before, handler = root.handlers[:], JobLogHandler()
+    root.handlers[:] = [handler]
+    try:
+        logging.getLogger("myapp").warning("heard")
+        logging.getLogger("myapp").info("not heard")
+    finally:
+        root.handlers[:] = before
+    assert capsys.readouterr().err == "heard\n"
 
 
 # --- handlers in a process of their own: module-level, so that the child can import them
