@@ -26,22 +26,25 @@ class TimeRing:
     def push(self, fires: Iterable[DueFire]) -> None:
         """Put fires in; late ones come out at the next look."""
         with self._changed:
-            for fire in fires:
-                second = min(max(fire.due_time // 1000, self._second), self._second + SLOTS - 1)
-                self._slots[second % SLOTS].append(fire)
+            self._place(fires)
             self._changed.notify()
 
+    def _place(self, fires: Iterable[DueFire]) -> None:
+        for fire in fires:
+            self._slots[max(fire.due_time // 1000, self._second) % SLOTS].append(fire)
+
     def take(self, now_ms: Millis) -> list[DueFire]:
-        """Take out everything due, earliest first. A clock set back takes out nothing; one set forward all that is due."""
+        """Take out everything due, earliest first, also after the clock has been set: forward all between, back nothing early."""
         with self._changed:
-            due: list[DueFire] = []
             last = now_ms // 1000
-            for second in range(max(self._second, last - SLOTS + 1), last + 1):
-                slot = self._slots[second % SLOTS]
-                due += [fire for fire in slot if fire.due_time <= now_ms]
-                slot[:] = [fire for fire in slot if fire.due_time > now_ms]
-            self._second = max(self._second, last)
-            return sorted(due, key=lambda fire: fire.due_time)
+            first = max(min(self._second, last), last - SLOTS + 1)
+            seen: list[DueFire] = []
+            for number in {second % SLOTS for second in (self._second, *range(first, last + 1))}:
+                seen += self._slots[number]
+                self._slots[number] = []
+            self._second = last
+            self._place(fire for fire in seen if fire.due_time > now_ms)
+            return sorted((fire for fire in seen if fire.due_time <= now_ms), key=lambda fire: fire.due_time)
 
     def wait(self, now_ms: Millis) -> None:
         """Wait until the next entry is due or a new one comes, at most IDLE_WAIT_MS."""
