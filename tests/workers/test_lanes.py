@@ -1,0 +1,170 @@
+"""Lanes: how many sends may be in flight, who waits where, and in which order they go on."""
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.planning import DueFire
+from workers.lanes import CLAIM_AHEAD, QUICK_ANSWER_MS, SLOW_SENDS, Lane, Lanes
+
+T0: Millis = 1_714_532_640_000
+A, B = "http://10.0.0.11:9999/", "http://10.0.0.12:9999/"
+
+
+def fires(*ids: int, job_id: int = 7) -> list[DueFire]:
+    return [DueFire(fire_id, job_id, T0 + fire_id) for fire_id in ids]
+
+
+def ids(taken: list[DueFire]) -> list[int]:
+    return [fire.id for fire in taken]
+
+
+def lanes_of(fast: int = 10, slow: int = 10, address: int = 3) -> Lanes:
+    return Lanes(fast_max=fast, slow_max=slow, address_max=address)
+
+
+def make_slow(lanes: Lanes, job_id: int, at_ms: Millis = T0) -> None:
+    for _ in range(SLOW_SENDS + 1):
+        lanes.note(job_id, A, 501, at_ms)
+
+
+def test_fires_line_up_in_their_order_and_once() -> None:
+    lanes = lanes_of()
+    lanes.add(fires(3, 1, 2))
+    lanes.add(fires(1, 4))
+    assert lanes.waiting
+    assert ids(lanes.take(2)) == [3, 1]
+    lanes.add(fires(3))
+    assert ids(lanes.take(9)) == [2, 4]
+    assert not lanes.waiting
+
+
+def test_a_forgotten_fire_may_come_again() -> None:
+    lanes = lanes_of()
+    lanes.add(fires(1))
+    lanes.forget(ids(lanes.take(1)))
+    lanes.add(fires(1))
+    assert ids(lanes.take(1)) == [1]
+
+
+def test_a_lane_gives_no_more_than_it_has_free() -> None:
+    lanes = lanes_of(fast=2)
+    lanes.add(fires(1, 2, 3))
+    assert ids(lanes.take(256)) == [1, 2]
+    for _ in range(2):
+        lanes.enter(Lane.FAST, A)
+    assert (ids(lanes.take(256)), lanes.waiting) == ([], False)
+    lanes.leave(Lane.FAST)
+    assert lanes.waiting
+    assert ids(lanes.take(256)) == [3]
+
+
+def test_a_job_is_slow_after_more_than_ten_slow_sends_in_a_minute() -> None:
+    lanes = lanes_of()
+    for _ in range(SLOW_SENDS):
+        lanes.note(7, A, 501, T0)
+    lanes.note(7, A, 500, T0)
+    assert lanes.lane_of(7) is Lane.FAST
+    lanes.note(7, A, 501, T0 + MINUTE_MS - 1)
+    assert (lanes.lane_of(7), lanes.lane_of(8)) == (Lane.SLOW, Lane.FAST)
+    lanes.note(8, A, 1, T0 + MINUTE_MS)
+    assert lanes.lane_of(7) is Lane.FAST, "a new calendar minute begins anew"
+
+
+def test_slow_jobs_hold_up_only_each_other() -> None:
+    lanes = lanes_of(fast=5, slow=1)
+    make_slow(lanes, 7)
+    lanes.add(fires(1, 2, job_id=7))
+    lanes.add(fires(3, 4, job_id=8))
+    assert ids(lanes.take(256)) == [3, 4, 1]
+    lanes.enter(Lane.SLOW, A)
+    lanes.add(fires(5, job_id=8))
+    assert ids(lanes.take(256)) == [5]
+
+
+def test_an_address_has_its_slots_and_some_ahead_once_it_answers_quickly() -> None:
+    lanes = lanes_of(address=3)
+    assert lanes.room(A) == 3
+    lanes.enter(Lane.FAST, A)
+    assert (lanes.room(A), lanes.room(B)) == (2, 3)
+    for _ in range(20):
+        lanes.note(7, A, 5, T0)
+    assert lanes.room(A) == 3 * CLAIM_AHEAD - 1
+    for _ in range(50):
+        lanes.note(7, A, 10 * QUICK_ANSWER_MS, T0)
+    assert lanes.room(A) == 2
+    lanes.free_slot(A)
+    assert lanes.room(A) == 3
+
+
+def test_a_probed_address_counts_like_any_other() -> None:
+    lanes = lanes_of(address=1)
+    lanes.take_slot(A)
+    assert (lanes.room(A), lanes.room(B)) == (0, 1)
+    lanes.take_slot(A)  # its send waits for its turn
+    assert lanes.room(A) == -1
+    lanes.free_slot(A)
+    lanes.free_slot(A)
+    assert lanes.room(A) == 1
+
+
+def full(lanes: Lanes, address: str, count: int) -> None:
+    for _ in range(count):
+        lanes.enter(Lane.FAST, address)
+
+
+def test_parked_fires_go_on_in_their_order_before_later_ones() -> None:
+    lanes = lanes_of(address=2)
+    full(lanes, A, 2)
+    lanes.park(A, fires(1, 2, 3))
+    lanes.add(fires(9))
+    assert (ids(lanes.take(256)), lanes.waiting) == ([9], False)
+    lanes.add(fires(10))
+    lanes.free_slot(A)
+    assert ids(lanes.take(256)) == [1, 10]
+    lanes.free_slot(A)
+    assert ids(lanes.take(256)) == [2, 3]
+
+
+def test_fires_parked_at_an_address_that_got_room_meanwhile_go_on_at_once() -> None:
+    lanes = lanes_of(address=2)
+    lanes.park(A, fires(1, 2, 3))
+    assert ids(lanes.take(256)) == [1, 2]
+    lanes.enter(Lane.FAST, A)
+    lanes.enter(Lane.FAST, A)
+    lanes.free_slot(A)
+    assert ids(lanes.take(256)) == [3]
+
+
+def test_a_parked_fire_that_is_found_again_stays_where_it_is() -> None:
+    """The poll finds PENDING rows four times a second: each must not line up anew, to be claimed and parked again."""
+    lanes = lanes_of(address=1)
+    lanes.add(fires(1, 2))
+    taken = lanes.take(256)
+    lanes.forget(ids(taken))
+    full(lanes, A, 1)
+    lanes.park(A, taken)
+    for _ in range(5):
+        lanes.add(taken)
+        assert lanes.take(256) == []
+    lanes.free_slot(A)
+    assert ids(lanes.take(256)) == [1]
+    lanes.forget([1])
+    lanes.free_slot(A)
+    assert ids(lanes.take(256)) == [2]
+
+
+def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> None:
+    lanes = lanes_of(fast=1, slow=1, address=1)
+    full(lanes, A, 1)
+    lanes.park(A, fires(1, job_id=7))
+    make_slow(lanes, 7)
+    lanes.enter(Lane.SLOW, B)
+    lanes.free_slot(A)
+    lanes.leave(Lane.FAST)
+    assert lanes.take(256) == []
+    lanes.leave(Lane.SLOW)
+    assert ids(lanes.take(256)) == [1]
+
+
+def test_a_turn_is_one_semaphore_for_each_address() -> None:
+    lanes = lanes_of(address=2)
+    assert lanes.turn(A) is lanes.turn(A)
+    assert lanes.turn(A) is not lanes.turn(B)
