@@ -4,7 +4,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused
 from executor_client.errors import ExecutorError
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller
+from tests.executor_client.conftest import FAST, Caller
 from tests.executor_client.process import ROOT, free_port
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
@@ -77,6 +79,26 @@ def test_what_runs_too_long_at_the_stop_is_killed(config: MakeConfig, handlers: 
         eventually(lambda: "execute start" in caller.log(1)["logContent"])
     assert admin.codes() == {1: 500}
     assert admin.message(1) == "web container destroy and kill the job. [job running, killed]"
+
+
+def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    let_go = threading.Event()
+    handlers.job("wait")(lambda: let_go.wait(10) and None)
+    executor = Executor(config(timing=replace(FAST, shutdown_wait_s=10)), handlers)
+    executor.start()
+    caller = Caller(executor.address.rstrip("/"))
+    caller.accepted(1, executorHandler="wait")
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    stopping = threading.Thread(target=executor.stop)
+    stopping.start()
+    eventually(lambda: admin.told("registryRemove"))
+    assert caller.run(2)["msg"] == "the executor is stopping"
+    assert "duplicate" in caller.run(1, executorHandler="wait")["msg"]
+    let_go.set()
+    stopping.join(10)
+    assert admin.codes() == {1: 200}
 
 
 def test_a_port_in_use_is_refused_and_leaves_nothing_open(config: MakeConfig, handlers: HandlerRegistry) -> None:
