@@ -10,6 +10,7 @@ from app.domain.enums import HandleCode
 from app.errors import Conflict, InvalidInput
 from app.group_commit import GroupCommit
 from app.pipeline import complete, registration
+from app.services.kills import kills
 from executor_client.lenient_json import load_json
 from executor_client.protocol import FAIL, SUCCESS, CallbackBatch, CallbackItem, Capabilities, RegistryRequest, Reply, parse_callbacks
 
@@ -24,6 +25,7 @@ class CallbackStore:
 
     def store(self, items: tuple[CallbackItem, ...]) -> int:
         """Store results and return how many of them ended a run; returns after the commit."""
+        kills.wait([item.log_id for item in items])
         return self._group.submit(items) if items else 0
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.services import audit
+from app.services.kills import kills
 from app.store import group_lists, job_lists, log_lists
 from app.store.log_lists import Clearing, LogFilter, LogStatus
 from app.store.paging import Page
@@ -111,14 +112,15 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         if log.handle_code != HandleCode.NONE:
             raise Conflict(N_("The run has ended already"))
         peer = _peer(session, log, caller)
-    reply = caller.gateway.kill(peer, log.job_id)
-    if reply.code != SUCCESS:
-        raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
-    said = reply.msg or ""
-    with session_scope() as session:
-        told = f"killed by {actor.username}: {said}".rstrip(": ")
-        complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
-        audit.record(session, "log.kill", actor=actor, now_ms=now_ms, target=("log", log.id), changes={"job_id": log.job_id})
+    with kills.hold(log.id):
+        reply = caller.gateway.kill(peer, log.job_id)
+        if reply.code != SUCCESS:
+            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        said = reply.msg or ""
+        with session_scope() as session:
+            told = f"killed by {actor.username}: {said}".rstrip(": ")
+            complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
+            audit.record(session, "log.kill", actor=actor, now_ms=now_ms, target=("log", log.id), changes={"job_id": log.job_id})
     return said
 
 

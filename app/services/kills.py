@@ -1,0 +1,42 @@
+"""Kills this process has under way: a result that comes meanwhile waits until the executor has answered the kill.
+
+Some executors report a run that was killed as a success, and do so before they answer (npm `xxl-job`): without the wait that
+result would be the first one. Where the kill is refused the result counts as it came. Source: spec/clients.md, A5.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+#: an executor's answer and the commit after it are there by then
+KILL_TIMEOUT_S = 10.0
+
+
+class KillsUnderWay:
+    """Log ids between the order to kill and its outcome; one lock around all of it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._log_ids: Counter[int] = Counter()
+
+    @contextmanager
+    def hold(self, log_id: int) -> Iterator[None]:
+        """Hold results of this run back until the end of the block."""
+        with self._changed:
+            self._log_ids[log_id] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._log_ids -= Counter([log_id])
+                self._changed.notify_all()
+
+    def wait(self, log_ids: Sequence[int], timeout_s: float = KILL_TIMEOUT_S) -> None:
+        """Return when none of these runs is being killed, at the latest after the time-out."""
+        if self._log_ids:
+            with self._changed:
+                self._changed.wait_for(lambda: not any(log_id in self._log_ids for log_id in log_ids), timeout_s)
+
+
+kills = KillsUnderWay()
