@@ -108,11 +108,8 @@ class FakeExecutor:
         self._connections: list[socket.socket] = []
         self._server = socket.create_server(("127.0.0.1", 0), backlog=200)
         self._thread = threading.Thread(target=self._accept, name="fake-executor", daemon=True)
-
-    @property
-    def address(self) -> str:
-        """Base address, with a slash at the end."""
-        return f"http://127.0.0.1:{self._server.getsockname()[1]}/"
+        #: base address, with a slash at the end
+        self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}/"
 
     def tell(self, action: str, *answers: Answer) -> None:
         """Answer an action so, one after the other; the last one for ever. ``*``: whatever is not told."""

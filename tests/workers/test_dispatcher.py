@@ -1,0 +1,284 @@
+"""The dispatcher on a real database against executors that answer as told: claims, sends, records, and stops in order."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine
+from app.models.alarm import Alarm
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from tests.eventually import eventually
+from tests.factories import all_rows, make_fire, make_job, only_row, remove
+from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.pipeline.steps import as_due
+from workers import dispatcher as dispatcher_module
+from workers.dispatcher import Dispatcher
+
+TOKEN = "a-token-of-some-length"
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+
+
+@contextmanager
+def dispatching(config: Config, node: str = "one", **changes: Any) -> Iterator[Dispatcher]:
+    settings = {"trigger_timeout_s": 1, "executor_networks": LOOPBACK, **changes}
+    dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN)
+    dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        dispatcher.stop()
+
+
+@contextmanager
+def executors(count: int) -> Iterator[list[FakeExecutor]]:
+    """Start some executors, in the order of their addresses as a group lists them."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(FakeExecutor()) for _ in range(count)]
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        yield running
+
+
+def group_of(*members: FakeExecutor) -> str:
+    return ",".join(member.address for member in members)
+
+
+def fires_of(job: Job, count: int = 1, **more: Any) -> list[Fire]:
+    """Commit fires that are due now, in the ring of node one."""
+    return [make_fire(job, due_time=now_ms(), **{"owner": "one", **more}) for _ in range(count)]
+
+
+def states() -> dict[str, int]:
+    found = [fire.state for fire in all_rows(Fire)]
+    return {state: found.count(state) for state in set(found)}
+
+
+def test_a_due_fire_is_sent_and_its_acceptance_recorded(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
+    job = make_job(addresses=executor.address, executor_param="p")
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        eventually(lambda: states() == {"ACCEPTED": 1})
+    (request,) = executor.requests
+    log, fire = only_row(JobLog), only_row(Fire)
+    assert (request.target, request.json["jobId"], request.json["logId"]) == ("/run", job.id, log.id)
+    assert request.headers["XXL-JOB-ACCESS-TOKEN"] == TOKEN
+    assert request.json["logDateTime"] == log.trigger_time
+    assert (log.trigger_code, log.handle_code, log.executor_address) == (200, 0, executor.address)
+    assert (fire.boot_id, fire.owner, fire.attempt) == ("5f0c", "one", 1)
+    assert "Result: accepted, answered" in (log.trigger_msg or "")
+
+
+@pytest.mark.parametrize("reason", ["refused", "nobody there", "not allowed"])
+def test_a_definite_no_ends_the_run(database: str, config: Config, executor: FakeExecutor, reason: str) -> None:
+    executor.tell("run", Answer.json(500, msg="job handler [x] not found."))
+    address = {"refused": executor.address, "nobody there": "http://127.0.0.1:1111/", "not allowed": "http://8.8.8.8:9999/"}[reason]
+    job = make_job(addresses=address)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        eventually(lambda: only_row(JobLog).trigger_code == 500 if all_rows(JobLog) else False)
+    assert all_rows(Fire) == []
+    assert len(all_rows(Alarm)) == 1
+    assert "Result: refused" in (only_row(JobLog).trigger_msg or "")
+
+
+@pytest.mark.parametrize("fault", [Fault.SILENCE, Fault.RESET_AFTER_BODY, Fault.CUT])
+def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
+    database: str, config: Config, executor: FakeExecutor, fault: Fault
+) -> None:
+    executor.tell("run", Answer(fault=fault), Answer())
+    job = make_job(addresses=executor.address, executor_fail_retry_count=3)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        eventually(lambda: states() == {"UNKNOWN": 1})
+    assert len(executor.requests) == 1
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code) == (0, 0)
+    assert "Result: unknown, no answer" in (log.trigger_msg or "")
+
+
+def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(database: str, config: Config) -> None:
+    with executors(4) as (dead, refusing, taking, spare):
+        dead.tell("beat", Answer.json(500, msg="not well"))
+        refusing.tell("run", Answer.json(500, msg="no handler"))
+        job = make_job(addresses=group_of(dead, refusing, taking, spare), executor_route_strategy="FAILOVER")
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: states() == {"ACCEPTED": 1})
+        asked = [[request.action for request in one.requests] for one in (dead, refusing, taking, spare)]
+    assert asked == [["beat"], ["beat", "run"], ["beat", "run"], []]
+    assert dead.requests[0].body == b"{}"
+    log, fire = only_row(JobLog), only_row(Fire)
+    assert (log.executor_address, fire.address, log.trigger_code) == (taking.address, taking.address, 200)
+    story = log.trigger_msg or ""
+    order = [f"Probe beat {dead.address}: no, code 500: not well", f"Sent to: {refusing.address}", f"Sent to: {taking.address}"]
+    assert sorted(order, key=story.index) == order
+
+
+def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config) -> None:
+    with executors(2) as (lost, spare):
+        lost.tell("run", Answer(fault=Fault.RESET_AFTER_BODY))
+        job = make_job(addresses=group_of(lost, spare), executor_route_strategy="FAILOVER")
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: states() == {"UNKNOWN": 1})
+        assert spare.requests == []
+    assert only_row(Fire).address == lost.address
+
+
+def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, config: Config) -> None:
+    with executors(3) as (hanging, busy, idle):
+        hanging.tell("idleBeat", Answer(fault=Fault.SILENCE))
+        busy.tell("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
+        job = make_job(addresses=group_of(hanging, busy, idle), executor_route_strategy="BUSYOVER")
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: states() == {"ACCEPTED": 1})
+        assert [request.action for request in busy.requests] == ["idleBeat"]
+        assert busy.requests[0].json == {"jobId": job.id}
+    assert only_row(JobLog).executor_address == idle.address
+
+
+def test_nobody_says_yes(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("beat", Answer.json(500))
+    job = make_job(addresses=f"{executor.address},http://127.0.0.1:1111/", executor_route_strategy="FAILOVER")
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        eventually(lambda: only_row(JobLog).trigger_code == 500 if all_rows(JobLog) else False)
+    assert executor.asked("run") == []
+    assert "no executor said yes" in (only_row(JobLog).trigger_msg or "")
+    assert only_row(JobLog).executor_address is None
+
+
+def test_a_broadcast_reaches_everybody_with_its_share(database: str, config: Config) -> None:
+    with executors(3) as members:
+        job = make_job(addresses=group_of(*members), executor_route_strategy="SHARDING_BROADCAST")
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: states() == {"ACCEPTED": 3})
+        shares = [(one.requests[0].json["broadcastIndex"], one.requests[0].json["broadcastTotal"]) for one in members]
+    assert shares == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Config) -> None:
+    release = threading.Event()
+    with executors(2) as (hanging, quick):
+        hanging.tell("run", Answer(wait=release))
+        stuck, free = make_job(addresses=hanging.address), make_job(addresses=quick.address)
+        with dispatching(config, address_inflight_max=2, trigger_timeout_s=8) as dispatcher:
+            dispatcher.offer(as_due([*fires_of(stuck, 8), *fires_of(free, 30)]))
+            eventually(lambda: len(quick.requests) == 30)
+            eventually(lambda: states() == {"ACCEPTED": 30, "SENDING": 2, "PENDING": 6})
+            assert len(hanging.requests) == 2
+            release.set()
+            eventually(lambda: states() == {"ACCEPTED": 38})
+        assert len(hanging.requests) == 8
+        logs = [request.json["logId"] for request in hanging.requests]
+    assert len(set(logs)) == 8
+    assert len(all_rows(JobLog)) == 38
+
+
+def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: str, config: Config, executor: FakeExecutor) -> None:
+    job = make_job(addresses=executor.address)
+    with dispatching(config):
+        fires_of(job, trigger_type="MANUAL", owner="")
+        make_fire(job, owner="a dead node", due_time=now_ms() - 5_000)
+        make_fire(job, owner="", due_time=now_ms() + 3_600_000)
+        eventually(lambda: states() == {"ACCEPTED": 2, "PENDING": 1})
+    assert len(executor.requests) == 2
+
+
+def test_two_dispatchers_send_each_run_once(database: str, config: Config, executor: FakeExecutor) -> None:
+    fires = fires_of(make_job(addresses=executor.address), 60)
+    with dispatching(config, "one") as one, dispatching(config, "two") as two:
+        one.offer(as_due(fires))
+        two.offer(as_due(fires[::-1]))
+        eventually(lambda: states() == {"ACCEPTED": 60})
+    logs = [request.json["logId"] for request in executor.requests]
+    assert len(logs) == len(set(logs)) == len(all_rows(JobLog)) == 60
+
+
+def test_a_fire_that_is_gone_or_taken_is_nobodys(database: str, config: Config, executor: FakeExecutor) -> None:
+    job = make_job(addresses=executor.address)
+    gone, taken, kept = fires_of(job, 3)
+    remove(gone)
+    due = as_due([gone, taken, kept])
+    with dispatching(config) as dispatcher:
+        make_fire(job, id=taken.id + 100, state="SENDING", log_id=99)
+        dispatcher.offer(due)
+        eventually(lambda: states() == {"ACCEPTED": 2, "SENDING": 1})
+        dispatcher.offer(due)
+        eventually(lambda: len(executor.requests) == 2)
+    assert len(all_rows(JobLog)) == 2
+
+
+def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, executor: FakeExecutor) -> None:
+    release = threading.Event()
+    executor.tell("run", Answer(wait=release))
+    job = make_job(addresses=executor.address)
+    dispatcher = Dispatcher(replace(config, executor_networks=LOOPBACK), node="one", token=TOKEN)
+    dispatcher.start()
+    dispatcher.offer(as_due(fires_of(job)))
+    eventually(lambda: executor.requests)
+    stopping = threading.Thread(target=dispatcher.stop)
+    stopping.start()
+    late = fires_of(job)
+    stopping.join(0.3)
+    assert stopping.is_alive()
+    release.set()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    assert states() == {"ACCEPTED": 1, "PENDING": 1}
+    assert only_row(Fire, id=late[0].id).log_id is None
+    assert len(executor.requests) == 1
+
+
+def test_a_process_that_was_held_up_gives_its_runs_back(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(dispatcher_module, "START_WITHIN_S", -1.0)
+    job = make_job(addresses=executor.address)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        eventually(lambda: "runs given back" in caplog.text)
+        assert executor.requests == []
+        monkeypatch.setattr(dispatcher_module, "START_WITHIN_S", 0.9)
+        eventually(lambda: states() == {"ACCEPTED": 1})
+    assert only_row(Fire).attempt == 1, "what was not sent was no attempt"
+    assert only_row(Fire).epoch >= 2
+    assert [request.json["logId"] for request in executor.requests] == [only_row(JobLog).id]
+
+
+def test_outcomes_wait_for_a_database_that_is_away(
+    database: str, config: Config, database_kind: str, executor: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    release = threading.Event()
+    executor.tell("run", Answer(wait=release))
+    nowhere = {
+        "sqlite": "sqlite:////nowhere/at/all.db",
+        "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
+        "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
+    }
+    with dispatching(config, trigger_timeout_s=9) as dispatcher:
+        dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address))))
+        eventually(lambda: executor.requests)
+        bind_engine(replace(config, database_url=nowhere[database_kind]))
+        release.set()
+        eventually(lambda: "outcomes not written" in caplog.text)
+        bind_engine(config)
+        eventually(lambda: states() == {"ACCEPTED": 1})
+    assert len(executor.requests) == 1
