@@ -1,0 +1,84 @@
+"""The scheduler child in this process: scan, ring and dispatcher together, on time and never early."""
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+
+from app.clock import now_ms
+from app.config import Config
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from tests.eventually import eventually
+from tests.factories import all_rows, make_due_job, only_row
+from tests.fake_executor import FakeExecutor
+from workers.scheduler import SCAN_PERIOD_MS, Scheduler
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        yield running
+
+
+@pytest.fixture
+def node(config: Config) -> Config:
+    return replace(config, executor_networks=(ip_network("127.0.0.0/8"),), access_tokens=("a-token-of-some-length",), node_name="one")
+
+
+def test_jobs_are_sent_at_their_instant_and_never_before(database: str, node: Config, executor: FakeExecutor) -> None:
+    scheduler = Scheduler(node)
+    scheduler.start()
+    first_ms = now_ms() + 600
+    job = make_due_job(first_ms, conf="1", addresses=executor.address)
+    arrived: dict[int, int] = {}
+
+    def all_there() -> bool:
+        for request in executor.asked("run"):
+            arrived.setdefault(request.json["logId"], now_ms())
+        return len(arrived) >= 2
+
+    eventually(all_there)
+    scheduler.stop()
+    logs = [log for log in all_rows(JobLog) if log.id in arrived]
+    assert [log.fire_time for log in logs] == [first_ms, first_ms + 1000]
+    for log in logs:
+        assert 0 <= arrived[log.id] - (log.fire_time or 0) < 2_000
+    after = only_row(Job)
+    left = all_rows(Fire, state="PENDING")
+    assert left, "what was in the ring stays in the database"
+    assert [fire.due_time for fire in left] == list(range(left[0].due_time, after.trigger_next_time, 1000))
+    assert {fire.owner for fire in left} == {"one"}
+    assert job.id == after.id
+
+
+def test_a_restarted_node_sends_what_its_ring_had_lost(database: str, node: Config, executor: FakeExecutor) -> None:
+    make_due_job(now_ms() + 700, conf="3600", addresses=executor.address)
+    before = Scheduler(node)
+    before.tick_scan(now_ms())  # killed before the ring came round
+    assert only_row(Fire).state == "PENDING"
+    after = Scheduler(node)
+    after.start()
+    eventually(lambda: len(executor.asked("run")) == 1)
+    after.stop()
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.fire_time) == (200, only_row(Fire).due_time)
+
+
+def test_a_scan_says_when_the_next_one_is(database: str, node: Config) -> None:
+    wait_ms = Scheduler(node).tick_scan(now_ms())
+    assert 0 < wait_ms <= SCAN_PERIOD_MS
+
+
+def test_a_stop_of_an_idle_scheduler_is_quick(database: str, node: Config) -> None:
+    switch = sys.getswitchinterval()
+    scheduler = Scheduler(node)
+    scheduler.start()
+    started = time.monotonic()
+    scheduler.stop()
+    assert time.monotonic() - started < 3
+    assert sys.getswitchinterval() == switch, "only a process of its own sets this"

@@ -1,0 +1,78 @@
+"""``python -m workers`` as a real process: a dead child comes back, a signal ends all in order, a bad start is one line."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.acceptance.programs import Program, Programs
+from tests.databases import migrate
+from tests.eventually import eventually
+
+WORKERS = (sys.executable, "-m", "workers")
+BOTH = 2
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
+    return {**kept, "XXL_JOB_HOME": str(tmp_path / "home"), "XXL_JOB_DATABASE_URL": f"sqlite:///{tmp_path}/xxl_job.db"}
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    started = Programs(tmp_path)
+    yield started
+    for program in started.started:
+        program.kill()
+
+
+def children(program: Program) -> list[psutil.Process]:
+    """Return the children, once both stand and are past their first lines."""
+    eventually(lambda: program.output.count("scheduler started") >= 1 and len(program.workers()) == BOTH, 60)
+    return program.workers()
+
+
+def test_a_killed_child_comes_back_and_a_signal_ends_all_in_order(programs: Programs, environ: dict[str, str]) -> None:
+    migrate(environ["XXL_JOB_DATABASE_URL"])
+    program = programs.start("workers", WORKERS, environ)
+    scheduler, monitor = children(program)
+    scheduler.kill()
+    eventually(lambda: program.output.count("scheduler started") == 2, 60)
+    assert "child died name=scheduler exit_code=-9 restart_in_s=0.2" in program.output
+    assert monitor.is_running()
+    eventually(lambda: len(program.workers()) == BOTH, 30)
+    monitor.kill()
+    eventually(lambda: "child died name=monitor exit_code=-9 restart_in_s=0.2" in program.output, 30)
+    eventually(lambda: len(program.workers()) == BOTH, 30)
+    assert program.end(signal.SIGTERM) == 0
+    lines = program.output
+    order = ["workers stopping", "scheduler stopped node=", "workers stopped"]
+    assert sorted(order, key=lines.index) == order
+    assert lines.rstrip().endswith("workers stopped")
+    assert "Traceback" not in lines
+    assert not program.children()
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({}, "flask --app wsgi db upgrade"),
+        ({"XXL_JOB_TRIGGER_TIMEOUT": "soon"}, "XXL_JOB_TRIGGER_TIMEOUT='soon': a whole number from 1 to 10"),
+        ({"XXL_JOB_DATABASE_URL": "mysql+pymysql://root:secret-word@127.0.0.1:1/x"}, "XXL_JOB_DATABASE_URL: mysql+pymysql://root:***@"),
+    ],
+    ids=["no schema", "bad value", "no database"],
+)
+def test_a_start_that_cannot_be_is_one_line_and_code_2(
+    programs: Programs, environ: dict[str, str], setting: dict[str, str], told: str
+) -> None:
+    program = programs.start("workers", WORKERS, environ | setting)
+    assert program.process.wait(60) == 2
+    assert told in program.output
+    assert "Traceback" not in program.output
+    assert "secret-word" not in program.output
+    assert len(program.output.strip().splitlines()) == 1
