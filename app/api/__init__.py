@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Flask
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from app.api.actions import CallbackStore, callback, read_registration, registry, registry_remove
 from app.api.tokens import TokenBook
@@ -69,6 +69,9 @@ class ExecutorApi:
             return self._act(action, environ)
         except InvalidInput as exc:
             return Reply(FAIL, exc.message)
+        except (OperationalError, InterfaceError) as exc:  # expected while a database is away: one line, no traceback
+            logger.error("executor request not stored action=%s database_error=%s", action, str(exc.orig).partition("\n")[0])
+            return Reply(FAIL, "the database is not available; send it again")
         except (SQLAlchemyError, TimeoutError):
             logger.exception("executor request not stored action=%s", action)
             return Reply(FAIL, "the database is not available; send it again")
