@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.confirm import Question, confirm_page
-from app.console.current import current_actor, say, settings
+from app.console.current import current_actor, executor_caller, say, settings
 from app.console.filters import absolute
 from app.console.forms import RunForm
 from app.console.language import _
@@ -14,13 +14,17 @@ from app.console.notices import done, way_back
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.domain.schedule import next_after_ms
-from app.errors import InvalidInput, NotFound
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
-from app.services import jobs
+from app.services import jobs, logs
 from app.store import groups as group_store
 from app.store import log_lists, overview
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
+
+#: runs ended by one request
+KILLED_MAX = 20
 
 
 @blueprint.route("/start", methods=["GET", "POST"])
@@ -96,6 +100,26 @@ def run(job_id: int) -> ResponseReturnValue:
     addresses = group.addresses if group is not None else []
     page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, cancel=way_back("jobs.index"))
     return page, 400 if form.errors else 200
+
+
+@blueprint.route("/kill", methods=["GET", "POST"])
+def kill(job_id: int) -> ResponseReturnValue:
+    """End the runs of the job that are under way."""
+    job = _job(job_id, Right.OPERATE)
+    with read_scope() as session:
+        running = overview.find_running_of_job(session, job_id, now_ms=now_ms(), limit=KILLED_MAX)
+    if request.method == "POST":
+        if not running:
+            raise Conflict(N_("No run of this job is under way"))
+        for log in running:
+            logs.kill_log(log.id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+        return done("killed", way_back("jobs.index"), at=job_id)
+    consequences = [_("The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done.")]
+    for log in running:
+        place, since = log.executor_address or "–", absolute(log.trigger_time or 0)
+        consequences.append(_("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=place, time=since))
+    question = Question(_("Kill the runs under way?"), _name(job), consequences, _("Kill job"), kind="danger", glyph="x-octagon")
+    return confirm_page(question, back=way_back("jobs.index"))
 
 
 def _job(job_id: int, right: Right) -> Job:

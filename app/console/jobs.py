@@ -56,6 +56,7 @@ def index() -> ResponseReturnValue:
         active=active,
         paging=paging(page.total, capped=page.capped),
         may_edit=actor.has_anywhere(Right.EDIT),
+        may_operate=actor.has_anywhere(Right.OPERATE),
     )
 
 

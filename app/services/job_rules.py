@@ -107,8 +107,15 @@ def check_draft(session: Session, draft: JobDraft, *, actor: Actor, own: Job | N
     columns |= _strategy_columns(draft) | _retry_columns(draft)
     columns["child_jobid"] = child_ids_text(_check_children(session, draft.child_jobid, actor, own))
     if own is not None:
-        _check_group(session, draft.job_group, actor)
+        check_move(session, own, draft.job_group, actor)
     return columns | {"job_group": draft.job_group}
+
+
+def check_move(session: Session, job: Job, group_id: int, actor: Actor) -> None:
+    """The actor may put the job into the group; code that comes along needs the right to write code there."""
+    _check_group(session, group_id, actor)
+    if group_id != job.job_group and job.glue_type != GlueType.BEAN and not actor.may(group_id, Right.GLUE):
+        raise PermissionDenied(N_("permission denied"))
 
 
 def _check_group(session: Session, group_id: int, actor: Actor) -> None:

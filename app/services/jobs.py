@@ -21,7 +21,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import SKIPPED_MAX, Skip
 from app.pipeline.scan import plan_job
 from app.services import audit
-from app.services.job_rules import PARAM_MAX, JobDraft, check_draft, limited_text, schedule_of
+from app.services.job_rules import PARAM_MAX, JobDraft, check_draft, check_move, limited_text, schedule_of
 from app.store import fires, groups, job_lists, locks, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
@@ -87,6 +87,18 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         _replan(session, job, now_ms)
     session.flush()
     _record(session, "job.update", job, actor, now_ms, _told(changes))
+
+
+def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Put a job into another executor group; its runs so far stay with the old one."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    check_move(session, job, group_id, actor)
+    if job.job_group == group_id:
+        return
+    changes = {"job_group": [job.job_group, group_id]}
+    job.job_group, job.update_time = group_id, now_ms
+    session.flush()
+    _record(session, "job.update", job, actor, now_ms, changes)
 
 
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:

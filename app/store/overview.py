@@ -77,6 +77,17 @@ def find_job_logs(session: Session, job_id: int, *, limit: int) -> list[JobLog]:
     return list(session.scalars(query.limit(limit)))
 
 
+def find_running_of_job(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[JobLog]:
+    """Return the runs of one job that were accepted and have no result, newest first."""
+    running = select(JobLog).where(
+        JobLog.job_id == job_id,
+        JobLog.trigger_code == TriggerCode.ACCEPTED,
+        JobLog.handle_code == HandleCode.NONE,
+        JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
+    )
+    return list(session.scalars(running.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
+
+
 def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return how many runs of each job were sent and have no result yet."""
     query = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING)

@@ -26,6 +26,7 @@ def pages(console: Console) -> dict[str, str]:
         "job-new": "/jobinfo/new",
         "job-edit": f"/jobinfo/{jobs[3]}/edit",
         "run": f"/jobinfo/{jobs[1]}/run",
+        "bulk": f"/jobinfo/bulk/move?id={jobs[0]}&id={jobs[1]}&id={jobs[7]}",
         "delete": f"/jobinfo/{jobs[1]}/delete",
         "logs": "/joblog?range=day",
         "log": f"/joblog/{console.seeded.log_id}",

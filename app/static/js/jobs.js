@@ -1,0 +1,58 @@
+/* The list of jobs: ticking all or a range, and the count of runs under way as it changes. */
+"use strict";
+
+(function () {
+  const PERIOD_MS = 5000;
+  const boxes = Array.from(document.querySelectorAll("[data-tick]"));
+  const all = document.querySelector("[data-tick-all]");
+  const words = document.querySelector("[data-ticked]");
+  let last = -1;
+
+  function tell() {
+    const ticked = boxes.filter((box) => box.checked).length;
+    all.checked = ticked === boxes.length;
+    all.indeterminate = ticked > 0 && ticked < boxes.length;
+    words.textContent = words.dataset.ticked.replace("#", ticked);
+    for (const button of document.querySelectorAll("#bulk button")) button.disabled = ticked === 0;
+  }
+
+  function onTick(event) {
+    const at = boxes.indexOf(event.currentTarget);
+    if (event.shiftKey && last >= 0) {
+      const [low, high] = [Math.min(at, last), Math.max(at, last)];
+      for (const box of boxes.slice(low, high + 1)) box.checked = event.currentTarget.checked;
+    }
+    last = at;
+    tell();
+  }
+
+  async function refresh(table) {
+    const shown = Array.from(document.querySelectorAll("[data-running]"));
+    const query = new URLSearchParams(shown.map((place) => ["id", place.dataset.running]));
+    const answer = await fetch(`${table.dataset.runningFrom}?${query}`, { headers: { Accept: "application/json" } });
+    if (!answer.ok || answer.redirected) return;
+    const counts = await answer.json();
+    for (const place of shown) {
+      const count = counts[place.dataset.running] || 0;
+      place.hidden = count === 0;
+      place.textContent = place.dataset.runningText.replace("#", count);
+    }
+  }
+
+  if (all && boxes.length) {
+    all.hidden = false;
+    all.addEventListener("change", () => {
+      for (const box of boxes) box.checked = all.checked;
+      tell();
+    });
+    for (const box of boxes) box.addEventListener("click", onTick);
+    window.addEventListener("pageshow", tell);
+    tell();
+  }
+  const table = document.querySelector("[data-running-from]");
+  if (table) {
+    window.setInterval(() => {
+      if (!document.hidden) refresh(table).catch(() => {});
+    }, PERIOD_MS);
+  }
+})();
