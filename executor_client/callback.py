@@ -11,6 +11,7 @@ from executor_client.admin_client import AdminClient
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.errors import AdminUnreachable, JournalUnavailable
 from executor_client.log_files import append_line, log_file
+from executor_client.loops import survive
 from executor_client.parts import Parts
 from executor_client.protocol import FAIL, MSG_BAD_TOKEN, SUCCESS, CallbackItem, Reply
 
@@ -72,7 +73,7 @@ class CallbackSender:
             if self._urgent.is_set():
                 self._urgent.clear()
                 self._aside.clear()
-            delivered = self._send_all()
+            delivered = survive(self._send_all, False, "sending results")
             wait_s = 0.0 if delivered else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
         for admin in self._admins:
             admin.close()

@@ -20,6 +20,7 @@ from executor_client.job_thread import JobThread
 from executor_client.journal import Journal
 from executor_client.log_files import expire_logs
 from executor_client.log_reading import LogReader
+from executor_client.loops import survive
 from executor_client.metrics import Counters, render
 from executor_client.parts import Parts
 from executor_client.watchdog import Watchdog
@@ -92,10 +93,7 @@ class Engine:
 
     def _clean_periodically(self) -> None:
         while not self._stopping.is_set():
-            try:
-                self._clean()
-            except (ExecutorError, OSError) as exc:
-                logger.warning("cleaning failed error=%s", exc)
+            survive(self._clean, None, "cleaning")
             self._stopping.wait(CLEANING_PERIOD_S)
 
     def _clean(self) -> None:

@@ -128,8 +128,12 @@ class GroupCommit:
 
 
 def _execute(order: _Order, connection: sqlite3.Connection) -> Any:
-    """Run one statement. A value SQLite cannot store spoils this order only; an error of the file spoils the transaction."""
+    """Run one statement. What is wrong with the statement is its caller's; an error of the file spoils the transaction."""
     try:
         return order.statement(connection)
-    except (OverflowError, ValueError, TypeError, sqlite3.ProgrammingError, sqlite3.InterfaceError) as exc:
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError) as exc:
+        return exc
+    except sqlite3.Error:
+        raise
+    except Exception as exc:
         return exc

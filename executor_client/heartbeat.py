@@ -3,11 +3,13 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from executor_client.admin_client import AdminClient
 from executor_client.clock import monotonic_s
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
+from executor_client.loops import survive
 from executor_client.metrics import Counters
 from executor_client.protocol import FAIL, SUCCESS, Reply
 
@@ -46,7 +48,7 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stopping.is_set():
             began_s = monotonic_s()
-            known = [self._register(admin) for admin in self._admins]
+            known = [survive(partial(self._register, admin), False, "registering") for admin in self._admins]
             period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
             self._stopping.wait(max(0.0, period_s - (monotonic_s() - began_s)))
         for admin in self._admins:

@@ -6,7 +6,7 @@ or was accepted before, kills nothing.
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from executor_client.clock import now_ms
 from executor_client.errors import JournalUnavailable
@@ -70,6 +70,8 @@ class Intake:
         self._parts = parts
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
         self._threads: dict[int, JobThread] = {}
+        #: job id -> set when the run that was killed last has ended
+        self._dying: dict[int, threading.Event] = {}
         self._closed = False
         self._owner = Owner(self._retire, self._replace_stuck)
 
@@ -92,6 +94,8 @@ class Intake:
             thread = self._threads.pop(job_id, None)
             if thread is None:
                 return Reply(SUCCESS, MSG_ALREADY_KILLED)
+            if ending := thread.ending:
+                self._dying[job_id] = ending
             thread.stop(REASON_KILLED)
         return Reply(SUCCESS)
 
@@ -115,7 +119,7 @@ class Intake:
         return restored
 
     def close(self) -> list[JobThread]:
-        """Take no further trigger; what has not begun stays in the journal. Return the threads that still run something."""
+        """Take no further trigger; what has not begun stays in the journal. Return the threads, of which some still run something."""
         self._closed = True
         for lock in self._locks:
             with lock:
@@ -123,7 +127,7 @@ class Intake:
         threads = list(self._threads.values())
         for thread in threads:
             thread.close()
-        return [thread for thread in threads if thread.current is not None]
+        return threads
 
     @property
     def gauges(self) -> dict[str, int]:
@@ -198,7 +202,7 @@ class Intake:
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
-            after = decision.replaced.current if decision.replaced else None
+            after = decision.replaced.ending if decision.replaced else self._dying.pop(job_id, None)
             thread = JobThread(job_id, decision.handler, self._parts, self._owner, after)
             try:
                 thread.start()
@@ -235,12 +239,10 @@ class Intake:
     def _queue_again(self, left: OpenRun) -> bool:
         with self._lock_of(left.request.job_id):
             try:
-                handler = self._handler_of(left.request)
+                decision = self._decide(replace(left.request, executor_block_strategy="SERIAL_EXECUTION"))
             except Refused as exc:
                 self._fail(left, str(exc))
                 return False
-            thread = self._threads.get(left.request.job_id)
-            decision = Decision(handler, thread)
             self._enqueue(decision, Run(left.run_id, left.request, self._parts.log_root))
         return True
 

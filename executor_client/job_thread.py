@@ -24,8 +24,10 @@ logger = logging.getLogger(__name__)
 class JobThread:
     """Carries out the runs of one job with one handler, in the order of their acceptance."""
 
-    def __init__(self, job_id: int, handler: Handler | GlueScript, parts: Parts, owner: "Owner", after: Run | None = None) -> None:
-        """``after`` is a run of the thread this one replaces: the first run here waits for its end."""
+    def __init__(
+        self, job_id: int, handler: Handler | GlueScript, parts: Parts, owner: "Owner", after: threading.Event | None = None
+    ) -> None:
+        """``after`` is set when the last run of a thread before this one has ended: the first run here waits for it."""
         self.job_id = job_id
         self.handler = handler
         self._parts = parts
@@ -52,6 +54,12 @@ class JobThread:
         """The run being carried out."""
         with self._changed:
             return self._current
+
+    @property
+    def ending(self) -> threading.Event | None:
+        """What a thread that takes this one's place has to wait for; None if nothing runs."""
+        with self._changed:
+            return self._current.ended if self._current is not None else self._after
 
     @property
     def is_busy(self) -> bool:
@@ -91,14 +99,15 @@ class JobThread:
 
     def _main(self) -> None:
         if self._after is not None:
-            self._after.ended.wait()
+            self._after.wait()
+            self._after = None
         function = self.handler if isinstance(self.handler, Handler) and not self.handler.process else None
         if function:
             call_hook(function.init, lambda exc: logger.warning("init hook failed job_id=%s", self.job_id, exc_info=exc))
         while (run := self._take()) is not None:
             try:
                 self._execute(run)
-            except Exception:
+            except (Exception, Interruption):
                 logger.exception("run failed inside the executor job_id=%s log_id=%s", self.job_id, run.request.log_id)
                 self._parts.report(run, run.settle(RuntimeError("error inside the executor, see its own log")))
         if function:

@@ -2,13 +2,11 @@
 
 import heapq
 import itertools
-import logging
 import threading
 from collections.abc import Callable
 
 from executor_client.clock import monotonic_s
-
-logger = logging.getLogger(__name__)
+from executor_client.loops import survive
 
 
 class Deadline:
@@ -64,10 +62,7 @@ class Watchdog:
             deadline = self._next()
             if deadline is None:
                 return
-            try:
-                deadline.expire()
-            except Exception:
-                logger.exception("watchdog action failed")
+            survive(deadline.expire, None, "watchdog action")
 
     def _next(self) -> Deadline | None:
         """Wait for the next due deadline; None when the watchdog stops."""

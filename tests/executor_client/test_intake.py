@@ -103,6 +103,34 @@ def test_a_run_after_a_kill_begins_at_once(caller: Caller, gate: Gate, result: R
     assert result(2) == (200, None)
 
 
+def test_nothing_overlaps_a_run_that_is_slow_to_end(start: MakeExecutor, handlers: HandlerRegistry, result: Result) -> None:
+    """Whatever takes its place, and however often that is replaced, begins when it has ended."""
+    let_go, events = threading.Event(), []
+
+    def slow() -> None:
+        events.append("begin")
+        while not let_go.is_set():
+            try:
+                let_go.wait(0.01)
+            except BaseException:
+                continue
+        events.append("end")
+
+    handlers.job("slow")(slow)
+    caller = start(timing=replace(FAST, abandon_s=30))
+    caller.accepted(1, executorHandler="slow")
+    eventually(lambda: events == ["begin"])
+    caller.accepted(2, executorHandler="slow", executorBlockStrategy="COVER_EARLY")
+    caller.accepted(3, executorHandler="slow", executorBlockStrategy="COVER_EARLY")
+    caller.post("/kill", {"jobId": 1})
+    caller.accepted(4, executorHandler="slow")
+    assert result(3) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
+    assert events == ["begin"]
+    let_go.set()
+    assert result(4) == (200, None)
+    assert events == ["begin", "end"] * 2
+
+
 def test_idle_beat_tells_whether_the_job_is_busy(caller: Caller, gate: Gate, result: Result) -> None:
     assert not caller.is_busy()
     begin(caller, gate, 1)
