@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from app.db import transact
 from app.domain.evidence import Fate
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
-from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim, find_unseen
+from app.pipeline.claim import PROBE_LEASE_MS, ClaimBatch, Claimed, Claimer, claim, find_unseen
 from app.pipeline.record import fix_address, give_back, record
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from app.pipeline.warm_up import warm_up
@@ -244,6 +244,7 @@ class Dispatcher:
         """Send, unless this process was held up for so long that another may have the row by now."""
         async with self._lanes.turn(address):
             if time.monotonic() > sending.start_before:
+                self._lanes.hold_back(address)
                 return None
             sent = await self._sender.send(sending.claimed, address)
         self._lanes.note(sending.claimed.job_id, address, sent.took_ms, now_ms())
@@ -253,25 +254,29 @@ class Dispatcher:
         """Take the first candidate in order that says yes, and the next one where it then refuses."""
         claimed = sending.claimed
         lines: list[str] = []
-        for address in claimed.peers:
-            yes, line = await self._sender.probe(claimed, address)
-            lines.append(line)
-            if not yes:
+        unreachable: list[str] = []
+        for number, address in enumerate(claimed.peers, 1):
+            probed = await self._sender.probe(claimed, address)
+            lines.append(probed.line)
+            unreachable += [address] if probed.unreachable else []
+            if not probed.yes:
                 continue
             self._lanes.take_slot(address)
             sending.slots.append(address)
-            sent = await self._send_to(sending, address) if await self._fix(sending, address) else None
+            left = len(claimed.peers) - number
+            sent = await self._send_to(sending, address) if await self._fix(sending, address, left) else None
             if sent is None:
                 return None
             lines += sent.story
+            unreachable += sent.unreachable
             if sent.verdict.fate is not Fate.REFUSED:
-                return Sent(claimed, sent.verdict, tuple(lines), sent.took_ms, sent.boot_id)
-        return nobody_said_yes(claimed, lines)
+                return replace(sent, story=tuple(lines), unreachable=tuple(unreachable))
+        return nobody_said_yes(claimed, lines, unreachable)
 
-    async def _fix(self, sending: _Sending, address: str) -> bool:
-        """Commit to a candidate before the first byte leaves, with a lease that begins now."""
+    async def _fix(self, sending: _Sending, address: str, left: int) -> bool:
+        """Commit to a candidate before the first byte leaves, with a lease that begins now and covers the asking of those left."""
         fixed_at = time.monotonic()
-        lease_until = now_ms() + self._claimer.lease_ms
+        lease_until = now_ms() + self._claimer.lease_ms + left * PROBE_LEASE_MS
         held = await self._grouped(
             [sending.claimed], lambda session, group: fix_address(session, group[0], address, node=self._node, lease_until=lease_until)
         )

@@ -67,8 +67,8 @@ class Lanes:
         return taken
 
     def room(self, address: str) -> int:
-        """Return how many more runs may be claimed for an address: its free slots, and some ahead where it answers quickly."""
-        quick = self._answer_ms.get(address, QUICK_ANSWER_MS) < QUICK_ANSWER_MS
+        """Return how many more runs may be claimed for an address: its free slots, and some ahead unless it is known to be slow."""
+        quick = self._answer_ms.get(address, 0) < QUICK_ANSWER_MS
         return self._address_max * (CLAIM_AHEAD if quick else 1) - self._at_address[address]
 
     def turn(self, address: str) -> asyncio.Semaphore:
@@ -106,6 +106,10 @@ class Lanes:
     def forget(self, fire_ids: Iterable[int]) -> None:
         """Drop fires that are no longer PENDING: claimed by us or by another, or withdrawn."""
         self._known.difference_update(fire_ids)
+
+    def hold_back(self, address: str) -> None:
+        """Claim nothing ahead for an address: a run has waited for its turn there in vain."""
+        self._answer_ms[address] = max(self._answer_ms.get(address, 0), QUICK_ANSWER_MS)
 
     def note(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
         """Learn from a send: how quick its address is, and whether its job is slow in this calendar minute."""

@@ -17,7 +17,11 @@ def ids(taken: list[DueFire]) -> list[int]:
 
 
 def lanes_of(fast: int = 10, slow: int = 10, address: int = 3) -> Lanes:
-    return Lanes(fast_max=fast, slow_max=slow, address_max=address)
+    """Lanes that claim nothing ahead for A and B: both are known to be slow."""
+    lanes = Lanes(fast_max=fast, slow_max=slow, address_max=address)
+    lanes.hold_back(A)
+    lanes.hold_back(B)
+    return lanes
 
 
 def make_slow(lanes: Lanes, job_id: int, at_ms: Millis = T0) -> None:
@@ -79,8 +83,9 @@ def test_slow_jobs_hold_up_only_each_other() -> None:
     assert ids(lanes.take(256)) == [5]
 
 
-def test_an_address_has_its_slots_and_some_ahead_once_it_answers_quickly() -> None:
+def test_an_address_has_its_slots_and_some_ahead_unless_it_is_slow() -> None:
     lanes = lanes_of(address=3)
+    assert lanes.room("http://10.0.0.13:9999/") == 3 * CLAIM_AHEAD, "nothing is known of it yet"
     assert lanes.room(A) == 3
     lanes.enter(Lane.FAST, A)
     assert (lanes.room(A), lanes.room(B)) == (2, 3)
