@@ -1,0 +1,259 @@
+"""The schema: from nothing, from a database of XXL-JOB 2.4.1, after a break-off; in the end what the models say."""
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.command import upgrade
+from alembic.config import Config as AlembicConfig
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, NullPool, create_engine, text
+
+from app import models
+from app.config import Config
+from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.models.base import Base
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.models.user import User
+from app.pipeline.scan import scan
+from tests.databases import ROOT, migrate
+from tests.factories import T0, all_rows, only_row
+
+for module in pkgutil.iter_modules(models.__path__):
+    import_module(f"app.models.{module.name}")  # the metadata knows the tables of imported models only
+
+#: the eight tables of 2.4.1 (spec: names, types, null, defaults), as MySQL types; other databases read them with plainer ones
+TABLES_2_4_1 = {
+    "xxl_job_info": """id ID, job_group int(11) NOT NULL, job_desc varchar(255) NOT NULL, add_time datetime, update_time datetime,
+        author varchar(64), alarm_email varchar(255), schedule_type varchar(50) NOT NULL DEFAULT 'NONE', schedule_conf varchar(128),
+        misfire_strategy varchar(50) NOT NULL DEFAULT 'DO_NOTHING', executor_route_strategy varchar(50), executor_handler varchar(255),
+        executor_param varchar(512), executor_block_strategy varchar(50), executor_timeout int(11) NOT NULL DEFAULT 0,
+        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, glue_type varchar(50) NOT NULL, glue_source mediumtext,
+        glue_remark varchar(128), glue_updatetime datetime, child_jobid varchar(255), trigger_status tinyint(4) NOT NULL DEFAULT 0,
+        trigger_last_time bigint(13) NOT NULL DEFAULT 0, trigger_next_time bigint(13) NOT NULL DEFAULT 0""",
+    "xxl_job_log": """id BIGID, job_group int(11) NOT NULL, job_id int(11) NOT NULL, executor_address varchar(255),
+        executor_handler varchar(255), executor_param varchar(512), executor_sharding_param varchar(20),
+        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, trigger_time datetime, trigger_code int(11) NOT NULL, trigger_msg text,
+        handle_time datetime, handle_code int(11) NOT NULL, handle_msg text, alarm_status tinyint(4) NOT NULL DEFAULT 0""",
+    "xxl_job_log_report": """id ID, trigger_day datetime, running_count int(11) NOT NULL DEFAULT 0, suc_count int(11) NOT NULL DEFAULT 0,
+        fail_count int(11) NOT NULL DEFAULT 0, update_time datetime""",
+    "xxl_job_logglue": """id ID, job_id int(11) NOT NULL, glue_type varchar(50), glue_source mediumtext,
+        glue_remark varchar(128) NOT NULL, add_time datetime, update_time datetime""",
+    "xxl_job_registry": """id ID, registry_group varchar(50) NOT NULL, registry_key varchar(255) NOT NULL,
+        registry_value varchar(255) NOT NULL, update_time datetime""",
+    "xxl_job_group": """id ID, app_name varchar(64) NOT NULL, title varchar(12) NOT NULL, address_type tinyint(4) NOT NULL DEFAULT 0,
+        address_list text, update_time datetime""",
+    "xxl_job_user": """id ID, username varchar(50) NOT NULL, password varchar(50) NOT NULL, role tinyint(4) NOT NULL,
+        permission varchar(255)""",
+    "xxl_job_lock": "lock_name varchar(50) NOT NULL PRIMARY KEY",
+}
+INDEXES_2_4_1 = [
+    "CREATE INDEX I_trigger_time ON xxl_job_log (trigger_time)",
+    "CREATE INDEX I_handle_code ON xxl_job_log (handle_code)",
+    "CREATE UNIQUE INDEX i_trigger_day ON xxl_job_log_report (trigger_day)",
+    "CREATE INDEX i_g_k_v ON xxl_job_registry (registry_group, registry_key, registry_value)",
+    "CREATE UNIQUE INDEX i_username ON xxl_job_user (username)",
+]
+PLAINER = {
+    "mysql": {"BIGID": "bigint(20) NOT NULL AUTO_INCREMENT PRIMARY KEY", "ID": "int(11) NOT NULL AUTO_INCREMENT PRIMARY KEY"},
+    "postgresql": {
+        "BIGID": "bigserial PRIMARY KEY",
+        "ID": "serial PRIMARY KEY",
+        "int(11)": "integer",
+        "bigint(13)": "bigint",
+        "tinyint(4)": "smallint",
+        "datetime": "timestamp",
+        "mediumtext": "text",
+    },
+    "sqlite": {
+        "BIGID": "integer PRIMARY KEY AUTOINCREMENT",
+        "ID": "integer PRIMARY KEY AUTOINCREMENT",
+        "int(11)": "integer",
+        "bigint(13)": "bigint",
+        "tinyint(4)": "smallint",
+        "mediumtext": "text",
+    },
+}
+#: what a Java admin writes: it knows no column of ours
+ROWS_2_4_1 = [
+    "INSERT INTO xxl_job_group (id, app_name, title, address_type) VALUES (1, 'xxl-job-executor-sample', 'sample', 0)",
+    "INSERT INTO xxl_job_info (id, job_group, job_desc, schedule_type, schedule_conf, glue_type, glue_updatetime, executor_route_strategy,"
+    " executor_handler, executor_param, trigger_status, trigger_next_time) VALUES (7, 1, 'daily', 'CRON', '0 0 0 * * ? *', 'BEAN',"
+    f" '2018-11-03 22:21:31', 'FIRST', 'demoJobHandler', '', 1, {T0})",
+    "INSERT INTO xxl_job_log (id, job_group, job_id, trigger_time, trigger_code, handle_code, trigger_msg, handle_msg)"
+    " VALUES (900, 1, 7, '2024-05-01 08:00:00', 200, 200, 'old', 'done')",
+    "INSERT INTO xxl_job_user (username, password, role) VALUES ('admin', 'e10adc3949ba59abbe56e057f20f883e', 1)",
+    "INSERT INTO xxl_job_lock (lock_name) VALUES ('schedule_lock')",
+    *(
+        "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
+        f" VALUES ('EXECUTOR', 'app', 'http://10.0.0.{number}:9999/', '2024-05-01 08:00:0{second}')"
+        for second, number in enumerate([1, 2, 1, 1])
+    ),
+]
+
+
+@pytest.fixture
+def engine(empty_database: str) -> Iterator[Engine]:
+    made = create_engine(empty_database, poolclass=NullPool)
+    yield made
+    unbind_engine()
+    made.dispose()
+
+
+def execute(engine: Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def make_2_4_1(engine: Engine) -> None:
+    """Build the schema of XXL-JOB 2.4.1 with some rows."""
+    for table, columns in TABLES_2_4_1.items():
+        for word, meaning in PLAINER[engine.dialect.name].items():
+            columns = re.sub(rf"(?<= ){re.escape(word)}(?=[ ,]|$)", meaning, columns, flags=re.MULTILINE)
+        execute(engine, f"CREATE TABLE {table} ({columns})")
+    quote = '"' if engine.dialect.name == "postgresql" else ""
+    execute(engine, *(re.sub(r"INDEX (\w+)", rf"INDEX {quote}\1{quote}", statement) for statement in INDEXES_2_4_1), *ROWS_2_4_1)
+    if engine.dialect.name == "postgresql":
+        for table in ("xxl_job_group", "xxl_job_info", "xxl_job_log"):
+            execute(engine, f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))")
+
+
+def differences(engine: Engine) -> list[Any]:
+    """Return what the database has otherwise than the models."""
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "target_metadata": Base.metadata})
+        return compare_metadata(context, Base.metadata)
+
+
+def lacks(engine: Engine) -> list[Any]:
+    """Return what the models have and the database has not; an adopted one keeps the original's narrower numbers."""
+    return [found for found in differences(engine) if isinstance(found, tuple) and found[0].startswith("add_")]
+
+
+def migrate_to(engine: Engine, revision: str) -> None:
+    config = AlembicConfig(ROOT / "migrations" / "alembic.ini")
+    config.attributes["url"] = engine.url.render_as_string(hide_password=False)
+    upgrade(config, revision)
+
+
+def bind(engine: Engine) -> None:
+    bind_engine(Config(database_url=engine.url.render_as_string(hide_password=False), time_zone="Asia/Shanghai"))
+
+
+def test_a_new_database_is_what_the_models_say(engine: Engine) -> None:
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert differences(engine) == []
+
+
+def test_running_it_again_changes_nothing(engine: Engine) -> None:
+    url = engine.url.render_as_string(hide_password=False)
+    migrate(url)
+    execute(engine, *ROWS_2_4_1[:3])
+    migrate(url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_info")).scalar() == 1
+        assert connection.execute(text("SELECT lock_name FROM xxl_job_lock")).scalars().all() == ["schedule_lock"]
+
+
+def test_a_database_of_2_4_1_is_adopted_with_its_rows(engine: Engine) -> None:
+    make_2_4_1(engine)
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+    bind(engine)
+    job, log = only_row(Job), only_row(JobLog)
+    assert (job.id, job.job_desc, job.time_zone, job.delivery, job.retry_backoff_percent, job.last_fire_ms) == (
+        7,
+        "daily",
+        "",
+        "auto",
+        100,
+        0,
+    )
+    assert (log.id, log.handle_msg, log.fire_time, log.trigger_time) == (900, "done", None, T0 - 11_045_000)
+    assert only_row(User).password == "e10adc3949ba59abbe56e057f20f883e"
+    assert only_row(Group).access_token is None
+    addresses = [row.registry_value for row in all_rows(Registration)]
+    assert sorted(addresses) == ["http://10.0.0.1:9999/", "http://10.0.0.2:9999/"], "of equal rows the last stays"
+    assert max(row.update_time or 0 for row in all_rows(Registration)) == T0 - 11_042_000
+
+
+def test_an_adopted_database_takes_long_hashes_and_titles(engine: Engine) -> None:
+    make_2_4_1(engine)
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    with session_scope() as session:
+        session.add(User(username="x", password="$argon2id$" + "x" * 240, role=0))
+        session.add(Group(app_name="a", title="a title of more than twelve characters"))
+    assert len(all_rows(User)[-1].password) == 250
+    assert all_rows(Group)[-1].title == "a title of more than twelve characters"
+
+
+def test_a_java_admin_still_writes_to_an_adopted_database(engine: Engine) -> None:
+    make_2_4_1(engine)
+    migrate(engine.url.render_as_string(hide_password=False))
+    execute(
+        engine,
+        "INSERT INTO xxl_job_info (job_group, job_desc, glue_type, trigger_status, trigger_next_time, schedule_type, schedule_conf)"
+        f" VALUES (1, 'of java', 'BEAN', 1, {T0}, 'FIX_RATE', '60')",
+        "INSERT INTO xxl_job_log (job_group, job_id, trigger_code, handle_code) VALUES (1, 7, 0, 0)",
+        "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value) VALUES ('EXECUTOR', 'app', 'http://10.0.0.3:9999/')",
+        "INSERT INTO xxl_job_user (username, password, role) VALUES ('java', 'x', 0)",
+        "INSERT INTO xxl_job_group (app_name, title) VALUES ('java', 'java')",
+        "INSERT INTO xxl_job_logglue (job_id, glue_remark) VALUES (7, 'r')",
+    )
+    bind(engine)
+    assert {fire.job_id for fire in scan(node="one", zone="Asia/Shanghai", now_ms=T0)} == {7, all_rows(Job)[-1].id}
+    assert all_rows(JobLog)[-1].id == 901
+
+
+@pytest.mark.parametrize("adopted", [False, True], ids=["new", "2.4.1"])
+def test_an_upgrade_that_broke_off_is_finished_by_the_next(engine: Engine, adopted: bool) -> None:
+    if adopted:
+        make_2_4_1(engine)
+    migrate_to(engine, "0001")
+    execute(
+        engine,
+        "ALTER TABLE xxl_job_info ADD COLUMN time_zone varchar(64) NOT NULL DEFAULT ''",
+        "ALTER TABLE xxl_job_log ADD COLUMN fire_time bigint",
+        "CREATE INDEX ix_xxl_job_info_due ON xxl_job_info (trigger_status, trigger_next_time)",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+
+
+def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:
+    url = engine.url.render_as_string(hide_password=False)
+    migrate(url)
+    execute(engine, "DELETE FROM alembic_version", "INSERT INTO alembic_version (version_num) VALUES ('0001')")
+    execute(engine, "INSERT INTO xxl_job_skip (job_id, from_ms, to_ms, skipped, reason, recorded_ms) VALUES (1, 2, 3, 4, 'edited', 5)")
+    migrate(url)
+    assert differences(engine) == []
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_skip")).scalar() == 1
+
+
+def test_later_releases_are_adopted_too(engine: Engine) -> None:
+    """2.5 made the registry unique and indexed the log; 3.2 added a column to the users; 3.4 widened."""
+    make_2_4_1(engine)
+    drop = "DROP INDEX i_g_k_v ON xxl_job_registry" if engine.dialect.name == "mysql" else "DROP INDEX i_g_k_v"
+    execute(
+        engine,
+        "DELETE FROM xxl_job_registry",
+        drop,
+        "CREATE UNIQUE INDEX i_g_k_v ON xxl_job_registry (registry_group, registry_key, registry_value)",
+        "CREATE INDEX I_job_id ON xxl_job_log (job_id)",
+        "ALTER TABLE xxl_job_user ADD COLUMN token varchar(100)",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    with read_scope() as session:
+        assert session.execute(text("SELECT token FROM xxl_job_user")).scalars().all() == [None]
+    assert only_row(User).disabled == 0
