@@ -32,6 +32,10 @@ class Verdict:
     text: str
 
 
+#: words of a refusal that may be caused by our own first send: another run of the job is under way there
+BUSY_TEXTS = (MSG_DISCARD_LATER.lower(), "busy")
+
+
 def judge_answer(reply: Reply, *, attempt: int) -> Verdict:
     """Judge an answer to ``/run``; ``attempt`` counts the sends of this run from 1."""
     text = reply.msg or ""
@@ -41,14 +45,17 @@ def judge_answer(reply: Reply, *, attempt: int) -> Verdict:
         return Verdict(Fate.ACCEPTED, SUCCESS, f"{text} (it has this run already)")
     if text.startswith(AMBIGUOUS_STATUS):
         return Verdict(Fate.UNKNOWN, reply.code, text)
-    if attempt > 1 and text.startswith(MSG_DISCARD_LATER):
+    if attempt > 1 and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, f"{text} (what keeps it busy may be our own first send)")
     return Verdict(Fate.REFUSED, reply.code, text)
 
 
-def judge_silence(*, delivered: bool, reason: str) -> Verdict:
-    """Judge a call without an answer; ``delivered`` False: surely no byte of the request was written."""
-    return Verdict(Fate.UNKNOWN if delivered else Fate.REFUSED, 500, reason)
+def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:
+    """Judge a call without an answer; ``delivered`` False: surely no byte of the request was written.
+
+    ``remembered``: the executor may have taken an earlier send of this run, and would start it after a restart.
+    """
+    return Verdict(Fate.UNKNOWN if delivered or remembered else Fate.REFUSED, 500, reason)
 
 
 class Sign(StrEnum):
@@ -97,6 +104,8 @@ class Look:
     attempt: int
     #: ms since the fate became unknown, or since the acceptance
     age_ms: int
+    #: a console lives: a result could have come
+    reachable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ def judge_look(look: Look) -> Step:
 
 
 def _judge_unknown(look: Look) -> Step:
-    if look.sign in (Sign.BUSY, Sign.OVER) and not look.durable:
+    if look.sign in (Sign.BUSY, Sign.OVER) and not (look.durable and look.delivery is not Delivery.AT_MOST_ONCE):
         return Step(Outcome.STARTED, f"the executor has it: {look.sign}", LOOK_MS)
     if look.delivery is Delivery.AT_MOST_ONCE:
         return _wait_or_give_up(look, "delivery is at_most_once")
@@ -154,8 +163,11 @@ def _wait_or_give_up(look: Look, why: str) -> Step:
 
 
 def _repeat(look: Look) -> Step:
-    if look.sign is Sign.SILENT and not look.registered:
-        return Step(Outcome.SEND_ELSEWHERE, "delivery is at_least_once, and the executor is gone")
+    if look.sign is Sign.SILENT:
+        if look.registered and look.age_ms < UNKNOWN_MAX_MS:
+            return Step(Outcome.WAIT, "the executor is silent", IDLE_LOOK_MS)
+        why = f"has not answered for {UNKNOWN_MAX_MS // 1000} s" if look.registered else "is gone"
+        return Step(Outcome.SEND_ELSEWHERE, f"delivery is at_least_once, and the executor {why}")
     if look.age_ms >= FENCE_MS:
         return Step(Outcome.SEND_AGAIN, "delivery is at_least_once")
     return Step(Outcome.WAIT, "what was sent may still be on its way", FENCE_MS)
@@ -164,6 +176,8 @@ def _repeat(look: Look) -> Step:
 def _judge_accepted(look: Look) -> Step:
     if look.sign is Sign.BUSY:
         return Step(Outcome.WAIT, "running", LOOK_MS)
+    if not look.reachable:  # a result had nowhere to go, so that none has come says nothing
+        return Step(Outcome.WAIT, "no console is there to take a result", LOOK_MS, look.probes)
     probes = look.probes + 1
     if look.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and not look.durable and look.attempt < FOREIGN_ATTEMPTS_MAX:
         if look.delivery is Delivery.AT_MOST_ONCE:
@@ -182,8 +196,12 @@ def _give_up_accepted(look: Look) -> Step:
     return Step(Outcome.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
 
 
-#: what executors say of a log that does not exist
-ABSENT_LOG_TEXTS = ("logFile not exists", "logFile not found", "log not found", "not exist", "No such log")
+#: all that an executor's log says of itself where it does not exist: Java, our own client; pyxxl
+ABSENT_LOGS = ("readLog fail, logFile not exists", "readLog fail, logFile not found", "No such logid logs.")
+#: how an executor refuses to read a log that does not exist
+ABSENT_LOG_REFUSALS = ("logfile not exist", "log not found", "log not exist", "no such file", "no such log")
+#: refusals of ``/idleBeat`` that say nothing about the job
+NO_ANSWERS = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5", "no usable answer", "the answer is empty")
 
 
 def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
@@ -193,11 +211,21 @@ def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     if idle is None:
         return Sign.MUTE
     if idle.code != SUCCESS:
-        return Sign.BUSY
+        said = idle.msg or ""
+        return Sign.MUTE if said.startswith(NO_ANSWERS) or "token" in said.lower() else Sign.BUSY
     if log is None:
         return Sign.MUTE
+    if log.code != SUCCESS:
+        return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.MUTE
     content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
-    text = str(content or "") if log.code == SUCCESS else (log.msg or "")
-    if any(absent in text for absent in ABSENT_LOG_TEXTS) or text.startswith("HTTP status 404"):
+    text = str(content or "").strip()
+    if text in ABSENT_LOGS:  # the whole text: a handler may write the same words into its log
         return Sign.NO_TRACE
-    return Sign.OVER if log.code == SUCCESS and text.strip() else Sign.MUTE
+    return Sign.OVER if text else Sign.MUTE
+
+
+def _refuses_absent(text: str) -> bool:
+    """Whether a refusal of ``/log`` speaks of this log; a path nobody serves is a 404 too, and says nothing."""
+    if text.startswith("HTTP status 404"):
+        return '"code"' in text
+    return any(absent in text.lower() for absent in ABSENT_LOG_REFUSALS)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy.orm import Session
 
@@ -17,13 +17,15 @@ from app.executors.gateway import Peer
 from app.models.fire import Fire
 from app.models.group import Group
 from app.pipeline.complete import Result, Source, complete
-from app.store import bulk, fires, groups, jobs, logs
+from app.store import bulk, fires, groups, jobs, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from executor_client.protocol import RunRequest
 
 #: a probe of FAILOVER and BUSYOVER that has not answered by then counts as a no
 PROBE_MS: Millis = 300
+#: what a lease counts for each candidate: connecting, and a busy machine, come on top
+PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
 ORPHAN_MS: Millis = 500
 #: largest list of addresses a story shows
@@ -59,6 +61,8 @@ class Claimed:
     peers: Mapping[str, Peer]
     request: RunRequest
     story: tuple[str, ...]
+    #: the executor may have taken an earlier send of this run, and would start it also after a restart
+    remembered: bool = False
 
 
 @dataclass(slots=True)
@@ -178,6 +182,8 @@ def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], nod
 def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claimer: Claimer, now_ms: Millis) -> None:
     """Insert the log rows, mark the fires, and end those that have nobody to go to."""
     fresh = [one for one in routed if one.fire.log_id is None]
+    sent_before = {one.address for one in routed if one.address and one.fire.attempt}
+    boots = registry.find_boots(session, sent_before) if sent_before else {}
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
     sending, homeless = [], []
     for one in routed:
@@ -185,7 +191,8 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
         story = _story(one, claimer, now_ms)
         sending.append(_mark(one, log_id, claimer, now_ms))
         if one.addresses:
-            batch.claimed.append(_claimed(one, log_id, claimer, story, now_ms))
+            remembered = one.fire.attempt > 0 and "durable-dedup" in boots.get(one.address or "", ("", ""))[1]
+            batch.claimed.append(replace(_claimed(one, log_id, claimer, story, now_ms), remembered=remembered))
         else:
             homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.group))))
     bulk.update_many(session, Fire, sending)
@@ -226,7 +233,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
         "attempt": one.fire.attempt + 1,
         "owner": claimer.node,
         "epoch": one.fire.epoch + 1,
-        "lease_until": now_ms + claimer.lease_ms + (len(one.addresses) * PROBE_MS if one.probes else 0),
+        "lease_until": now_ms + claimer.lease_ms + (len(one.addresses) * PROBE_LEASE_MS if one.probes else 0),
         "sent_ms": now_ms,
     }
 

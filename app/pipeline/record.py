@@ -46,6 +46,9 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     bulk.update_many(session, Fire, marks)
     if refused:
         complete(session, refused, now_ms=now_ms)
+    gone = {address for sent in sents for address in sent.unreachable}
+    if gone:
+        fires.look_soon(session, gone, now_ms=now_ms)
 
 
 def _refusal_code(sent: Sent) -> int:
@@ -69,13 +72,14 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
 
 
 def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None:
-    """Set runs of which no byte was sent back to PENDING; their log rows and ids stay."""
+    """Set runs of which no byte was sent back to PENDING; log row and id stay, an address that was found by asking does not."""
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     rows = []
     for claimed in claims:
         fire = held.get(claimed.fire_id)
         if fire is not None and fire.belongs_to(node, claimed.epoch):
-            rows.append({"id": fire.id, "state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": fire.attempt - 1})
+            pending = {"state": FireState.PENDING.value, "address": claimed.address, "owner": "", "lease_until": 0}
+            rows.append({"id": fire.id, **pending, "attempt": fire.attempt - 1})
     bulk.update_many(session, Fire, rows)
 
 

@@ -9,7 +9,7 @@ from app.config import Network
 from app.domain.enums import RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
-from app.store import groups, registry
+from app.store import fires, groups, registry
 from executor_client.protocol import Capabilities, RegistryRequest
 
 logger = logging.getLogger(__name__)
@@ -32,10 +32,16 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
 
 
 def register(session: Session, request: RegistryRequest, said: Capabilities, *, now_ms: Millis) -> None:
-    """Note a heartbeat; a new address is in its groups' lists with this transaction. Raises Conflict where there are too many."""
+    """Note a heartbeat; a new address is in its groups' lists with this transaction. Raises Conflict where there are too many.
+
+    Whoever registers anew, or with a new boot id, has been restarted: the runs it had are looked at at once.
+    """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
     words = "durable-dedup" if said.durable_dedup else ""
+    boot_id = registry.find_boot(session, group, app_name, address) if said.boot_id else ""
     if registry.touch(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms):
+        if boot_id != said.boot_id:
+            _note_restart(session, address, said.boot_id, now_ms)
         return
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
@@ -44,6 +50,12 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
     registry.insert_registration(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     refresh_addresses(session, [app_name], now_ms=now_ms)
+    _note_restart(session, address, said.boot_id, now_ms)
+
+
+def _note_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:
+    if count := fires.look_soon(session, [address], now_ms=now_ms, boot_id=boot_id):
+        logger.warning("executor restarted address=%s runs_to_look_at=%s", address, count)
 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:

@@ -16,8 +16,10 @@ from app.config import Config
 from app.db import read_scope, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Look, Outcome, Sign, Step, judge_look, judge_probe
+from app.domain.trigger_report import format_instant, join_lines
 from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway, Peer
+from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
@@ -49,6 +51,8 @@ class _Case:
     durable: bool
     registered: bool
     trigger_ms: Millis
+    #: a console lives that could have taken a result
+    reachable: bool
 
 
 def expire_leases(*, now_ms: Millis) -> int:
@@ -95,15 +99,17 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
         of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
         boots = registry.find_boots(session, {fire.address for fire in taken})
         times = logs.find_trigger_times(session, [fire.log_id for fire in taken])
+        reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
         cases = []
         for fire in taken:
             delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
             group = of_groups.get(group_id)
             manual = group is not None and group.address_type == AddressType.MANUAL
             peer = Peer(fire.address, group.app_name if group else "", (group.access_token if group else None) or token)
-            durable = "durable-dedup" in boots.get(fire.address, ("", ""))[1]
+            accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)  # also once its registration has died
+            durable = accepted_durably or "durable-dedup" in boots.get(fire.address, ("", ""))[1]
             registered = manual or (group is not None and fire.address in group.addresses)
-            cases.append(_Case(fire, peer, _delivery(delivery), durable, registered, times.get(fire.log_id, 0)))
+            cases.append(_Case(fire, peer, _delivery(delivery), durable, registered, times.get(fire.log_id, 0), reachable))
         return cases
 
     with read_scope() as session:
@@ -161,6 +167,7 @@ def _look(case: _Case, sign: Sign, now_ms: Millis) -> Look:
         probes=fire.probe_count,
         attempt=fire.attempt,
         age_ms=now_ms - since_ms,
+        reachable=case.reachable,
     )
 
 
@@ -168,27 +175,45 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
     """Carry out the decisions on runs that are still as they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in steps])
     held = fires.lock_open(session, [case.fire.id for case, _ in steps])
-    reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
-    lost, stories, again, marks = [], [], [], []
+    lost: list[Result] = []
+    stories: list[bulk.Row] = []
+    again: list[bulk.Row] = []
+    marks: list[bulk.Row] = []
     for case, step in steps:
         fire, run = case.fire, runs.get(case.fire.log_id)
         if run is None or held.get(fire.id) != (fire.state, fire.epoch):
             continue
-        if step.outcome is not Outcome.WAIT:
-            logger.warning("run resolved log_id=%s outcome=%s reason=%s", fire.log_id, step.outcome, step.reason)
-        line = f"Resolver: {step.outcome}, {step.reason}"
+        if step.outcome is Outcome.WAIT:
+            marks.append(_mark(case, step, now_ms))
+            continue
+        logger.warning("run resolved log_id=%s outcome=%s reason=%s", fire.log_id, step.outcome, step.reason)
+        told = [*([] if run.trigger_msg else _unreported(fire)), f"Resolver: {step.outcome}, {step.reason}"]
         if step.outcome is Outcome.UNRESOLVED:
-            lost.append(Result(fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=line))
-        elif step.outcome in (Outcome.SEND_AGAIN, Outcome.SEND_ELSEWHERE):
-            again.append(_again(case, step))
-            stories.append({"id": run.id, "trigger_msg": f"{run.trigger_msg or ''}\n{line}".lstrip()})
+            lost.append(Result(fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=join_lines(told)))
+            continue
+        started = step.outcome is Outcome.STARTED
+        code = TriggerCode.ACCEPTED if started else TriggerCode.NONE
+        stories.append({"id": run.id, "trigger_msg": join_lines(run.trigger_msg, told), "trigger_code": code.value})
+        if started:
+            marks.append(_mark(case, step, now_ms))
         else:
-            marks.append(_mark(case, step, reachable, now_ms))
+            again.append(_again(case, step))
     bulk.update_many(session, JobLog, stories)
     bulk.update_many(session, Fire, again)
     bulk.update_many(session, Fire, marks)
     if lost:
         complete(session, lost, now_ms=now_ms)
+
+
+def _unreported(fire: OpenFire) -> list[str]:
+    """Return what the row knows of a send whose sender ended before it could tell."""
+    zone = zone_name()
+    return [
+        f"Trigger: {fire.trigger_type}, due {format_instant(fire.due_time, zone)}",
+        f"Claimed: {format_instant(fire.sent_ms, zone)} ({fire.sent_ms - fire.due_time} ms after due), node {fire.owner}",
+        f"Sent to: {fire.address}",
+        f"Result: unknown, node {fire.owner} never reported",
+    ]
 
 
 def _again(case: _Case, step: Step) -> bulk.Row:
@@ -203,15 +228,14 @@ def _again(case: _Case, step: Step) -> bulk.Row:
     }
 
 
-def _mark(case: _Case, step: Step, reachable: bool, now_ms: Millis) -> bulk.Row:
-    """Note a look. While no console was reachable no result could arrive: such a look does not count towards "lost"."""
+def _mark(case: _Case, step: Step, now_ms: Millis) -> bulk.Row:
+    """Note a look, and what it found."""
     fire = case.fire
     started = step.outcome is Outcome.STARTED
-    counts = reachable or fire.state == FireState.UNKNOWN
     return {
         "id": fire.id,
         "state": (FireState.ACCEPTED if started else FireState(fire.state)).value,
         "accepted_ms": now_ms if started else fire.accepted_ms,
         "deadline_ms": now_ms + step.wait_ms,
-        "probe_count": step.probes if counts else fire.probe_count,
+        "probe_count": step.probes,
     }

@@ -23,6 +23,17 @@ class Sent:
     story: tuple[str, ...]
     took_ms: Millis
     boot_id: str = ""
+    #: addresses to which no connection came about
+    unreachable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a candidate said; ``line`` is for the story."""
+
+    yes: bool
+    line: str
+    unreachable: bool
 
 
 class Sender:
@@ -39,11 +50,12 @@ class Sender:
     async def send(self, claimed: Claimed, address: str) -> Sent:
         """POST ``/run`` once. Never raises for what an executor or a network can do."""
         outcome = await self._client.call(claimed.peers[address], "run", claimed.request.to_wire(), timeout_s=self._timeout_s)
-        verdict = _judge(outcome, claimed.attempt)
-        return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id)
+        verdict = _judge(outcome, claimed)
+        unreachable = (address,) if outcome.delivered is Delivered.NO else ()
+        return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable)
 
-    async def probe(self, claimed: Claimed, address: str) -> tuple[bool, str]:
-        """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER); return its yes or no, and the line for the story."""
+    async def probe(self, claimed: Claimed, address: str) -> Probed:
+        """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER)."""
         busy = claimed.route is RouteStrategy.BUSYOVER
         action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
         outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=PROBE_MS / 1000)
@@ -51,13 +63,14 @@ class Sender:
         said = outcome.reason
         if outcome.reply is not None:
             said = f"code {outcome.reply.code}{': ' + outcome.reply.msg if outcome.reply.msg else ''}"
-        return yes, f"Probe {action} {address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
+        line = f"Probe {action} {address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
+        return Probed(yes, line, outcome.delivered is Delivered.NO)
 
 
-def _judge(outcome: CallOutcome, attempt: int) -> Verdict:
+def _judge(outcome: CallOutcome, claimed: Claimed) -> Verdict:
     if outcome.reply is not None:
-        return judge_answer(outcome.reply, attempt=attempt)
-    return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason)
+        return judge_answer(outcome.reply, attempt=claimed.attempt)
+    return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered)
 
 
 def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
@@ -66,7 +79,7 @@ def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, .
     return (f"Sent to: {address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
 
 
-def nobody_said_yes(claimed: Claimed, lines: Sequence[str]) -> Sent:
+def nobody_said_yes(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
     """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor said yes")
-    return Sent(claimed, verdict, (*lines, "Result: not sent, no executor said yes"), 0)
+    return Sent(claimed, verdict, (*lines, "Result: not sent, no executor said yes"), 0, unreachable=tuple(unreachable))

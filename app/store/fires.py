@@ -168,8 +168,11 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
 
 
 def withdraw_scheduled(session: Session, job_id: int, *, now_ms: Millis, reason: str) -> int:
-    """Remove a job's PENDING fires of its schedule; those already due get a skip with this reason. Return how many."""
-    pending = and_(Fire.job_id == job_id, Fire.state == FireState.PENDING, Fire.trigger_type.in_(SCHEDULED))
+    """Remove a job's PENDING fires of its schedule; those already due get a skip with this reason. Return how many.
+
+    A fire that has its log row was claimed before: it goes on, or the row would say "running" for ever.
+    """
+    pending = and_(Fire.job_id == job_id, Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(SCHEDULED))
     rows = session.execute(select(Fire.id, Fire.due_time).where(pending).order_by(Fire.id).with_for_update()).all()
     due = [row.due_time for row in rows if row.due_time <= now_ms]
     if due:
@@ -217,6 +220,10 @@ class OpenFire:
     accepted_ms: Millis
     probe_count: int
     boot_id: str
+    owner: str
+    due_time: Millis
+    trigger_type: str
+    sent_ms: Millis
 
 
 _LOOKED_AT_BY = (
@@ -231,6 +238,10 @@ _LOOKED_AT_BY = (
     Fire.accepted_ms,
     Fire.probe_count,
     Fire.boot_id,
+    Fire.owner,
+    Fire.due_time,
+    Fire.trigger_type,
+    Fire.sent_ms,
 )
 
 
@@ -256,10 +267,19 @@ def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: 
     return taken
 
 
-def look_soon(session: Session, address: str, *, now_ms: Millis) -> None:
-    """Bring forward the looks at the runs of an address that has been restarted or refuses connections."""
-    accepted = update(Fire).where(Fire.address == address, Fire.state == FireState.ACCEPTED, Fire.deadline_ms > now_ms)
-    affected(session, accepted.values(deadline_ms=now_ms))
+def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
+    """Bring forward the first looks at accepted runs of addresses that refuse connections or have been restarted; return how many.
+
+    Runs the present boot has accepted are left alone, and those looked at already: their looks keep their distances. Rows somebody
+    else holds are passed over, so this may be called with other locks held.
+    """
+    unseen = select(Fire.id).where(
+        Fire.state == FireState.ACCEPTED, Fire.address.in_(addresses), Fire.deadline_ms > now_ms, Fire.probe_count == 0
+    )
+    if boot_id:
+        unseen = unseen.where(Fire.boot_id != boot_id)
+    ids = list(session.scalars(unseen.order_by(Fire.id).with_for_update(skip_locked=True)))
+    return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
 
 
 def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int]]:

@@ -24,6 +24,14 @@ def touch(session: Session, group: str, app_name: str, address: str, *, capabili
     return affected(session, known.values(update_time=now_ms, capabilities=capabilities, boot_id=boot_id)) > 0
 
 
+def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
+    """Return the boot id an address said last; empty where it said none or is not registered."""
+    own = select(Registration.boot_id).where(
+        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+    )
+    return session.scalar(own) or ""
+
+
 def insert_registration(
     session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis
 ) -> None:
