@@ -242,13 +242,28 @@ class Dispatcher:
 
     async def _send_to(self, sending: _Sending, address: str) -> Sent | None:
         """Send, unless this process was held up for so long that another may have the row by now."""
-        async with self._lanes.turn(address):
-            if time.monotonic() > sending.start_before:
-                self._lanes.hold_back(address)
-                return None
+        if not await self._take_turn(address, sending.start_before):
+            return None
+        try:
             sent = await self._sender.send(sending.claimed, address)
+        finally:
+            self._lanes.turn(address).release()
         self._lanes.note(sending.claimed.job_id, address, sent.took_ms, now_ms())
         return sent
+
+    async def _take_turn(self, address: str, until: float) -> bool:
+        """Wait for a turn at an address, no longer than until a monotonic instant; False: it came too late or not at all."""
+        turn = self._lanes.turn(address)
+        try:
+            async with asyncio.timeout(until - time.monotonic() if turn.locked() else None):
+                await turn.acquire()
+        except TimeoutError:
+            self._lanes.hold_back(address)
+            return False
+        if time.monotonic() > until:
+            turn.release()
+            return False
+        return True
 
     async def _probe_and_send(self, sending: _Sending) -> Sent | None:
         """Take the first candidate in order that says yes, and the next one where it then refuses."""
