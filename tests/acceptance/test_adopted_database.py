@@ -1,0 +1,147 @@
+"""A database of the Java original is upgraded in place and goes on working, alone or beside a Java admin."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app.clock import now_ms
+from tests.acceptance.cluster import Cluster
+from tests.acceptance.console import Console
+from tests.acceptance.programs import wait_for
+from tests.conftest import databases_key, kinds_key
+from tests.eventually import eventually
+
+SCRIPT = Path(__file__).resolve().parent.parent / "data" / "xxl_job_2_4_1.sql"
+GROUP_ID, RUNNING_ID, CHILD_ID = 2, 7, 9
+#: our scan looks so far ahead, and may be under way when the lock is taken
+AHEAD_MS = 5_000 + 1_000
+HELD_MS = 9_000
+#: what a Java admin writes has none of the added columns
+WRITTEN_BY_JAVA = (
+    "INSERT INTO xxl_job_log (job_group, job_id, trigger_time, trigger_code, handle_code) VALUES (2, 7, now(), 0, 0)",
+    "INSERT INTO xxl_job_user (username, password, role) VALUES ('java', MD5('java-password'), 1)",
+    "INSERT INTO xxl_job_group (app_name, title, address_type) VALUES ('java-made', 'Java', 0)",
+    "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
+    " VALUES ('EXECUTOR', 'recorder', 'http://127.0.0.1:3/', now())",
+    "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark) VALUES (8, 'GLUE_SHELL', 'true', 'third version')",
+    "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, glue_type) VALUES (2, 'made by Java', 'NONE', 'BEAN')",
+)
+
+
+@pytest.fixture
+def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: Path) -> Cluster:
+    """A cluster on the database of a 2.4.1 installation, not upgraded yet."""
+    if "mariadb" not in request.config.stash[kinds_key]:
+        pytest.skip("the original has MySQL databases only")
+    kept = {"XXL_JOB_LOG_RETENTION_DAYS": "0"}  # the rows are older than the default keeps them
+    made = Cluster(tmp_path, request.config.stash[databases_key].empty("mariadb"), kept)
+    with made.engine().begin() as connection:
+        for statement in re.split(r";\n", SCRIPT.read_text(encoding="utf-8")):
+            if re.sub(r"--.*", "", statement).strip():
+                connection.exec_driver_sql(statement.replace("%", "%%"))
+    clusters.append(made)
+    return made
+
+
+def upgrade(cluster: Cluster) -> None:
+    """Run the command a person runs; a second time, which changes nothing, too."""
+    for _ in range(2):
+        program = cluster.programs.start("upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], cluster.environ)
+        assert program.process.wait(60) == 0, program.output
+
+
+def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
+    assert adopted.start("early", "wsgi.py").process.wait(60) == 2
+    assert "run: .venv/bin/flask --app wsgi db upgrade" in adopted.programs["early"].output
+    upgrade(adopted)
+    console = adopted.start_console(wait=False)
+    adopted.start_recorder()
+    adopted.start_workers()
+    adopted.await_console(console)
+
+    # the running job goes on, and says what it has left out since the original was stopped
+    runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 3, 60)
+    assert {(run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 104} == {(200, 200, "from 2.4.1")}
+    adopted.console.await_runs(GROUP_ID, CHILD_ID, 2, 60)
+    (skip,) = adopted.select("SELECT * FROM xxl_job_skip WHERE job_id = 7 AND reason = 'misfire'")
+    assert (skip["from_ms"], skip["skipped"]) == (1_714_557_600_000, 10_000)
+    adopted.console.stop(RUNNING_ID)
+
+    # what was there is there, and nothing of it is done again
+    old = {run["id"]: run for run in adopted.console.runs(GROUP_ID, RUNNING_ID)}
+    assert (old[101]["handleCode"], old[102]["handleCode"], old[102]["handleMsg"]) == (200, 500, "told to fail")
+    assert old[101]["triggerTime"] == "2024-05-01T09:59:57.000+00:00"
+    assert old[102]["alarmStatus"] == 2
+    assert adopted.console.job(GROUP_ID, 8)["glueSource"] == "#!/bin/bash\necho 你好\n"
+    assert len(adopted.select("SELECT id FROM xxl_job_registry WHERE registry_value = 'http://127.0.0.1:1/'")) <= 1
+    page = adopted.console.http.get(f"{adopted.console.address}/joblog/logDetailPage", params={"id": 102}, timeout=20)
+    assert page.status_code == 200
+    assert "<script>alert(1)" not in page.text
+
+
+def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> None:
+    upgrade(adopted)
+    adopted.await_console(adopted.start_console(wait=False))
+    operator = Console(adopted.console.address)
+    operator.login("nightly-operator", "operator")
+    assert [row["id"] for row in operator.ask("/jobinfo/pageList", jobGroup=2, triggerStatus=-1, start=0, length=10)["data"]] == [9, 8, 7]
+    wrong = Console(adopted.console.address).ask("/login", userName="operator", password="nightly-operator ")
+    assert wrong["code"] == 500
+    stored = {row["username"]: row["password"] for row in adopted.select("SELECT username, password FROM xxl_job_user")}
+    assert all(password.startswith("$argon2id$") for password in stored.values()), stored
+
+
+def test_beside_a_java_admin_its_users_can_still_log_in_there(adopted: Cluster) -> None:
+    upgrade(adopted)
+    adopted.settings["XXL_JOB_SHARED_WITH_JAVA"] = "true"
+    adopted.await_console(adopted.start_console(wait=False))
+    (admin,) = adopted.select("SELECT password FROM xxl_job_user WHERE username = 'admin'")
+    assert re.fullmatch("[0-9a-f]{32}", admin["password"])
+    unreadable = {"scheduleType": "FIX_DELAY", "scheduleConf": "5"}
+    assert adopted.console.ask("/jobinfo/update", **adopted.console.job(GROUP_ID, 9) | unreadable)["code"] == 500
+    with adopted.engine().begin() as connection:
+        for statement in WRITTEN_BY_JAVA:
+            connection.execute(text(statement))
+    Console(adopted.console.address).login("java-password", "java")
+
+
+@contextmanager
+def java_admin_scans(cluster: Cluster) -> Iterator[None]:
+    """Hold the lock as the Java admin does while it scans."""
+    with cluster.engine().connect() as connection, connection.begin():
+        connection.execute(text("SELECT * FROM xxl_job_lock WHERE lock_name = 'schedule_lock' FOR UPDATE"))
+        yield
+
+
+def test_a_java_admin_that_scans_keeps_our_scan_out(adopted: Cluster) -> None:
+    upgrade(adopted)
+    adopted.settings["XXL_JOB_SHARED_WITH_JAVA"] = "true"
+    console = adopted.start_console(wait=False)
+    adopted.start_recorder()
+    workers = adopted.start_workers()
+    wait_for(console, adopted.console.answers, "it answers")
+    eventually(lambda: len(instants(adopted)) >= 2, 60, "the job fires")
+    with java_admin_scans(adopted):
+        held_ms = now_ms()
+        eventually(lambda: now_ms() > held_ms + HELD_MS, 60)
+        assert max(instants(adopted)) <= held_ms + AHEAD_MS
+        assert max(planned(adopted)) <= held_ms + AHEAD_MS
+    eventually(lambda: max(instants(adopted)) > held_ms + HELD_MS, 30, "firing goes on after the Java admin's scan")
+    assert not workers.has_ended
+    rows = instants(adopted)
+    gaps = {later - earlier for earlier, later in zip(rows, rows[1:], strict=False)}
+    assert gaps == {1_000}, "no instant was lost or doubled while we were kept out"
+
+
+def instants(cluster: Cluster) -> list[int]:
+    rows = cluster.select("SELECT fire_time FROM xxl_job_log WHERE job_id = 7 AND fire_time IS NOT NULL ORDER BY fire_time")
+    return [row["fire_time"] for row in rows]
+
+
+def planned(cluster: Cluster) -> list[int]:
+    return [0, *(row["due_time"] for row in cluster.select("SELECT due_time FROM xxl_job_fire WHERE trigger_type = 'CRON'"))]

@@ -1,0 +1,154 @@
+-- A database as an installation of XXL-JOB 2.4.1 leaves it after some years: names, types, defaults and indexes are the original's,
+-- the rows are made up. Written from the description of the schema; statements are separated by a semicolon at the end of a line.
+
+CREATE TABLE xxl_job_info (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  job_group int(11) NOT NULL,
+  job_desc varchar(255) NOT NULL,
+  add_time datetime DEFAULT NULL,
+  update_time datetime DEFAULT NULL,
+  author varchar(64) DEFAULT NULL,
+  alarm_email varchar(255) DEFAULT NULL,
+  schedule_type varchar(50) NOT NULL DEFAULT 'NONE',
+  schedule_conf varchar(128) DEFAULT NULL,
+  misfire_strategy varchar(50) NOT NULL DEFAULT 'DO_NOTHING',
+  executor_route_strategy varchar(50) DEFAULT NULL,
+  executor_handler varchar(255) DEFAULT NULL,
+  executor_param varchar(512) DEFAULT NULL,
+  executor_block_strategy varchar(50) DEFAULT NULL,
+  executor_timeout int(11) NOT NULL DEFAULT 0,
+  executor_fail_retry_count int(11) NOT NULL DEFAULT 0,
+  glue_type varchar(50) NOT NULL,
+  glue_source mediumtext,
+  glue_remark varchar(128) DEFAULT NULL,
+  glue_updatetime datetime DEFAULT NULL,
+  child_jobid varchar(255) DEFAULT NULL,
+  trigger_status tinyint(4) NOT NULL DEFAULT 0,
+  trigger_last_time bigint(13) NOT NULL DEFAULT 0,
+  trigger_next_time bigint(13) NOT NULL DEFAULT 0,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_log (
+  id bigint(20) NOT NULL AUTO_INCREMENT,
+  job_group int(11) NOT NULL,
+  job_id int(11) NOT NULL,
+  executor_address varchar(255) DEFAULT NULL,
+  executor_handler varchar(255) DEFAULT NULL,
+  executor_param varchar(512) DEFAULT NULL,
+  executor_sharding_param varchar(20) DEFAULT NULL,
+  executor_fail_retry_count int(11) NOT NULL DEFAULT 0,
+  trigger_time datetime DEFAULT NULL,
+  trigger_code int(11) NOT NULL,
+  trigger_msg text,
+  handle_time datetime DEFAULT NULL,
+  handle_code int(11) NOT NULL,
+  handle_msg text,
+  alarm_status tinyint(4) NOT NULL DEFAULT 0,
+  PRIMARY KEY (id),
+  KEY I_trigger_time (trigger_time),
+  KEY I_handle_code (handle_code)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_log_report (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  trigger_day datetime DEFAULT NULL,
+  running_count int(11) NOT NULL DEFAULT 0,
+  suc_count int(11) NOT NULL DEFAULT 0,
+  fail_count int(11) NOT NULL DEFAULT 0,
+  update_time datetime DEFAULT NULL,
+  PRIMARY KEY (id),
+  UNIQUE KEY i_trigger_day (trigger_day)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_logglue (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  job_id int(11) NOT NULL,
+  glue_type varchar(50) DEFAULT NULL,
+  glue_source mediumtext,
+  glue_remark varchar(128) NOT NULL,
+  add_time datetime DEFAULT NULL,
+  update_time datetime DEFAULT NULL,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_registry (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  registry_group varchar(50) NOT NULL,
+  registry_key varchar(255) NOT NULL,
+  registry_value varchar(255) NOT NULL,
+  update_time datetime DEFAULT NULL,
+  PRIMARY KEY (id),
+  KEY i_g_k_v (registry_group, registry_key, registry_value)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_group (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  app_name varchar(64) NOT NULL,
+  title varchar(12) NOT NULL,
+  address_type tinyint(4) NOT NULL DEFAULT 0,
+  address_list text,
+  update_time datetime DEFAULT NULL,
+  PRIMARY KEY (id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_user (
+  id int(11) NOT NULL AUTO_INCREMENT,
+  username varchar(50) NOT NULL,
+  password varchar(50) NOT NULL,
+  role tinyint(4) NOT NULL,
+  permission varchar(255) DEFAULT NULL,
+  PRIMARY KEY (id),
+  UNIQUE KEY i_username (username)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+CREATE TABLE xxl_job_lock (
+  lock_name varchar(50) NOT NULL,
+  PRIMARY KEY (lock_name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+INSERT INTO xxl_job_lock (lock_name) VALUES ('schedule_lock');
+
+-- the passwords are "acceptance-password" and "nightly-operator"
+INSERT INTO xxl_job_user (id, username, password, role, permission) VALUES
+  (1, 'admin', MD5('acceptance-password'), 1, NULL),
+  (2, 'operator', MD5('nightly-operator'), 0, '2');
+
+INSERT INTO xxl_job_group (id, app_name, title, address_type, address_list, update_time) VALUES
+  (1, 'xxl-job-executor-sample', 'Sample', 0, NULL, '2021-03-01 10:00:00'),
+  (2, 'recorder', '夜间任务', 0, 'http://127.0.0.1:1/', '2024-05-01 10:00:00');
+
+-- equal rows, as two first heartbeats at the same moment make them
+INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time) VALUES
+  ('EXECUTOR', 'recorder', 'http://127.0.0.1:1/', '2024-05-01 10:00:00'),
+  ('EXECUTOR', 'recorder', 'http://127.0.0.1:1/', '2024-05-01 10:00:00'),
+  ('EXECUTOR', 'xxl-job-executor-sample', 'http://127.0.0.1:2/', '2024-05-01 10:00:00');
+
+INSERT INTO xxl_job_info (id, job_group, job_desc, add_time, update_time, author, alarm_email, schedule_type, schedule_conf,
+    misfire_strategy, executor_route_strategy, executor_handler, executor_param, executor_block_strategy, glue_type, glue_source,
+    glue_remark, glue_updatetime, child_jobid, trigger_status, trigger_last_time, trigger_next_time) VALUES
+  (1, 1, 'sample', '2018-11-03 22:21:31', '2018-11-03 22:21:31', 'XXL', '', 'CRON', '0 0 0 * * ? *', 'DO_NOTHING', 'FIRST',
+    'demoJobHandler', '', 'SERIAL_EXECUTION', 'BEAN', '', 'initialised', '2018-11-03 22:21:31', '', 0, 0, 0),
+  (7, 2, 'every second', '2022-01-01 08:00:00', '2024-05-01 09:00:00', 'ann', 'ann@example.org', 'CRON', '* * * * * ?', 'DO_NOTHING',
+    'ROUND', 'ok', 'from 2.4.1', 'SERIAL_EXECUTION', 'BEAN', '', NULL, '2022-01-01 08:00:00', '9', 1, 1714557599000, 1714557600000),
+  (8, 2, 'a script', '2022-01-01 08:00:00', '2024-05-01 09:00:00', 'ann', NULL, 'NONE', NULL, 'DO_NOTHING', 'FIRST', NULL, NULL,
+    'DISCARD_LATER', 'GLUE_SHELL', '#!/bin/bash\necho 你好\n', 'second version', '2023-01-01 08:00:00', NULL, 0, 0, 0),
+  (9, 2, 'the child', '2022-01-01 08:00:00', '2024-05-01 09:00:00', 'ann', NULL, 'FIX_RATE', '86400', 'FIRE_ONCE_NOW', 'FIRST', 'ok',
+    NULL, 'COVER_EARLY', 'BEAN', NULL, NULL, NULL, NULL, 0, 0, 0);
+
+INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark, add_time, update_time) VALUES
+  (8, 'GLUE_SHELL', '#!/bin/bash\necho hello\n', 'first version', '2022-01-01 08:00:00', '2022-01-01 08:00:00'),
+  (8, 'GLUE_SHELL', '#!/bin/bash\necho 你好\n', 'second version', '2023-01-01 08:00:00', '2023-01-01 08:00:00');
+
+-- a success, a failure that was told, a row that was never sent, and a run nobody ever heard of again
+INSERT INTO xxl_job_log (id, job_group, job_id, executor_address, executor_handler, executor_param, executor_fail_retry_count, trigger_time,
+    trigger_code, trigger_msg, handle_time, handle_code, handle_msg, alarm_status) VALUES
+  (101, 2, 7, 'http://127.0.0.1:1/', 'ok', 'from 2.4.1', 0, '2024-05-01 09:59:57', 200, '任务触发类型：Cron触发<br>调度机器：10.0.0.1<br>',
+    '2024-05-01 09:59:57', 200, '', 0),
+  (102, 2, 7, 'http://127.0.0.1:1/', 'ok', 'from 2.4.1', 0, '2024-05-01 09:59:58', 200, '任务触发类型：Cron触发<br><script>alert(1)</script>',
+    '2024-05-01 09:59:58', 500, 'told to fail', 2),
+  (103, 2, 7, NULL, NULL, NULL, 0, '2024-05-01 09:59:59', 0, NULL, NULL, 0, NULL, 0),
+  (104, 2, 7, 'http://127.0.0.1:1/', 'ok', 'from 2.4.1', 0, '2024-05-01 10:00:00', 200, '任务触发类型：Cron触发<br>', NULL, 0, NULL, 0);
+
+INSERT INTO xxl_job_log_report (trigger_day, running_count, suc_count, fail_count, update_time) VALUES
+  ('2024-05-01 00:00:00', 1, 1, 1, NULL);
