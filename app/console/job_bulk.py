@@ -88,7 +88,7 @@ def _do(act: Act, found: list[Job]) -> ResponseReturnValue:
     names = {job.id: job.job_desc for job in found}
     target = request.form.get("job_group", "")
     group_id = int(target) if target.isascii() and target.isdecimal() and len(target) <= 9 else 0
-    outcomes = job_bulk.do_to_all(act, list(names), group_id=group_id, actor=current_actor(), now_ms=now_ms())
+    outcomes = job_bulk.change_all(act, list(names), group_id=group_id, actor=current_actor(), now_ms=now_ms())
     told = [Told(each.job_id, names[each.job_id], say_error(each.error) if each.error else "") for each in outcomes]
     failed = sum(bool(each.error) for each in told)
     word = {Act.START: _("started"), Act.STOP: _("stopped"), Act.MOVE: _("moved"), Act.REMOVE: _("deleted")}[act]

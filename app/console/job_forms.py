@@ -35,6 +35,10 @@ class Instant:
 
     ms: Millis
     text: str
+    #: ``+02:00``, of that zone at that time
+    offset: str
+    #: the offset differs from that of the time before: summer time begins or ends between
+    shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         return Preview(schedule.time_zone, error=say(getattr(exc, "message", str(exc))))
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
-    return Preview(schedule.time_zone, words=words, times=tuple(Instant(ms, _local_text(ms, local)) for ms in instants), empty=empty)
+    return Preview(schedule.time_zone, words=words, times=_instants(instants, local, now_ms), empty=empty)
 
 
 def _in_words(schedule: Schedule, language: str) -> str:
@@ -157,5 +161,12 @@ def _in_words(schedule: Schedule, language: str) -> str:
             return _("once")
 
 
-def _local_text(ms: Millis, local: ZoneInfo) -> str:
-    return datetime.fromtimestamp(ms / 1000, local).strftime("%Y-%m-%d %H:%M:%S")
+def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
+    """Return local times with their offsets; one whose offset differs from the one before (the first: from now) is marked."""
+    moments = [datetime.fromtimestamp(ms / 1000, local) for ms in (now_ms, *instants)]
+    return tuple(
+        Instant(
+            ms, f"{moment:%Y-%m-%d %H:%M:%S}", moment.isoformat(timespec="seconds")[19:25], shifted=moment.utcoffset() != before.utcoffset()
+        )
+        for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
+    )

@@ -1,7 +1,5 @@
 """The job pages: list, one job, add, edit, copy, and what is done to a job."""
 
-from typing import Any
-
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -10,11 +8,11 @@ from app.console import starters
 from app.console.current import current_actor, current_user, say, settings
 from app.console.forms import JobForm
 from app.console.job_forms import Preview, draft_of, new_values, offer, preview, schedule_of, values_of
+from app.console.job_page import page_of
 from app.console.language import _
 from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
-from app.console.waiting import waiting_fires
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -22,14 +20,10 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services import jobs, rows
 from app.services.jobs import JobFilter
-from app.store import group_lists, overview
+from app.store import group_lists
 from app.store import groups as group_store
-from app.store import jobs as job_store
 
 blueprint = Blueprint("jobs", __name__)
-
-#: rows of the short lists on the page of a job
-SHOWN = 10
 
 
 @blueprint.get("/jobinfo")
@@ -67,12 +61,8 @@ def show(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
         row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
-        children = [child for child in job_store.find_jobs(session, job.child_ids).values() if actor.may(child.job_group, Right.VIEW)]
-        logs = overview.find_job_logs(session, job_id, limit=SHOWN)
-        skips = overview.find_skips(session, job_id, limit=SHOWN)
-        waiting = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
-    shown: dict[str, Any] = {"children": children, "logs": logs, "skips": skips, "waiting": waiting, "preview": _preview_of(job)}
-    return render_template("jobs/show.html", job=job, row=row, group=row.group, **shown)
+        shown = page_of(session, job, actor=actor, now_ms=at_ms)
+    return render_template("jobs/show.html", job=job, row=row, group=row.group, page=shown, preview=_preview_of(job))
 
 
 @blueprint.route("/jobinfo/new", methods=["GET", "POST"])

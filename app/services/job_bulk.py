@@ -49,12 +49,12 @@ def check_ids(job_ids: Sequence[int]) -> list[int]:
     return ids
 
 
-def do_to_all(act: Act, job_ids: Sequence[int], *, group_id: int, actor: Actor, now_ms: Millis) -> list[Outcome]:
+def change_all(act: Act, job_ids: Sequence[int], *, group_id: int, actor: Actor, now_ms: Millis) -> list[Outcome]:
     """Do it to every job, in transactions of its own; ``group_id`` is where ``MOVE`` moves them to."""
-    return [_do_to_one(act, job_id, group_id=group_id, actor=actor, now_ms=now_ms) for job_id in check_ids(job_ids)]
+    return [_change_one(act, job_id, group_id=group_id, actor=actor, now_ms=now_ms) for job_id in check_ids(job_ids)]
 
 
-def _do_to_one(act: Act, job_id: int, *, group_id: int, actor: Actor, now_ms: Millis) -> Outcome:
+def _change_one(act: Act, job_id: int, *, group_id: int, actor: Actor, now_ms: Millis) -> Outcome:
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)

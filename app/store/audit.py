@@ -32,6 +32,12 @@ def insert_entry(session: Session, entry: AuditEntry) -> None:
     session.flush()
 
 
+def list_of_object(session: Session, object_type: str, object_id: int, *, limit: int) -> list[AuditEntry]:
+    """Return the newest entries about one object."""
+    query = select(AuditEntry).where(AuditEntry.object_type == object_type, AuditEntry.object_id == object_id)
+    return list(session.scalars(query.order_by(AuditEntry.id.desc()).limit(limit)))
+
+
 def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
     """Return a page of entries, newest first."""
     query = select(AuditEntry).order_by(AuditEntry.id.desc())

@@ -1,7 +1,7 @@
 """Statements on `xxl_job_logglue`."""
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.db import affected
 from app.models.glue import GlueVersion
@@ -10,6 +10,12 @@ from app.models.glue import GlueVersion
 def list_versions(session: Session, job_id: int) -> list[GlueVersion]:
     """Return the versions of a job, newest first."""
     return list(session.scalars(select(GlueVersion).where(GlueVersion.job_id == job_id).order_by(GlueVersion.id.desc())))
+
+
+def list_remarks(session: Session, job_id: int, *, limit: int) -> list[GlueVersion]:
+    """Return the newest versions of a job without their sources, which may be long."""
+    newest = select(GlueVersion).options(defer(GlueVersion.glue_source)).where(GlueVersion.job_id == job_id)
+    return list(session.scalars(newest.order_by(GlueVersion.id.desc()).limit(limit)))
 
 
 def find_version(session: Session, version_id: int) -> GlueVersion | None:

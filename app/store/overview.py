@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Select, case, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.enums import FireState, HandleCode, NodeKind, RegistryGroup, TriggerCode, TriggerStatus
@@ -17,7 +17,6 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
 from app.models.report import DayReport
-from app.models.skip import Skip
 
 K = TypeVar("K", int, str)
 
@@ -72,8 +71,13 @@ def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobL
 
 
 def find_job_logs(session: Session, job_id: int, *, limit: int) -> list[JobLog]:
-    """Return the newest runs of one job."""
-    query = select(JobLog).where(JobLog.job_id == job_id).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    """Return the newest runs of one job without their notes, which may be long."""
+    query = (
+        select(JobLog)
+        .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
+        .where(JobLog.job_id == job_id)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    )
     return list(session.scalars(query.limit(limit)))
 
 
@@ -107,12 +111,6 @@ def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     if job_id is not None:
         query = query.where(Fire.job_id == job_id)
     return [WaitingFire(*row) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
-
-
-def find_skips(session: Session, job_id: int, *, limit: int) -> list[Skip]:
-    """Return the instants of a job that were not fired, newest first."""
-    query = select(Skip).where(Skip.job_id == job_id).order_by(Skip.recorded_ms.desc(), Skip.id.desc())
-    return list(session.scalars(query.limit(limit)))
 
 
 def find_registrations(session: Session, app_names: Collection[str]) -> list[Registration]:

@@ -1,0 +1,52 @@
+"""What the page of one job shows beside its definition."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.console.timeline import Timeline, statistics, timeline_of
+from app.console.waiting import Waiting, waiting_fires
+from app.domain.enums import GlueType
+from app.domain.permissions import Actor, Right
+from app.domain.run_statistics import Statistics
+from app.models.audit import AuditEntry
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.store import audit, glue, overview, skips
+from app.store import jobs as job_store
+
+#: rows of the short lists, runs of the timeline, runs counted
+SHOWN, DRAWN, COUNTED = 10, 60, 100
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """How a job ran and what was done to it."""
+
+    children: list[Job]
+    logs: list[JobLog]
+    timeline: Timeline
+    statistics: Statistics
+    skips: list[Skip]
+    waiting: list[Waiting]
+    versions: list[GlueVersion]
+    trail: list[AuditEntry]
+
+
+def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
+    """Return what is shown of a job the actor may see."""
+    logs = overview.find_job_logs(session, job.id, limit=COUNTED)
+    children = job_store.find_jobs(session, job.child_ids).values()
+    return JobPage(
+        children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
+        logs=logs[:SHOWN],
+        timeline=timeline_of(logs[:DRAWN]),
+        statistics=statistics(logs),
+        skips=skips.list_skips(session, job.id, limit=SHOWN),
+        waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
+        versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
+        trail=audit.list_of_object(session, "job", job.id, limit=SHOWN),
+    )

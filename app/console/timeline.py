@@ -1,0 +1,70 @@
+"""The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.console.filters import absolute, duration, outcome, run_duration
+from app.console.language import lazy_gettext as _l
+from app.domain.run_statistics import Ended, Statistics, statistics_of
+from app.models.log import JobLog
+
+#: pixels
+STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
+#: outcome -> (kind of colour, sign, word)
+SIGNS = {
+    "success": ("success", "✓", _l("Success")),
+    "failed": ("danger", "✗", _l("Failed")),
+    "timeout": ("danger", "⏱", _l("Failed (time-out)")),
+    "refused": ("danger", "⊘", _l("Not started")),
+    "unresolved": ("warning", "?", _l("Unresolved")),
+    "running": ("info", "▸", _l("Running")),
+    "sending": ("info", "▸", _l("Being sent")),
+}
+#: outcomes of runs that have not ended
+OPEN = frozenset({"running", "sending"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One run."""
+
+    log_id: int
+    x: int
+    y: int
+    height: int
+    kind: str
+    sign: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The bars, oldest first, and the duration the highest stands for."""
+
+    bars: list[Bar]
+    longest: str
+    width: int
+    height: int = AREA_HEIGHT
+    bar_width: int = BAR_WIDTH
+
+
+def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
+    """Return the bars of these runs."""
+    runs = list(reversed(newest_first))
+    longest_ms = max((run_duration(log) or 0 for log in runs), default=0)
+    bars = [_bar(log, number, longest_ms) for number, log in enumerate(runs)]
+    return Timeline(bars, duration(longest_ms), len(runs) * STEP)
+
+
+def statistics(logs: Sequence[JobLog]) -> Statistics:
+    """Return the figures of the runs that have ended."""
+    outcomes = [(log, outcome(log)) for log in logs]
+    return statistics_of([Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN])
+
+
+def _bar(log: JobLog, number: int, longest_ms: int) -> Bar:
+    took_ms = run_duration(log) or 0
+    height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
+    kind, sign, word = SIGNS[outcome(log)]
+    label = " · ".join(text for text in (str(word), duration(run_duration(log)), absolute(log.trigger_time or 0)) if text)
+    return Bar(log.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label)
