@@ -81,15 +81,19 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; raise StartRefused with one line if that is impossible."""
-        self._lock_descriptor = _lock(path)
-        try:
-            self._reader = _connect(path)
-            _prepare(self._reader, path)
-            self._reading = threading.Lock()
-            self._writer = GroupCommit(_connect(path))
-        except (sqlite3.Error, OSError) as exc:
-            os.close(self._lock_descriptor)
-            raise StartRefused(f"journal {path}: {exc}") from exc
+        with contextlib.ExitStack() as opened:
+            self._lock_descriptor = _lock(path)
+            opened.callback(os.close, self._lock_descriptor)
+            try:
+                self._reader = _connect(path)
+                opened.callback(self._reader.close)
+                _prepare(self._reader, path)
+                connection = _connect(path)
+            except (sqlite3.Error, OSError) as exc:
+                raise StartRefused(f"journal {path}: {exc}") from exc
+            opened.pop_all()
+        self._reading = threading.Lock()
+        self._writer = GroupCommit(connection)
         self._writer.start()
 
     def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
@@ -199,8 +203,12 @@ def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> i
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -136,8 +136,9 @@ def test_a_newer_format_is_refused(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StartRefused, match="format 99"):
-        Journal(path)
+    for _ in range(2):  # a refused one has let go of the file
+        with pytest.raises(StartRefused, match="format 99"):
+            Journal(path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
