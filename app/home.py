@@ -31,7 +31,7 @@ def prepare_home(home: Path) -> None:
 def secret_file(path: Path, make: str) -> tuple[str, bool]:
     """Return the text of a secret file and whether this call made it; the first of several processes wins."""
     if not path.exists():
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # not by process id: in containers all are process 1
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(make + "\n")

@@ -1,0 +1,113 @@
+"""The folder of secrets: made once, for its owner only, the same for every process."""
+
+import multiprocessing
+import os
+import stat
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from app.config import Config
+from app.errors import NotConfigured
+from app.home import access_tokens, first_password, forget_first_password, prepare_home, secret_file, secret_key
+from tests.pipeline.steps import at_once
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
+    config = Config(home=tmp_path / "deep" / "home")
+    (token,), key, password = access_tokens(config), secret_key(config), first_password(config)
+    assert len({token, key, password}) == 3
+    assert len(token) == 48
+    assert (access_tokens(config), secret_key(config), first_password(config)) == ((token,), key, password)
+    files = {path.name: path.read_text() for path in config.home.iterdir()}
+    assert files == {"access_token": token + "\n", "secret_key": key + "\n", "admin_password": password + "\n"}
+    assert {mode(path) for path in config.home.iterdir()} == {0o600}
+
+
+def test_a_generous_umask_changes_nothing(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        secret_key(Config(home=tmp_path))
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "secret_key") == 0o600
+
+
+def test_two_homes_have_two_tokens(tmp_path: Path) -> None:
+    assert access_tokens(Config(home=tmp_path / "a")) != access_tokens(Config(home=tmp_path / "b"))
+
+
+def test_configured_secrets_win_and_write_nothing(tmp_path: Path) -> None:
+    config = Config(home=tmp_path / "home", access_tokens=("a-token-of-some-length", "another-one"), admin_password="a-password")
+    assert access_tokens(config) == ("a-token-of-some-length", "another-one")
+    assert first_password(config) == "a-password"
+    assert not config.home.exists()
+
+
+@pytest.mark.parametrize("text", ["short", "", "default_token", "\n"])
+def test_a_stored_token_that_is_no_secret_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "access_token").write_text(text)
+    with pytest.raises(NotConfigured, match="access_token: a token of at least 16 characters"):
+        access_tokens(Config(home=tmp_path))
+
+
+def test_a_token_a_person_has_stored_is_used(tmp_path: Path) -> None:
+    (tmp_path / "access_token").write_text("  stored-by-a-person\n\n")
+    assert access_tokens(Config(home=tmp_path)) == ("stored-by-a-person",)
+
+
+def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
+    config = Config(home=tmp_path)
+    first_password(config)
+    forget_first_password(config)
+    forget_first_password(config)
+    assert not (tmp_path / "admin_password").exists()
+
+
+def make_token(home: str, answers: "multiprocessing.queues.Queue[str]", start: "multiprocessing.synchronize.Event") -> None:
+    start.wait(30)
+    answers.put(access_tokens(Config(home=Path(home)))[0])
+
+
+def test_two_processes_that_start_at_once_have_one_token(tmp_path: Path) -> None:
+    answers, start = SPAWN.Queue(), SPAWN.Event()
+    processes = [SPAWN.Process(target=make_token, args=(str(tmp_path), answers, start)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    start.set()
+    tokens = {answers.get(timeout=30) for _ in processes}
+    for process in processes:
+        process.join()
+    assert tokens == {(tmp_path / "access_token").read_text().strip()}
+    assert [path.name for path in tmp_path.iterdir()] == ["access_token"], "no draft is left"
+
+
+def test_processes_of_equal_ids_have_one_token(tmp_path: Path) -> None:
+    """Containers that share the folder all are process 1: here, threads of one process."""
+    for number in range(40):
+        path = tmp_path / f"secret-{number}"
+        found = at_once(*(partial(secret_file, path, word * 40) for word in "abcdef"))
+        assert {text for text, _ in found} == {path.read_text().strip()}
+        assert sorted(made for _, made in found) == [False] * 5 + [True]
+    assert len(list(tmp_path.iterdir())) == 40, "no draft is left"
+
+
+def test_a_home_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* cannot be made"):
+        prepare_home(tmp_path / "file" / "home")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* cannot be written"):
+        prepare_home(tmp_path)
+    tmp_path.chmod(0o700)
