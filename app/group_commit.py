@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+#: the database is away, full or locked: no fault of an item
+AWAY = (OperationalError, InterfaceError)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -63,8 +67,9 @@ class GroupCommit(Generic[Item, Answer]):
                 future.set_result(answer)
 
     def _fail(self, batch: Sequence[tuple[Item, Future[Answer]]], error: Exception) -> None:
-        if len(batch) == 1:
-            batch[0][1].set_exception(error)
+        if len(batch) == 1 or isinstance(error, AWAY):  # each further attempt would wait for the database again
+            for _, future in batch:
+                future.set_exception(error)
             return
         for item, future in batch:  # one bad item of a batch hurts no other
             try:
