@@ -164,7 +164,7 @@ def _read_dotenv(path: Path) -> dict[str, str]:
             continue
         name, equals, text = line.partition("=")
         if not equals:
-            raise NotConfigured(f"{path}, line {number}: NAME=value is needed, not {line!r}")
+            raise NotConfigured(f"{path}, line {number}: NAME=value is needed, there is no = after {name.split()[0][:40]!r}")
         if name.strip().startswith("XXL_JOB_"):
             values[name.strip()] = text.strip().strip("\"'")
     return values
@@ -184,7 +184,7 @@ def _text(text: str) -> str:
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
             raise ValueError(f"a whole number from {low} to {high} is needed")
         return int(text)
 

@@ -1,0 +1,219 @@
+"""Every setting: what is taken, what is refused with which words, and that no secret is ever shown."""
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.config import CLIENT_VARIABLES, DEFAULT_NETWORKS, SECRET_VARIABLES, SETTINGS, Config, system_zone
+from app.errors import NotConfigured
+
+TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
+WHOLE = "a whole number from"
+
+
+def read(**values: str) -> Config:
+    """Read settings given without their prefix."""
+    return Config.from_env({f"XXL_JOB_{name}": text for name, text in values.items()}, dotenv=None)
+
+
+GOOD: list[tuple[str, str, str, Any]] = [
+    ("HOME", "/var/lib/x", "home", Path("/var/lib/x")),
+    ("DATABASE_URL", "sqlite:////tmp/x.db", "database_url", "sqlite:////tmp/x.db"),
+    ("DATABASE_URL", "postgresql+psycopg://u:p@h/d", "database_url", "postgresql+psycopg://u:p@h/d"),
+    ("DATABASE_URL", "mysql+pymysql://u:p@h/d", "database_url", "mysql+pymysql://u:p@h/d?charset=utf8mb4"),
+    ("DATABASE_URL", "mysql+pymysql://u@h/d?x=1", "database_url", "mysql+pymysql://u@h/d?x=1&charset=utf8mb4"),
+    ("DATABASE_URL", "mysql+pymysql://u@h/d?charset=utf8", "database_url", "mysql+pymysql://u@h/d?charset=utf8"),
+    ("HOST", "0.0.0.0", "host", "0.0.0.0"),
+    ("PORT", "1", "port", 1),
+    ("PORT", " 65535 ", "port", 65535),
+    ("ALLOWED_HOSTS", "a.example, b.example  c", "allowed_hosts", ("a.example", "b.example", "c")),
+    ("CONTEXT_PATH", "/", "context_path", ""),
+    ("CONTEXT_PATH", "jobs/", "context_path", "/jobs"),
+    ("CONTEXT_PATH", "/a/b-c.d_e~", "context_path", "/a/b-c.d_e~"),
+    ("ACCESS_TOKEN", TOKEN, "access_tokens", (TOKEN,)),
+    ("ACCESS_TOKEN", f"{TOKEN} , {OTHER}", "access_tokens", (TOKEN, OTHER)),
+    ("ACCESS_TOKEN", "x" * 16, "access_tokens", ("x" * 16,)),
+    ("ADMIN_PASSWORD", "12345678", "admin_password", "12345678"),
+    ("TIMEZONE", "Asia/Shanghai", "time_zone", "Asia/Shanghai"),
+    ("LANGUAGE", "EN", "language", "en"),
+    ("LANGUAGE", "zh_tw", "language", "zh_TW"),
+    ("TRIGGER_TIMEOUT", "10", "trigger_timeout_s", 10),
+    ("TRIGGERPOOL_FAST_MAX", "1", "fast_max", 1),
+    ("TRIGGERPOOL_SLOW_MAX", "10000", "slow_max", 10000),
+    ("ADDRESS_INFLIGHT_MAX", "64", "address_inflight_max", 64),
+    ("LOG_RETENTION_DAYS", "7", "log_retention_days", 7),
+    ("LOG_RETENTION_DAYS", "6", "log_retention_days", 0),
+    ("LOG_RETENTION_DAYS", "0", "log_retention_days", 0),
+    ("SHARED_WITH_JAVA", "TRUE", "shared_with_java", True),
+    ("SHARED_WITH_JAVA", "false", "shared_with_java", False),
+    ("EXECUTOR_NETWORKS", "10.0.0.0/8, 192.168.1.7", "executor_networks", (ip_network("10.0.0.0/8"), ip_network("192.168.1.7/32"))),
+    ("EXECUTOR_NETWORKS", "10.1.2.3/8,fd00::/8", "executor_networks", (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))),
+    ("PROXY_COUNT", "2", "proxy_count", 2),
+    ("PUBLIC_URL", "https://jobs.example/", "public_url", "https://jobs.example/"),
+    ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
+    ("NODE_NAME", "node-1", "node_name", "node-1"),
+    ("THREADS", "512", "threads", 512),
+    ("ALARM_URLS", "json://a, mailto://b", "alarm_urls", ("json://a", "mailto://b")),
+]
+BAD: list[tuple[str, str, str]] = [
+    *(("PORT", text, f"{WHOLE} 1 to 65535") for text in ("0", "65536", "-1", "8080.0", "eighty", "0x50", "1e3", "８０８０", "9999999999")),
+    *(("DATABASE_URL", text, "sqlite:///FILE") for text in ("x.db", "sqlite://", "mysql://u@h/d", "postgres://h/d", "oracle://h/d")),
+    *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
+    ("ACCESS_TOKEN", "default_token", "a secret of at least 16 characters"),
+    ("ACCESS_TOKEN", "x" * 15, "a secret of at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},default_token", "a secret of at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},", "a secret of at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},{OTHER},{TOKEN}", "one token is needed, or two"),
+    ("ACCESS_TOKEN", "a token with some blanks", "printable ASCII"),
+    ("ACCESS_TOKEN", "ein-schlüssel-mit-umlaut", "printable ASCII"),
+    ("ACCESS_TOKEN", "a-token\nwith-a-line-end", "printable ASCII"),
+    ("ADMIN_PASSWORD", "1234567", "8 to 128"),
+    ("ADMIN_PASSWORD", "x" * 129, "8 to 128"),
+    *(("TIMEZONE", text, "IANA name") for text in ("Mars/Olympus", "GMT+8", "../../etc/passwd", "/etc/localtime", "Asia")),
+    ("LANGUAGE", "fr", "one of zh_CN, zh_TW, en"),
+    ("TRIGGER_TIMEOUT", "0", f"{WHOLE} 1 to 10"),
+    ("TRIGGER_TIMEOUT", "11", f"{WHOLE} 1 to 10"),
+    ("TRIGGERPOOL_FAST_MAX", "0", f"{WHOLE} 1 to 10000"),
+    ("TRIGGERPOOL_SLOW_MAX", "10001", f"{WHOLE} 1 to 10000"),
+    ("ADDRESS_INFLIGHT_MAX", "many", f"{WHOLE} 1 to 10000"),
+    ("LOG_RETENTION_DAYS", "-1", f"{WHOLE} 0 to 36500"),
+    ("SHARED_WITH_JAVA", "yes", "one of true, false"),
+    ("EXECUTOR_NETWORKS", "10.0.0.0/33", "networks such as 10.0.0.0/8"),
+    ("EXECUTOR_NETWORKS", "example.com", "networks such as 10.0.0.0/8"),
+    ("PROXY_COUNT", "11", f"{WHOLE} 0 to 10"),
+    ("LOG_LEVEL", "loud", "one of DEBUG, INFO, WARNING, ERROR"),
+    ("THREADS", "3", f"{WHOLE} 4 to 512"),
+    ("MAIL_PORT", "0", f"{WHOLE} 1 to 65535"),
+    ("MAIL_SECURITY", "ssl", "one of starttls, tls, none"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "field", "value"), GOOD)
+def test_values_that_are_taken(name: str, text: str, field: str, value: Any) -> None:
+    assert getattr(read(**{name: text}), field) == value
+
+
+@pytest.mark.parametrize(("name", "text", "told"), BAD)
+def test_values_that_are_refused_in_one_line(name: str, text: str, told: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        read(**{name: text})
+    message = str(caught.value)
+    assert message.startswith(f"XXL_JOB_{name}")
+    assert told in message
+    assert "\n" not in message
+    secret = f"XXL_JOB_{name}" in SECRET_VARIABLES
+    assert (repr(text) in message) is not secret
+
+
+def test_every_setting_has_a_good_value_above_and_every_checked_one_a_bad_one() -> None:
+    names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
+    mail = {name for name in names if name.startswith("MAIL_")}
+    assert {name for name, *_ in GOOD} == names - mail
+    free = {"HOME", "HOST", "ALLOWED_HOSTS", "PUBLIC_URL", "NODE_NAME", "ALARM_URLS"}
+    assert {name for name, *_ in BAD} == names - free - mail | {"MAIL_PORT", "MAIL_SECURITY"}
+
+
+def test_mail_has_its_own_settings() -> None:
+    mail = read(
+        MAIL_HOST="smtp.example", MAIL_PORT="465", MAIL_USERNAME="u", MAIL_PASSWORD="word", MAIL_FROM="a@b.example", MAIL_SECURITY="TLS"
+    ).mail
+    assert (mail.host, mail.port, mail.username, mail.password, mail.sender, mail.security) == (
+        "smtp.example",
+        465,
+        "u",
+        "word",
+        "a@b.example",
+        "tls",
+    )
+    assert "word" not in repr(mail)
+
+
+def test_without_any_variable_everything_has_its_default() -> None:
+    config = Config.from_env({}, dotenv=None)
+    assert (config.home, config.database_url) == (Path.cwd() / "instance", f"sqlite:///{Path.cwd()}/instance/xxl_job.db")
+    assert (config.host, config.port, config.context_path, config.language) == ("127.0.0.1", 8080, "/xxl-job-admin", "zh_CN")
+    assert (config.trigger_timeout_s, config.fast_max, config.slow_max, config.address_inflight_max) == (3, 200, 100, 32)
+    assert (config.log_retention_days, config.shared_with_java, config.access_tokens, config.admin_password) == (30, False, (), "")
+    assert config.executor_networks == tuple(ip_network(text) for text in DEFAULT_NETWORKS.split(","))
+    assert config.is_sqlite
+    assert config.on_loopback
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False)])
+def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
+    assert read(HOST=host).on_loopback is loopback
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("XXL_JOB_DATABASE_URI", "XXL_JOB_DATABASE_URL"),
+        ("XXL_JOB_LOG_RETENTIONDAYS", "XXL_JOB_LOG_"),
+        ("XXL_JOB_TRIGGERPOOL_FAST", "XXL_JOB_TRIGGERPOOL_FAST_MAX"),
+        ("XXL_JOB_PORTS", "XXL_JOB_PORT"),
+        ("XXL_JOB_ALARM_URL", "XXL_JOB_ALARM_URLS"),
+    ],
+)
+def test_an_unknown_name_is_refused_and_a_near_one_named(name: str, suggestion: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        Config.from_env({name: "x"}, dotenv=None)
+    message = str(caught.value)
+    assert message.startswith(f"{name} is not a setting of this program")
+    assert f"did you mean {suggestion}" in message
+    assert "docs/configuration.md" in message
+
+
+def test_names_of_others_are_not_ours_to_judge() -> None:
+    assert (
+        Config.from_env({"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(CLIENT_VARIABLES, "x")}, dotenv=None).port
+        == 8080
+    )
+
+
+def test_an_empty_value_is_none() -> None:
+    assert read(PORT="", ACCESS_TOKEN="  ", TIMEZONE=" ").port == 8080
+
+
+def test_secrets_are_not_shown() -> None:
+    config = read(ACCESS_TOKEN=TOKEN, ADMIN_PASSWORD="a-password", DATABASE_URL="mysql+pymysql://u:word@h/d", ALARM_URLS="json://key@h")
+    for secret in (TOKEN, "a-password", "word", "key"):
+        assert secret not in repr(config)
+
+
+def test_a_file_of_defaults(tmp_path: Path) -> None:
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\nXXL_JOB_LANGUAGE = \"en\"\nOTHER=x\n")
+    config = Config.from_env({"XXL_JOB_PORT": "7070"}, dotenv=dotenv)
+    assert (config.port, config.host, config.language) == (7070, "0.0.0.0", "en")
+    assert Config.from_env({}, dotenv=tmp_path / "missing").port == 8080
+
+
+@pytest.mark.parametrize(("line", "told"), [("XXL_JOB_PORT", "line 1: NAME=value"), ("XXL_JOB_PROT=1", "XXL_JOB_PROT is not a setting")])
+def test_a_file_of_defaults_that_is_wrong(tmp_path: Path, line: str, told: str) -> None:
+    (tmp_path / ".env").write_text(line)
+    with pytest.raises(NotConfigured, match=told):
+        Config.from_env({}, dotenv=tmp_path / ".env")
+
+
+def test_a_line_of_the_file_that_is_no_setting_is_not_shown_whole(tmp_path: Path) -> None:
+    """Somebody who forgot the equals sign may have written a secret."""
+    (tmp_path / ".env").write_text("XXL_JOB_ACCESS_TOKEN secret-word")
+    with pytest.raises(NotConfigured) as caught:
+        Config.from_env({}, dotenv=tmp_path / ".env")
+    assert "secret-word" not in str(caught.value)
+
+
+def test_the_zone_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    link, name = tmp_path / "localtime", tmp_path / "timezone"
+    assert system_zone(link, name) == "UTC"
+    name.write_text("Europe/Berlin\n")
+    assert system_zone(link, name) == "Europe/Berlin"
+    link.symlink_to("/usr/share/zoneinfo/Asia/Tokyo")
+    assert system_zone(link, name) == "Asia/Tokyo"
+    monkeypatch.setenv("TZ", ":America/New_York")
+    assert system_zone(link, name) == "America/New_York"
+    monkeypatch.setenv("TZ", "nonsense")
+    assert system_zone(link, name) == "Asia/Tokyo"
