@@ -1,0 +1,185 @@
+"""Transactions: committed or rolled back, again after a lost deadlock, IMMEDIATE on SQLite, one line where nothing is there."""
+
+import logging
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text, update
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.db import ATTEMPTS, affected, bind_engine, check_database, is_transient, read_scope, session_scope, transact
+from app.errors import NotConfigured
+from app.models.job import Job
+from tests.factories import all_rows, make_job, only_row
+from tests.pipeline.steps import at_once
+
+
+def rename(session: Session, job_id: int, name: str) -> int:
+    return affected(session, update(Job).where(Job.id == job_id).values(job_desc=name))
+
+
+def test_a_scope_commits_at_its_end_and_rolls_back_on_an_error(database: str) -> None:
+    job = make_job(job_desc="before")
+    with session_scope() as session:
+        assert rename(session, job.id, "after") == 1
+        assert rename(session, 4711, "nobody") == 0
+
+    def fail() -> None:
+        with session_scope() as session:
+            rename(session, job.id, "never")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert only_row(Job).job_desc == "after"
+
+
+def test_a_reader_does_not_wait_for_a_writer_and_sees_what_is_committed(database: str) -> None:
+    job = make_job(job_desc="before")
+    with session_scope() as session:
+        rename(session, job.id, "after")
+        with read_scope() as reader:
+            assert reader.get_one(Job, job.id).job_desc == "before"
+    assert only_row(Job).job_desc == "after"
+
+
+def test_writers_at_once_lose_no_update(database: str) -> None:
+    job = make_job(executor_timeout=0)
+
+    def count_up() -> None:
+        for _ in range(10):
+            transact(
+                lambda session: affected(session, update(Job).where(Job.id == job.id).values(executor_timeout=Job.executor_timeout + 1))
+            )
+
+    at_once(*(count_up for _ in range(4)))
+    assert only_row(Job).executor_timeout == 40
+
+
+def test_a_lost_deadlock_is_tried_again(database: str, caplog: pytest.LogCaptureFixture) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time: no deadlock")
+    first, second = make_job(), make_job()
+    meet = threading.Barrier(2, timeout=10)
+
+    def work(here: int, there: int, name: str) -> None:
+        attempts = []
+
+        def rename_both(session: Session) -> None:
+            rename(session, here, name)
+            attempts.append(name)
+            if len(attempts) == 1:
+                meet.wait()
+            rename(session, there, name)
+
+        transact(rename_both)
+
+    at_once(lambda: work(first.id, second.id, "one"), lambda: work(second.id, first.id, "two"))
+    names = {job.job_desc for job in all_rows(Job)}
+    assert len(names) == 1, "one transaction after the other, never half of each"
+    assert "transaction repeated attempt=1" in caplog.text
+
+
+class Lost(Exception):
+    """An error of the driver with a code."""
+
+    def __init__(self, *args: object, sqlstate: str | None = None) -> None:
+        super().__init__(*args)
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (Lost(1213, "Deadlock found"), True),
+        (Lost(1205, "Lock wait timeout"), True),
+        (Lost(1020, "Record has changed"), True),
+        (Lost(1062, "Duplicate entry"), False),
+        (Lost(2013, "Lost connection"), False),
+        (Lost("x", sqlstate="40P01"), True),
+        (Lost("x", sqlstate="40001"), True),
+        (Lost("x", sqlstate="55P03"), True),
+        (Lost("x", sqlstate="23505"), False),
+        (Lost("database is locked"), False),
+        (Lost(), False),
+    ],
+)
+def test_which_errors_may_pass_at_once(error: Lost, transient: bool) -> None:
+    assert is_transient(DBAPIError("SELECT", {}, error)) is transient
+
+
+@pytest.mark.parametrize(("code", "attempts"), [(1213, ATTEMPTS), (1062, 1)])
+def test_attempts_come_to_an_end(database: str, code: int, attempts: int) -> None:
+    made = []
+
+    def work(_session: Session) -> None:
+        made.append(1)
+        raise OperationalError("UPDATE", {}, Lost(code, "x"))
+
+    with pytest.raises(OperationalError):
+        transact(work)
+    assert len(made) == attempts
+
+
+def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: str) -> None:
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+    with session_scope() as session:
+        pragmas = {name: session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "busy_timeout")}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
+
+
+def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> None:
+    """On SQLite a transaction that reads first and writes then would fail in the middle."""
+    job = make_job(job_desc="0")
+
+    def count_up() -> None:
+        for _ in range(10):
+            with session_scope() as session:
+                found = session.get_one(Job, job.id, with_for_update=True)
+                found.job_desc = str(int(found.job_desc) + 1)
+
+    at_once(count_up, count_up, count_up)
+    assert only_row(Job).job_desc == "30"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("sqlite:////nowhere/at/all.db", "unable to open database file"),
+        ("mysql+pymysql://root:secret-word@127.0.0.1:1/x", "mysql+pymysql://root:***@127.0.0.1:1/x cannot be opened"),
+        ("postgresql+psycopg://u:secret-word@127.0.0.1:1/x", "postgresql+psycopg://u:***@127.0.0.1:1/x cannot be opened"),
+    ],
+)
+def test_a_database_that_is_not_there_is_told_without_its_password(url: str, told: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        check_database(Config(database_url=url))
+    assert told in str(caught.value)
+    assert "secret-word" not in str(caught.value)
+
+
+def test_a_database_that_is_there_is_fine(config: Config) -> None:
+    check_database(config)
+
+
+def test_binding_anew_closes_what_was_open(database: str, config: Config, tmp_path: Path) -> None:
+    first = bind_engine(config)
+    with session_scope() as session:
+        session.execute(text("SELECT 1"))
+    second = bind_engine(replace(config, time_zone="UTC"))
+    assert first is not second
+    assert first.pool.checkedin() == 0  # type: ignore[attr-defined]
+    assert bind_engine(config, second) is second
+
+
+def test_a_slow_statement_is_told(database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caplog.set_level(logging.INFO, logger="app.db")
+    monkeypatch.setattr("app.db.SLOW_STATEMENT_S", -1.0)
+    make_job(job_desc="a secret of a customer")
+    assert "statement slow took_ms=" in caplog.text
+    assert "INSERT INTO xxl_job_info" in caplog.text
+    assert "a secret of a customer" not in caplog.text

@@ -1,0 +1,81 @@
+"""Columns of time, and what models derive from their columns."""
+
+import logging
+
+import pytest
+from sqlalchemy import text
+
+from app.clock import Millis
+from app.db import read_scope
+from app.log_setup import QUIET, set_up_logging
+from app.models.base import local_datetime, use_zone, zone_name
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from tests.factories import T0, make_job, make_log, only_row
+
+BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
+
+
+@pytest.mark.parametrize(
+    ("zone", "millis", "stored", "read"),
+    [
+        ("Asia/Shanghai", T0, "2024-05-01 11:04:05", T0),
+        ("Asia/Shanghai", T0 + 999, "2024-05-01 11:04:05", T0),
+        ("UTC", T0 - 1, "2024-05-01 03:04:04", T0 - 1000),
+        ("America/New_York", T0, "2024-04-30 23:04:05", T0),
+        ("UTC", 1_714_607_999_999, "2024-05-01 23:59:59", 1_714_607_999_000),
+        ("Europe/Berlin", BERLIN_FIRST_TWO, "2024-10-27 02:00:00", BERLIN_FIRST_TWO),
+        ("Europe/Berlin", BERLIN_SECOND_TWO, "2024-10-27 02:00:00", BERLIN_FIRST_TWO),  # of two equal local times the first
+        ("UTC", 0, "1970-01-01 00:00:00", 0),
+    ],
+)
+def test_a_datetime_column_holds_local_time_in_whole_seconds(database: str, zone: str, millis: Millis, stored: str, read: Millis) -> None:
+    use_zone(zone)
+    assert zone_name() == zone
+    make_log(make_job(), trigger_time=millis)
+    with read_scope() as session:
+        raw = session.execute(text("SELECT trigger_time FROM xxl_job_log")).scalar_one()
+    assert str(raw)[:19] == stored
+    assert only_row(JobLog).trigger_time == read
+    assert str(local_datetime(millis)) == stored
+
+
+def test_no_time_is_null(database: str) -> None:
+    make_log(make_job(), trigger_time=None)
+    assert only_row(JobLog).trigger_time is None
+
+
+def test_times_are_compared_as_they_are_stored(database: str) -> None:
+    make_log(make_job(), trigger_time=T0 + 700)
+    with read_scope() as session:
+        found = session.query(JobLog).filter(JobLog.trigger_time <= T0 + 100, JobLog.trigger_time >= T0 + 900).count()
+    assert found == 1
+
+
+@pytest.mark.parametrize(("text_", "addresses"), [(None, []), ("", []), (" , ", []), ("a,b", ["a", "b"]), (" a , ,b,", ["a", "b"])])
+def test_the_addresses_of_a_group(text_: str | None, addresses: list[str]) -> None:
+    assert Group(address_list=text_).addresses == addresses
+
+
+@pytest.mark.parametrize(("text_", "ids"), [(None, []), ("", []), ("7,8", [7, 8]), ("x,-1, 7,７,8", [8])])
+def test_the_children_of_a_job(text_: str | None, ids: list[int]) -> None:
+    assert Job(child_jobid=text_).child_ids == ids
+
+
+def test_a_line_end_in_a_message_forges_no_record(capsys: pytest.CaptureFixture[str]) -> None:
+    root, before = logging.getLogger(), logging.getLogger().handlers[:]
+    level = root.level
+    try:
+        set_up_logging("INFO")
+        logging.getLogger("app.test").info("registered app=%s", "x\r\n2026-01-01 ERROR forged")
+        logging.getLogger("app.test").debug("not told")
+        logging.getLogger(QUIET[0]).info("not told either")
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+        for name in QUIET:
+            logging.getLogger(name).setLevel(logging.NOTSET)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "registered app=x\\r\\n2026-01-01 ERROR forged" in lines[0]
