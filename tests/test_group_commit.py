@@ -146,9 +146,11 @@ def test_a_close_writes_what_waits_and_takes_nothing_more() -> None:
     writer.go.clear()
     answers: list[int] = []
     threads = [threading.Thread(target=lambda number=number: answers.append(group.submit(number))) for number in range(5)]
-    for thread in threads:
+    threads[0].start()
+    assert writer.began.wait(10)
+    for thread in threads[1:]:
         thread.start()
-    eventually(lambda: len(group._waiting) >= 4)
+    eventually(lambda: len(group._waiting) == 4)
     closing = threading.Thread(target=group.close)
     closing.start()
     eventually(lambda: group._closing)
