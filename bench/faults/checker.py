@@ -181,7 +181,10 @@ def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], fo
     found.missing += [(job.job_id, instant) for instant in sorted(certain - fired - skipped)]
     found.unexpected += [(job.job_id, instant) for instant in sorted(fired - possible)]
     found.doubled += [(job.job_id, *key) for key, count in scheduled.items() if count > 1]
-    if job.shards == 1:
+    if job.shards > 1:
+        every = {(instant, f"{index}/{job.shards}") for instant in fired for index in range(job.shards)}
+        found.missing += [(job.job_id, *key) for key in sorted(every - set(scheduled))]
+    else:
         whole = Counter(row.instant for row in rows if row.instant is not None)
         found.doubled += [(job.job_id, instant) for instant, count in whole.items() if count > 1 and scheduled[instant, None] < 2]
 

@@ -1,0 +1,158 @@
+"""The judge is judged: a history in order passes, and every kind of disorder made by hand is found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bench.faults.checker import Event, History, Row, Skip, Watched, check
+
+#: 2024-05-01 10:20:00 in Shanghai, a whole minute
+T0 = 1_714_530_000_000
+STOP = (T0 + 20_050, T0 + 20_090)
+EVERY_2_S, RATE_3_S, FAILING, CHILD = 1, 2, 3, 4
+JOBS = (
+    Watched(EVERY_2_S, "CRON", "0/2 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP, child_ids=(CHILD,)),
+    Watched(RATE_3_S, "FIX_RATE", "3", start=(T0 + 100, T0 + 150), stop=STOP, misfire="FIRE_ONCE_NOW"),
+    Watched(FAILING, "CRON", "0/10 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP),
+)
+#: first instant of the fixed rate: the start, by the product's own clock, and a period
+RATE_FIRST = T0 + 120 + 3_000
+
+
+def ends(row: Row, lag_ms: int = 40) -> list[Event]:
+    """Return what an executor writes down of a run that was accepted and told."""
+    begin = (row.instant or T0 + 1_000) + lag_ms
+    told = [("recv", 0), ("accept", 1), ("start", 2), ("finish", 9), ("acked", 30)]
+    return [Event(event, row.log_id, row.job_id, begin + later, code=row.handle_code) for event, later in told]
+
+
+def orderly() -> History:
+    """A history without a fault."""
+    instants = [(EVERY_2_S, T0 + second * 1000) for second in range(2, 21, 2)]
+    instants += [(RATE_3_S, RATE_FIRST + number * 3_000) for number in range(6)]
+    instants += [(FAILING, T0 + 10_000), (FAILING, T0 + 20_000)]
+    rows = []
+    for log_id, (job_id, instant) in enumerate(sorted(instants, key=lambda pair: pair[1]), 100):
+        failing = job_id == FAILING
+        rows.append(Row(log_id, job_id, instant, 200, 500 if failing else 200, retries_left=1 if failing else 0))
+    children = [Row(row.log_id + 100, CHILD, None, 200, 200) for row in rows if row.job_id == EVERY_2_S]
+    retries = [Row(row.log_id + 100, FAILING, None, 200, 200) for row in rows if row.job_id == FAILING]
+    every = [*rows, *children, *retries]
+    alarms = [row.log_id for row in rows if row.job_id == FAILING]
+    return History(JOBS, every, events=[event for row in every for event in ends(row)], alarms=alarms)
+
+
+def of(history: History, job_id: int, number: int = 0) -> Row:
+    return [row for row in history.rows if row.job_id == job_id][number]
+
+
+def without(history: History, row: Row) -> History:
+    events = [event for event in history.events if event.log_id != row.log_id]
+    return replace(history, rows=[one for one in history.rows if one != row], events=events)
+
+
+def changed(history: History, row: Row, **values: object) -> History:
+    return replace(history, rows=[replace(one, **values) if one == row else one for one in history.rows])
+
+
+def one_second_early(history: History, kind: str) -> History:
+    row = of(history, EVERY_2_S, 3)
+    early = [replace(e, wall_ms=e.wall_ms - 1_000) if (e.log_id, e.event) == (row.log_id, kind) else e for e in history.events]
+    return replace(history, events=early)
+
+
+def skipping(history: History, *, count: int = 2, late_ms: int = 6_000, keep: bool = False) -> History:
+    """Leave the second and third instant of the first job out, as a misfire."""
+    left_out = [of(history, EVERY_2_S, 1), of(history, EVERY_2_S, 2)]
+    children = [of(history, CHILD, 1), of(history, CHILD, 2)]
+    skip = Skip(EVERY_2_S, T0 + 4_000, T0 + 6_000, count, "misfire", T0 + 4_000 + late_ms)
+    for row in [] if keep else [*left_out, *children]:
+        history = without(history, row)
+    return replace(history, skips=[skip])
+
+
+def test_an_orderly_history_passes() -> None:
+    found = check(orderly())
+    assert found.problems == {}
+    assert (found.counts["expected"], found.counts["rows"]) == (18, 30)
+
+
+def test_a_recorded_misfire_passes() -> None:
+    found = check(skipping(orderly()))
+    assert (found.problems, found.counts["skips"]) == ({}, 2)
+
+
+def test_instants_while_a_start_or_a_stop_was_answered_may_go_either_way() -> None:
+    jobs = (replace(JOBS[0], stop=(T0 + 19_990, T0 + 20_090)), *JOBS[1:])
+    history = replace(orderly(), jobs=jobs)
+    last, child = of(history, EVERY_2_S, 9), of(history, CHILD, 9)
+    assert check(history).problems == {}
+    assert check(without(without(history, last), child)).problems == {}
+
+
+def test_a_stop_records_what_was_waiting_among_what_was_out() -> None:
+    history = without(without(orderly(), of(orderly(), EVERY_2_S, 7)), of(orderly(), CHILD, 7))
+    history = without(without(history, of(history, EVERY_2_S, 7)), of(history, CHILD, 7))
+    stopped = Skip(EVERY_2_S, T0 + 16_000, T0 + 18_000, 2, "stopped", T0 + 20_060)
+    assert check(replace(history, skips=[stopped])).problems == {}
+
+
+Doctored = Callable[[History], History]
+DISORDER: dict[str, tuple[str, Doctored]] = {
+    "a row is gone": ("missing", lambda h: without(without(h, of(h, EVERY_2_S, 4)), of(h, CHILD, 4))),
+    "a row of a fixed rate is gone": ("missing", lambda h: without(h, of(h, RATE_3_S, 2))),
+    "an instant has two rows": ("doubled", lambda h: replace(h, rows=[*h.rows, replace(of(h, RATE_3_S, 1), log_id=900)])),
+    "an instant has a row and a skip": ("doubled", lambda h: skipping(h, count=0, keep=True)),
+    "a row after the stop": ("unexpected", lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 18_000, 200, 200)])),
+    "a row between two instants": ("unexpected", lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 1, 200, 200)])),
+    "a start is a second early": ("early", lambda h: one_second_early(h, "start")),
+    "a request is a second early": ("early", lambda h: one_second_early(h, "recv")),
+    "a skip counts too many": ("wrong_skips", lambda h: skipping(h, count=3)),
+    "a skip counts too few": ("wrong_skips", lambda h: skipping(h, count=1)),
+    "a skip comes too soon": ("wrong_skips", lambda h: skipping(h, late_ms=4_000)),
+    "a run starts twice": ("started_twice", lambda h: replace(h, events=[*h.events, *ends(of(h, RATE_3_S), 900)])),
+    "a run is in no row": ("unknown_starts", lambda h: replace(h, events=[*h.events, Event("start", 900, RATE_3_S, T0 + 9_000)])),
+    "a run never ends": ("unfinished", lambda h: changed(h, of(h, RATE_3_S), handle_code=0)),
+    "a result is another than was told": ("wrong_results", lambda h: changed(h, of(h, RATE_3_S), handle_code=502)),
+    "a child has no parent": ("successors", lambda h: replace(h, rows=[*h.rows, Row(900, CHILD, None, 200, 200)])),
+    "a child is missing": ("successors", lambda h: without(h, of(h, CHILD, 5))),
+    "a retry is missing": ("successors", lambda h: without(h, of(h, FAILING, 2))),
+    "a retry came twice": ("successors", lambda h: replace(h, rows=[*h.rows, Row(900, FAILING, None, 200, 200)])),
+    "an alarm is missing": ("successors", lambda h: replace(h, alarms=h.alarms[1:])),
+    "an alarm was raised twice": ("successors", lambda h: replace(h, alarms=[*h.alarms, h.alarms[0]])),
+}
+
+
+@pytest.mark.parametrize("name", DISORDER)
+def test_disorder_is_found(name: str) -> None:
+    kind, doctor = DISORDER[name]
+    assert kind in check(doctor(orderly())).problems
+
+
+def test_one_fault_is_one_kind_of_finding() -> None:
+    assert check(without(orderly(), of(orderly(), RATE_3_S, 2))).problems == {"missing": 1}
+    assert check(one_second_early(orderly(), "start")).problems == {"early": 1}
+
+
+def test_a_fixed_rate_whose_first_instant_is_not_its_start_and_a_period_is_found() -> None:
+    history = orderly()
+    shifted = [replace(row, instant=row.instant + 500) if row.job_id == RATE_3_S and row.instant else row for row in history.rows]
+    assert "unexpected" in check(replace(history, rows=shifted, events=[])).problems
+
+
+def test_rows_of_shards_are_told_apart() -> None:
+    job = Watched(5, "CRON", "0/10 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP, shards=2)
+    rows = [Row(400 + 2 * n + i, 5, T0 + 10_000 * (n + 1), 200, 200, shard=f"{i}/2") for n in range(2) for i in range(2)]
+    assert check(History([job], rows)).problems == {}
+    again = replace(rows[0], log_id=900)
+    assert check(History([job], [*rows, again])).problems == {"doubled": 1}
+    assert check(History([job], rows[1:])).problems == {"missing": 1}
+
+
+def test_findings_are_told_in_short() -> None:
+    history = orderly()
+    bare = replace(history, rows=[row for row in history.rows if row.job_id not in (EVERY_2_S, CHILD)], events=[])
+    report = check(bare).report()
+    assert report["problems"] == {"missing": 10}
+    assert len(report["missing"]) == 10
