@@ -168,6 +168,12 @@ class SettingsForm(ConsoleForm):
     time_zone = SelectField(_l("Time zone"), validate_choice=False)
 
 
+class RestoreForm(ConsoleForm):
+    """Restore a version of a GLUE source."""
+
+    glue_remark = StringField(_l("Remark"))
+
+
 class GlueForm(ConsoleForm):
     """Save a GLUE source."""
 

@@ -117,6 +117,8 @@ POLICY: dict[str, Access] = {
     "job_bulk.bulk": Access.VIEW,
     "job_bulk.running": Access.VIEW,
     "glue.edit": Access.GLUE,
+    "glue_versions.diff": Access.GLUE,
+    "glue_versions.restore": Access.GLUE,
     "logs.index": Access.LOGIN,
     "logs.show": Access.VIEW,
     "logs.detail_page": Access.VIEW,

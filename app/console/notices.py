@@ -22,6 +22,7 @@ TEXTS = {
     "triggered": lazy_gettext("The run was queued; it appears in the log at once."),
     "killed": lazy_gettext("The run was killed."),
     "cleaned": lazy_gettext("The log was cleaned."),
+    "restored": lazy_gettext("The version was restored."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
     "out": lazy_gettext("You are logged out."),
 }

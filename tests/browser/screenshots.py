@@ -37,6 +37,7 @@ def pages(console: Console) -> dict[str, str]:
         "user-new": "/user/new",
         "audit": "/user/audit",
         "glue": f"/jobcode?jobId={jobs[4]}",
+        "glue-diff": f"/jobcode/diff?jobId={jobs[4]}",
         "account": "/account",
         "help": "/help",
         "missing": "/nothing-here",

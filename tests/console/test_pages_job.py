@@ -41,7 +41,7 @@ def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
     assert page.text.index(f'/joblog/{ids[0]}" aria-label') < page.text.index(f'/joblog/{ids[3]}" aria-label')
     assert 'class="bar danger" x="18" y="0"' in page.text  # the longest is the highest
     shown = text_of(page)
-    for figure in ("Runs counted 4", "Success ratio 50.0 %", "Failures 2", "Median duration 20 s", "95th percentile 40 s"):
+    for figure in ("Runs counted 4", "Share of successes 50.0 %", "Failures 2", "Median duration 20 s", "95th percentile 40 s"):
         assert figure in shown, figure
     assert "style=" not in page.text
 
@@ -51,7 +51,7 @@ def test_only_the_last_hundred_runs_are_counted(admin: Console) -> None:
     job_id = add_job(group_id)
     add_runs(group_id, job_id, *[(200, 500, 1)] * 30, *[(200, 200, 1)] * 100)
     page = admin.get(f"/jobinfo/{job_id}")
-    assert "Runs counted 100 Success ratio 100.0 %" in text_of(page)
+    assert "Runs counted 100 Share of successes 100.0 %" in text_of(page)
     assert page.text.count('<rect class="bar ') == 60
 
 
