@@ -4,7 +4,10 @@ import logging
 import sys
 
 #: libraries that tell more than an operator wants to read
-QUIET = ("aiohttp.access", "apprise", "asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
+QUIET = ("aiohttp.access", "asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
+
+#: libraries that write what must stay secret, such as a channel's URL; what went wrong comes back from them as a value
+SILENT = ("apprise",)
 
 
 class _Formatter(logging.Formatter):
@@ -26,3 +29,5 @@ def set_up_logging(level: str) -> None:
     root.setLevel(level)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL)

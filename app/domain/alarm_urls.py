@@ -24,4 +24,5 @@ def check_urls(field: str, text: str | None) -> None:
 
 def label(url: str) -> str:
     """Return what a channel is called where people read it: its scheme, without the secret that follows."""
-    return f"{url.partition('://')[0][:20]}://…"
+    scheme, separator, _ = url.partition("://")
+    return f"{scheme[:20]}://…" if separator else "…"

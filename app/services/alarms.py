@@ -1,4 +1,4 @@
-"""Telling people of failed and unresolved runs, and of recoveries. Each target by itself: one that hangs delays no other.
+"""Telling people of failed and unresolved runs, and of recoveries. Each channel by itself: one that hangs delays no other.
 
 Alarms of one job within GROUP_MS become one message; what every target said is kept with the alarm.
 """
@@ -7,7 +7,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -33,8 +33,8 @@ PERIOD_MS: Millis = 1_000
 ROWS = 200
 #: after a message about a job its further alarms gather for so long
 GROUP_MS: Millis = 300_000
-#: all targets of a round together may take so long
-DELIVERY_S = 25.0
+#: a target that has not had its message by then has failed
+DELIVERY_MS: Millis = 30_000
 LEASE_MS: Millis = 90_000
 #: a failed target is tried so often, each wait twice the one before
 ATTEMPTS_MAX = 4
@@ -42,8 +42,8 @@ RETRY_MS: Millis = 30_000
 #: recoveries are looked for with this period, in so many jobs
 RECOVERY_PERIOD_MS: Millis = 10_000
 RECOVERY_JOBS = 500
-#: targets being spoken to at once
-AT_ONCE = 16
+#: messages on their way to one channel at once
+AT_ONCE = 2
 
 
 @dataclass(slots=True)
@@ -59,12 +59,52 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
-    """A message and who gets it: name fit for people -> how; those of ``done`` have had it."""
+class _Target:
+    """Who gets a message: over which channel, and how."""
 
-    targets: dict[str, partial[str]]
-    message: Message
-    done: set[str] = field(default_factory=set)
+    channel: str
+    send: partial[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """A message on its way: name fit for people -> what its target says."""
+
+    case: _Case
+    answers: dict[str, Future[str]]
+    until_ms: Millis
+
+    def is_over(self, now_ms: Millis) -> bool:
+        return now_ms >= self.until_ms or all(future.done() for future in self.answers.values())
+
+
+class _Channels:
+    """A queue and threads of its own for each channel; used by one thread."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._open: dict[str, list[Future[str]]] = defaultdict(list)
+
+    def submit(self, target: _Target, message: Message) -> Future[str]:
+        """Let a message go out as soon as its channel is free."""
+        if target.channel not in self._pools:
+            self._pools[target.channel] = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alarm")
+        future = self._pools[target.channel].submit(target.send, message)
+        self._open[target.channel].append(future)
+        return future
+
+    def tidy(self) -> None:
+        """End the threads of channels that have nothing to do."""
+        for channel in list(self._pools):
+            self._open[channel] = [future for future in self._open[channel] if not future.done()]
+            if not self._open[channel]:
+                self._pools.pop(channel).shutdown(wait=False)
+                del self._open[channel]
+
+    def close(self) -> None:
+        """Send nothing more."""
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class AlarmTeller:
@@ -73,20 +113,22 @@ class AlarmTeller:
     def __init__(self, config: Config, *, node: str) -> None:
         self._config = config
         self._node = node
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alarm")
+        self._channels = _Channels()
+        self._deliveries: list[_Delivery] = []
         self._recovery_ms: Millis = 0
 
     def close(self) -> None:
         """Speak to nobody any more; what was not told is told after the next start."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._channels.close()
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Tell what is due; return the wait until the next round."""
+        """Write down what targets have said, tell what is due; return the wait until the next round. Waits for no channel."""
+        self._write_down(now_ms)
         with read_scope() as session:
             due = alarms.has_due(session, now_ms=now_ms)
         if due:
-            cases = transact(lambda session: self._take(session, now_ms))
-            self._tell(cases, now_ms)
+            for case in transact(lambda session: self._take(session, now_ms)):
+                self._send(case, compose(case.job, case.group, case.logs, self._config), now_ms)
         if now_ms >= self._recovery_ms:
             self._recovery_ms = now_ms + RECOVERY_PERIOD_MS
             self._announce_recoveries(now_ms)
@@ -97,15 +139,14 @@ class AlarmTeller:
         by_job: dict[int, list[Alarm]] = defaultdict(list)
         for alarm in taken:
             by_job[alarm.job_id].append(alarm)
-        told = alarms.find_told(session, list(by_job), since_ms=now_ms - GROUP_MS)
-        for job_id, told_ms in told.items():
-            fresh = [alarm.id for alarm in by_job[job_id] if alarm.attempts == 1]
-            alarms.put_off(session, fresh, until_ms=told_ms + GROUP_MS)
-            by_job[job_id] = [alarm for alarm in by_job[job_id] if alarm.attempts > 1]
+        told = alarms.find_told(session, list(by_job), apart_from=[alarm.id for alarm in taken])
+        cases = []
         of_jobs = jobs.find_jobs(session, list(by_job))
         of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
-        cases = []
-        for job_id, own in by_job.items():
+        for job_id, alarms_of_job in by_job.items():
+            own, waiting, until_ms = _split(alarms_of_job, told.get(job_id, 0) - LEASE_MS, now_ms)
+            if waiting:
+                alarms.put_off(session, waiting, until_ms=until_ms)
             if own:
                 job = of_jobs.get(job_id)
                 group = of_groups.get(job.job_group) if job else None
@@ -113,37 +154,39 @@ class AlarmTeller:
                 cases.append(_Case(own, job, group, runs, _done(own)))
         return cases
 
-    def _tell(self, cases: Sequence[_Case], now_ms: Millis) -> None:
-        letters = [_Letter(self._targets(case), compose(case.job, case.group, case.logs, self._config), case.done) for case in cases]
-        for case, answers in zip(cases, self._deliver(letters), strict=True):
-            answers |= dict.fromkeys(case.done, OK)
-            state, next_ms = _judge(case, answers, now_ms)
-            outcome = json.dumps(answers, ensure_ascii=False)
-            transact(partial(alarms.finish, alarms=case.alarms, state=state, outcome=outcome, next_ms=next_ms))
+    def _send(self, case: _Case, message: Message, now_ms: Millis) -> None:
+        """Hand a message to all its channels; those of ``case.done`` have had it."""
+        targets = {name: target for name, target in self._targets(case).items() if name not in case.done}
+        answers = {name: self._channels.submit(target, message) for name, target in targets.items()}
+        self._deliveries.append(_Delivery(case, answers, now_ms + DELIVERY_MS))
+
+    def _write_down(self, now_ms: Millis) -> None:
+        """Store what became of the messages that have reached all their targets, or have had their time."""
+        over = [delivery for delivery in self._deliveries if delivery.is_over(now_ms)]
+        for delivery in over:
+            case = delivery.case
+            answers = {name: _answer(future) for name, future in delivery.answers.items()} | dict.fromkeys(case.done, OK)
+            if case.alarms:
+                state, next_ms = _judge(case, answers, now_ms)
+                outcome = json.dumps(answers, ensure_ascii=False)
+                transact(partial(alarms.finish, alarms=case.alarms, state=state, outcome=outcome, next_ms=next_ms))
+            self._deliveries.remove(delivery)
             failed = {target: answer for target, answer in answers.items() if answer != OK}
             if failed:
-                logger.warning("alarm not told everywhere job_id=%s failed=%s", case.alarms[0].job_id, failed)
+                logger.warning("alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed)
+        self._channels.tidy()
 
-    def _targets(self, case: _Case) -> dict[str, partial[str]]:
+    def _targets(self, case: _Case) -> dict[str, _Target]:
         """Return who is to be told, by a name fit for people to read."""
-        targets: dict[str, partial[str]] = {}
+        targets: dict[str, _Target] = {}
         if self._config.mail.host and case.job is not None:
             for address in (case.job.alarm_email or "").split(","):
                 if address.strip():
-                    targets[f"mail {address.strip()}"] = partial(send_mail, self._config.mail, address.strip())
+                    targets[f"mail {address.strip()}"] = _Target("mail", partial(send_mail, self._config.mail, address.strip()))
         urls = [*split_urls(case.group.alarm_urls if case.group else None), *self._config.alarm_urls]
         for number, url in enumerate(dict.fromkeys(urls), 1):
-            targets[f"{number} {label(url)}"] = partial(send_apprise, url)
+            targets[f"{number} {label(url)}"] = _Target(url, partial(send_apprise, url))
         return targets
-
-    def _deliver(self, letters: Sequence[_Letter]) -> list[dict[str, str]]:
-        """Speak to all targets of all messages at once; one that has not answered in time has failed."""
-        futures: list[dict[str, Future[str]]] = [
-            {name: self._pool.submit(send, letter.message) for name, send in letter.targets.items() if name not in letter.done}
-            for letter in letters
-        ]
-        wait([future for one in futures for future in one.values()], timeout=DELIVERY_S)
-        return [{name: _answer(future) for name, future in one.items()} for one in futures]
 
     def _announce_recoveries(self, now_ms: Millis) -> None:
         """Say once of a job that was told as failing that it has succeeded since."""
@@ -155,16 +198,26 @@ class AlarmTeller:
                 if success and job is not None:
                     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
                     cases.append(_Case([], job, group, logs.find_logs(session, [success])))
-        letters = []
         for case in cases:
             if case.job is not None and transact(partial(alarms.close, job_id=case.job.id, until_log_id=case.logs[0].id)):
-                letters.append(_Letter(self._targets(case), compose_recovery(case.job, case.group, case.logs[0], self._config)))
-        self._deliver(letters)
+                self._send(case, compose_recovery(case.job, case.group, case.logs[0], self._config), now_ms)
+
+
+def _split(taken: list[Alarm], told_ms: Millis, now_ms: Millis) -> tuple[list[Alarm], list[Alarm], Millis]:
+    """Return the alarms of a job that are told now, those that wait, and until when: what is told again goes alone."""
+    fresh = [alarm for alarm in taken if alarm.attempts == 1]
+    again = [alarm for alarm in taken if alarm.attempts > 1]
+    if again:
+        return again, fresh, now_ms + GROUP_MS
+    if told_ms + GROUP_MS > now_ms:
+        return [], fresh, told_ms + GROUP_MS
+    return fresh, [], now_ms
 
 
 def _answer(future: Future[str]) -> str:
     if not future.done():
-        return f"no answer in {DELIVERY_S:.0f} s"
+        future.cancel()  # where it has not begun, it never does: it would be told twice
+        return f"no answer in {DELIVERY_MS // 1000} s"
     error = future.exception()
     return future.result() if error is None else type(error).__name__
 

@@ -32,14 +32,8 @@ class Message:
 
 def send_mail(config: MailConfig, address: str, message: Message) -> str:
     """Send a mail to one address; return OK or what went wrong. Never raises."""
-    mail = EmailMessage()
-    mail["Subject"] = " ".join(message.title.split())[:TITLE_MAX]
-    mail["From"] = config.sender or config.username
-    mail["To"] = address
-    mail["Date"] = formatdate(localtime=True)
-    mail["Message-ID"] = make_msgid(domain="xxl-job.local")
-    mail.set_content(message.body)
     try:
+        mail = _compose(config, address, message)
         with _connect(config) as server:
             if config.username:
                 server.login(config.username, config.password)
@@ -47,6 +41,17 @@ def send_mail(config: MailConfig, address: str, message: Message) -> str:
     except (OSError, smtplib.SMTPException, ValueError) as exc:
         return (str(exc) or type(exc).__name__)[:ERROR_MAX]
     return OK
+
+
+def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"] = " ".join(message.title.split())[:TITLE_MAX]
+    mail["From"] = config.sender or config.username
+    mail["To"] = address
+    mail["Date"] = formatdate(localtime=True)
+    mail["Message-ID"] = make_msgid(domain="xxl-job.local")
+    mail.set_content(message.body)
+    return mail
 
 
 def _connect(config: MailConfig) -> smtplib.SMTP:

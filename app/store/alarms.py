@@ -44,18 +44,19 @@ def has_due(session: Session, *, now_ms: Millis) -> bool:
     return session.execute(waiting.limit(1)).first() is not None
 
 
-def find_told(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, Millis]:
-    """Return job id -> when its last alarm was told, of those told since then."""
-    told = select(Alarm.job_id, func.max(Alarm.next_ms).label("told_ms")).where(
-        Alarm.job_id.in_(job_ids), Alarm.state == AlarmState.SENT, Alarm.next_ms >= since_ms
+def find_told(session: Session, job_ids: Collection[int], *, apart_from: Collection[int]) -> dict[int, Millis]:
+    """Return job id -> end of the lease of the last attempt to tell one of its alarms, whatever came of it, but for these alarms."""
+    told = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
+        Alarm.job_id.in_(job_ids), Alarm.attempts > 0, Alarm.state != AlarmState.SILENT, Alarm.id.not_in(apart_from)
     )
-    return {row.job_id: row.told_ms for row in session.execute(told.group_by(Alarm.job_id))}
+    return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
 
 
-def put_off(session: Session, alarm_ids: Collection[int], *, until_ms: Millis) -> None:
-    """Let alarms wait: others of the same job have just been told."""
+def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> None:
+    """Let alarms that were just taken wait: others of the same job have been told, or are being told."""
     waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
-    affected(session, update(Alarm).where(Alarm.id.in_(alarm_ids)).values(waiting))
+    session.flush()
+    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(waiting))
 
 
 def finish(session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis) -> None:
@@ -75,8 +76,8 @@ def find_failing(session: Session, *, limit: int) -> dict[int, int]:
 
 
 def find_success_after(session: Session, job_id: int, log_id: int) -> int | None:
-    """Return a run of the job that succeeded after another one."""
-    later = select(JobLog.id).where(JobLog.job_id == job_id, JobLog.id > log_id, JobLog.handle_code == 200)
+    """Return a run of the job that succeeded after another one, or that one itself: its result may have come late."""
+    later = select(JobLog.id).where(JobLog.job_id == job_id, JobLog.id >= log_id, JobLog.handle_code == 200)
     return session.scalar(later.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1))
 
 
