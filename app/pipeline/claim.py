@@ -16,6 +16,7 @@ from app.domain.trigger_report import banner, format_instant, join_lines
 from app.executors.gateway import Peer
 from app.models.fire import Fire
 from app.models.group import Group
+from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.store import bulk, fires, groups, jobs, logs, registry
 from app.store.fires import PendingFire
@@ -185,6 +186,7 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
     sent_before = {one.address for one in routed if one.address and one.fire.attempt}
     boots = registry.find_boots(session, sent_before) if sent_before else {}
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
+    sent_at = logs.find_trigger_times(session, [one.fire.log_id for one in routed if one.fire.log_id])
     sending, homeless = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
@@ -192,10 +194,12 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
         sending.append(_mark(one, log_id, claimer, now_ms))
         if one.addresses:
             remembered = one.fire.attempt > 0 and "durable-dedup" in boots.get(one.address or "", ("", ""))[1]
-            batch.claimed.append(replace(_claimed(one, log_id, claimer, story, now_ms), remembered=remembered))
+            batch.claimed.append(replace(_claimed(one, log_id, claimer, story, sent_at.get(log_id, now_ms)), remembered=remembered))
         else:
             homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.group))))
     bulk.update_many(session, Fire, sending)
+    moved = [one for one in routed if one.fire.log_id and one.address and one.fire.address is None]
+    bulk.update_many(session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved])
     if homeless:
         complete(session, homeless, now_ms=now_ms)
 
@@ -238,7 +242,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
     }
 
 
-def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], now_ms: Millis) -> Claimed:
+def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], triggered_ms: Millis) -> Claimed:
     token = one.group.access_token or claimer.token
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
@@ -260,7 +264,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
             executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
             executor_timeout=max(job.executor_timeout, 0),
             log_id=log_id,
-            log_date_time=now_ms // 1000 * 1000,
+            log_date_time=triggered_ms // 1000 * 1000,  # the row's, also when it is sent again: it names the log file
             glue_type=job.glue_type,
             glue_source=job.glue_source or "",
             glue_updatetime=max(job.glue_updatetime or 0, 0),

@@ -257,6 +257,20 @@ def test_a_given_back_run_keeps_its_log_id_and_its_address(database: str) -> Non
     assert only_row(JobLog).id == first.log_id
 
 
+def test_a_run_sent_again_keeps_the_time_that_names_its_log_file(database: str) -> None:
+    make_fire(make_job(addresses=ALL))
+    first = claim_one(now_ms=T0)
+    give_back_all(first)
+    assert claim_one(now_ms=T0 + 86_400_000).request.log_date_time == first.request.log_date_time == only_row(JobLog).trigger_time
+
+
+def test_a_run_sent_elsewhere_says_so_in_its_log_row(database: str) -> None:
+    job = make_job(addresses=ALL)
+    log = make_log(job, executor_address="http://10.9.9.9:9999/")
+    make_fire(job, log_id=log.id, address=None, attempt=1)
+    assert claim_one().address == only_row(JobLog).executor_address == FIRST
+
+
 def test_a_run_given_back_before_its_route_was_found_is_asked_for_again(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="FAILOVER"))
     first = claim_one()
