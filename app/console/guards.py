@@ -126,7 +126,7 @@ POLICY: dict[str, Access] = {
     "logs.lines": Access.VIEW,
     "logs.raw": Access.VIEW,
     "logs.kill": Access.OPERATE,
-    "logs.clean": Access.OPERATE,
+    "log_cleaning.clean": Access.OPERATE,
     "groups.index": Access.ADMIN,
     "groups.add": Access.ADMIN,
     "groups.edit": Access.ADMIN,

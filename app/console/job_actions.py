@@ -80,7 +80,8 @@ def remove(job_id: int) -> ResponseReturnValue:
 def run(job_id: int) -> ResponseReturnValue:
     """Run the job once."""
     job = _job(job_id, Right.OPERATE)
-    form = RunForm(request.form, executor_param=_parameter_to_offer(job))
+    parameter, shard_address = _run_to_repeat(job)
+    form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
     if request.method == "POST":
         try:
             with session_scope() as session:
@@ -142,13 +143,16 @@ def _first_run(job: Job) -> str:
     return _("The first run begins at %(time)s.", time=absolute(next_ms))
 
 
-def _parameter_to_offer(job: Job) -> str:
-    """Return the parameter of the run that is to be repeated (``?log=``), else the job's own."""
+def _run_to_repeat(job: Job) -> tuple[str, str]:
+    """Return parameter and addresses of the run that is to be repeated (``?log=``), else the job's own parameter.
+
+    A shard is repeated on its own executor, any other run where the route strategy of the job sends it.
+    """
     log_id = whole_number("log", 0)
-    if log_id:
-        with read_scope() as session:
-            log = log_lists.find_log(session, log_id)
-        if log is None or log.job_id != job.id:
-            raise NotFound(_("The run does not exist"))
-        return log.executor_param or ""
-    return job.executor_param or ""
+    if not log_id:
+        return job.executor_param or "", ""
+    with read_scope() as session:
+        log = log_lists.find_log(session, log_id)
+    if log is None or log.job_id != job.id:
+        raise NotFound(_("The run does not exist"))
+    return log.executor_param or "", (log.executor_address or "") if log.executor_sharding_param else ""

@@ -8,17 +8,16 @@ from app.clock import now_ms
 from app.console.confirm import Question, confirm_page
 from app.console.current import current_actor, executor_caller, say_error
 from app.console.filters import reader_zone
-from app.console.forms import CleanForm
 from app.console.language import _
 from app.console.listing import asked_length, asked_start, chips, here, paging, whole_number
 from app.console.log_filter import AskedLogs, asked_logs
 from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
 from app.console.waiting import waiting_fires
-from app.console.words import CLEAN_KINDS, LOG_STATUSES, RANGES, choices
+from app.console.words import LOG_STATUSES, RANGES, choices
 from app.db import read_scope
 from app.domain.permissions import Right
-from app.errors import InvalidInput, NotFound, XxlJobError
+from app.errors import NotFound, XxlJobError
 from app.services import groups, jobs, logs, rows
 from app.services.rows import LogRow
 
@@ -112,33 +111,10 @@ def kill(log_id: int) -> ResponseReturnValue:
     return confirm_page(question, back=way_back("logs.show", log_id=log_id))
 
 
-@blueprint.route("/joblog/clean", methods=["GET", "POST"])
-def clean() -> ResponseReturnValue:
-    """Delete runs of a group or a job."""
-    form = CleanForm(request.form, job_group=str(whole_number("jobGroup", 0)), job_id=str(whole_number("jobId", 0)))
-    form.kind.choices = choices(CLEAN_KINDS)
-    group_id, job_id = _id(form.job_group.data), _id(form.job_id.data)
-    if request.method == "POST":
-        try:
-            logs.clear_logs(group_id, job_id, _id(form.kind.data), actor=current_actor(), now_ms=now_ms())
-            return done("cleaned", url_for("logs.index", jobGroup=group_id or None, jobId=job_id or None))
-        except InvalidInput as exc:
-            form.refuse(exc)
-    with read_scope() as session:
-        job = jobs.get_job(session, job_id, actor=current_actor()) if job_id else None
-        group = groups.get_group(session, group_id, actor=current_actor()) if group_id else None
-    page = render_template("logs/clean.html", form=form, group=group, job=job, cancel=way_back("logs.index"))
-    return page, 400 if form.errors else 200
-
-
 def _row(log_id: int, right: Right = Right.VIEW) -> LogRow:
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=current_actor(), right=right)
         return rows.log_rows(session, [log], actor=current_actor())[0]
-
-
-def _id(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 9 else 0
 
 
 def _filter_words(asked: AskedLogs, title: str) -> list[tuple[str, str, str]]:

@@ -126,11 +126,8 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
 
 def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> int:
     """Delete runs of a group and a job (0: any), in transactions of their own; return how many. Executors keep their files."""
-    if kind not in list(ClearType):
-        raise InvalidInput("type", N_("The kind of cleaning is invalid"))
     with read_scope() as session:
-        group_id = _scope_to_clear(session, group_id, job_id, actor)
-    clearing = _clearing(ClearType(kind), group_id, job_id, now_ms)
+        clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
     count = 0
     while True:
         with session_scope() as session:
@@ -139,9 +136,16 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
         if deleted < log_lists.DELETE_BATCH:
             break
     with session_scope() as session:
-        told = {"job_group": group_id, "job_id": job_id, "kind": ClearType(kind).name, "rows": count}
+        told = {"job_group": clearing.group_id, "job_id": job_id, "kind": ClearType(kind).name, "rows": count}
         audit.record(session, "log.clear", actor=actor, now_ms=now_ms, target=("job", job_id), changes=told)
     return count
+
+
+def clearing_of(session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> Clearing:
+    """Return which rows a kind of clearing means; raises InvalidInput, or NotFound where the actor may not clear there."""
+    if kind not in list(ClearType):
+        raise InvalidInput("type", N_("The kind of cleaning is invalid"))
+    return _clearing(ClearType(kind), _scope_to_clear(session, group_id, job_id, actor), job_id, now_ms)
 
 
 def _scope_to_clear(session: Session, group_id: int, job_id: int, actor: Actor) -> int:

@@ -1,10 +1,10 @@
 """`xxl_job_log` as the console lists and clears it; what the pipeline needs is in ``logs``."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -42,12 +42,15 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Which rows to clear: of a group and a job (0: any), older than an instant, or all but the newest."""
+    """Which rows to clear: of a group and a job (0: any), older than an instant, or all but the newest; none beyond an id."""
 
     group_id: int
     job_id: int
     before_ms: Millis | None = None
     keep: int | None = None
+    #: with it, ``before_ms`` holds the oldest row that is kept: of its second only rows of smaller ids go
+    kept_id: int | None = None
+    up_to_id: int | None = None
 
 
 def find_log(session: Session, log_id: int) -> JobLog | None:
@@ -63,18 +66,40 @@ def list_logs(session: Session, wanted: LogFilter, *, group_ids: Collection[int]
 
 def clear_batch(session: Session, clearing: Clearing) -> int:
     """Delete up to DELETE_BATCH rows with their fires and alarms; return how many."""
-    scope = _scope(clearing.group_id, clearing.job_id)
-    if clearing.before_ms is not None:
-        scope.append(JobLog.trigger_time <= clearing.before_ms)
-    if clearing.keep:
-        newest = select(JobLog.trigger_time, JobLog.id).where(*scope).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-        last_kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
-        if last_kept is None:
-            return 0
-        older = and_(JobLog.trigger_time == last_kept.trigger_time, JobLog.id < last_kept.id)
-        scope.append(or_(JobLog.trigger_time < last_kept.trigger_time, older))
+    scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
     ids = list(session.scalars(select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()))
     return _delete(session, ids)
+
+
+def fixed(session: Session, clearing: Clearing) -> Clearing:
+    """Return the same clearing by bounds alone: rows that come later stay, and "the newest" are those of now."""
+    newest_id = session.scalar(select(func.max(JobLog.id))) or 0
+    clearing = replace(clearing, up_to_id=newest_id)
+    if not clearing.keep:
+        return clearing
+    scope = _scope(clearing.group_id, clearing.job_id)
+    newest = select(JobLog.trigger_time, JobLog.id).where(*scope).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
+    if kept is None:
+        return replace(clearing, keep=None, up_to_id=0)
+    return replace(clearing, keep=None, before_ms=kept.trigger_time, kept_id=kept.id)
+
+
+def count_to_clear(session: Session, clearing: Clearing) -> int:
+    """Return how many rows a fixed clearing would delete."""
+    return session.scalar(select(func.count()).select_from(JobLog).where(*_to_clear(clearing))) or 0
+
+
+def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
+    scope = _scope(clearing.group_id, clearing.job_id)
+    if clearing.up_to_id is not None:
+        scope.append(JobLog.id <= clearing.up_to_id)
+    if clearing.kept_id is not None:
+        older = and_(JobLog.trigger_time == clearing.before_ms, JobLog.id < clearing.kept_id)
+        scope.append(or_(JobLog.trigger_time < clearing.before_ms, older))
+    elif clearing.before_ms is not None:
+        scope.append(JobLog.trigger_time <= clearing.before_ms)
+    return scope
 
 
 def _delete(session: Session, log_ids: list[int]) -> int:

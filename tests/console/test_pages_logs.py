@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.db import read_scope, session_scope
+from app.db import session_scope
 from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -180,16 +180,6 @@ def test_a_kill_asks_first(admin: Console, group_id: int, job_id: int) -> None:
 
 def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id: int) -> None:
     assert submit(admin, f"/joblog/{add_log(job_id, group_id)}/kill").status_code == 409
-
-
-def test_the_log_of_a_job_is_cleaned(admin: Console, group_id: int, job_id: int) -> None:
-    other_id = add_job(group_id)
-    add_log(job_id, group_id)
-    kept = add_log(other_id, group_id)
-    assert "nightly report" in admin.get(f"/joblog/clean?jobId={job_id}&jobGroup={group_id}").text
-    path_after(submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9))
-    with read_scope() as session:
-        assert [log.id for log in session.query(JobLog)] == [kept]
 
 
 def test_an_unknown_way_to_clean_is_refused_at_the_field(admin: Console, group_id: int) -> None:
