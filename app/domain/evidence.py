@@ -149,8 +149,8 @@ def _judge_unknown(look: Look) -> Step:
         return Step(Outcome.SEND_AGAIN, "the executor starts a log id at most once")
     if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
         return _repeat(look)
-    if look.sign is Sign.NO_TRACE and look.age_ms >= FENCE_MS:
-        if look.probes + 1 >= PROBES_NEEDED and look.attempt < FOREIGN_ATTEMPTS_MAX:
+    if look.sign is Sign.NO_TRACE and look.age_ms >= FENCE_MS and look.attempt < FOREIGN_ATTEMPTS_MAX:
+        if look.probes + 1 >= PROBES_NEEDED:
             return Step(Outcome.SEND_AGAIN, f"idle and without a log at {look.probes + 1} looks, {IDLE_LOOK_MS} ms apart: not started")
         return Step(Outcome.WAIT, "idle and without a log", IDLE_LOOK_MS, look.probes + 1)
     return _wait_or_give_up(look, f"the executor is {look.sign}")

@@ -1,0 +1,393 @@
+"""The resolver against executors that answer as told: open runs are settled by evidence, the policy and, last, an alarm."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config
+from app.db import transact
+from app.domain.enums import NodeKind
+from app.domain.evidence import Fate
+from app.models.alarm import Alarm
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline import registration
+from app.pipeline.record import FIRST_LOOK_MS
+from app.pipeline.resolve import LEASE_ROWS, Resolver, expire_leases
+from app.store import fires, nodes
+from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
+from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, make_run, only_row
+from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.pipeline.steps import LEASE_MS, call_back, claim_fires, claim_one, claimer, record_sent, sent
+
+ABSENT = Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True})
+BEGUN = Answer.json(content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False})
+BUSY = Answer.json(500, msg="job thread is running or has trigger queue.")
+HANGS = Answer(fault=Fault.CLOSE)
+GONE = "http://127.0.0.1:1111/"
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    """A foreign executor that lives, is idle and has no log of any run."""
+    with FakeExecutor() as running:
+        running.tell("log", ABSENT)
+        yield running
+
+
+@contextmanager
+def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
+    """Yield what looks at all open runs of a moment: ``look(5_000)`` is 5 s after T0."""
+    resolver = Resolver(replace(config, executor_networks=(ip_network("127.0.0.0/8"),)), token="a-token-of-some-length")
+
+    def look(after_ms: Millis) -> None:
+        if console:
+            start_node("console", NodeKind.CONSOLE, T0 + after_ms)
+        resolver.tick(T0 + after_ms)
+
+    try:
+        yield look
+    finally:
+        resolver.close()
+
+
+def start_node(name: str, kind: NodeKind, now_ms: Millis) -> None:
+    transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="", now_ms=now_ms))
+
+
+def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **changes: Any) -> JobLog:
+    """Commit a run whose fate has been open since T0 (UNKNOWN), or that was accepted at T0."""
+    job_changes = {name: changes.pop(name) for name in ("delivery", "executor_fail_retry_count", "addresses") if name in changes}
+    job = job or make_job(**{"addresses": address, **job_changes})
+    log = {"executor_address": address, "trigger_code": 0 if state == "UNKNOWN" else 200, "trigger_msg": "sent"}
+    since = {"lease_until": T0} if state == "UNKNOWN" else {"accepted_ms": T0}
+    return make_run(job, log=log, **{"state": state, "deadline_ms": T0, "sent_ms": T0, "owner": "one", **since, **changes})
+
+
+def register(address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0) -> None:
+    request, said = RegistryRequest("EXECUTOR", app_name, address), Capabilities(bool(boot_id), boot_id)
+    transact(lambda session: registration.register(session, request, said, now_ms=now_ms))
+
+
+def fire_state() -> tuple[str, int]:
+    fire = only_row(Fire)
+    return fire.state, fire.probe_count
+
+
+def story() -> str:
+    return only_row(JobLog).trigger_msg or ""
+
+
+def test_our_own_client_is_sent_the_run_again_at_once(database: str, config: Config, executor: FakeExecutor) -> None:
+    register(executor.address)
+    run = open_run(executor.address)
+    with resolving(config) as look:
+        look(0)
+    fire = only_row(Fire)
+    assert (fire.state, fire.address, fire.owner, fire.attempt, fire.log_id) == ("PENDING", executor.address, "", 1, run.id)
+    assert story().endswith("Resolver: send again, the executor starts a log id at most once")
+    claimed = claim_one(now_ms=T0 + 500)
+    assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (run.id, 2, executor.address, True)
+
+
+def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    run = open_run(executor.address)
+    with resolving(config) as look:
+        look(0)
+        assert fire_state() == ("UNKNOWN", 0), "what was sent may still be on its way"
+        look(4_999)
+        assert only_row(Fire).deadline_ms == T0 + 5_000
+        look(5_000)
+        assert fire_state() == ("UNKNOWN", 1)
+        look(9_999)
+        assert len(executor.asked("log")) == 2, "looks keep their distance"
+        look(10_000)
+    assert fire_state() == ("PENDING", 0)
+    assert "idle and without a log at 2 looks" in story()
+    assert claim_one(now_ms=T0 + 10_500).remembered is False
+    asked = executor.asked("log")[0].json
+    assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
+
+
+def test_a_look_that_finds_something_else_begins_the_count_anew(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("beat", Answer(), HANGS, Answer())
+    open_run(executor.address)
+    with resolving(config) as look:
+        look(5_000)
+        assert fire_state() == ("UNKNOWN", 1)
+        look(10_000)
+        assert fire_state() == ("UNKNOWN", 0)
+        look(15_000)
+        assert fire_state() == ("UNKNOWN", 1)
+
+
+@pytest.mark.parametrize(("idle", "log", "said"), [(BUSY, ABSENT, "busy"), (Answer(), BEGUN, "over")])
+def test_a_run_the_executor_has_is_started(
+    database: str, config: Config, executor: FakeExecutor, idle: Answer, log: Answer, said: str
+) -> None:
+    executor.tell("idleBeat", idle)
+    executor.tell("log", log)
+    open_run(executor.address)
+    with resolving(config) as look:
+        look(0)
+    fire = only_row(Fire)
+    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.probe_count) == ("ACCEPTED", T0, T0 + 15_000, 0)
+    assert only_row(JobLog).trigger_code == 200, "so that it can be killed"
+    assert story().endswith(f"Resolver: started, the executor has it: {said}")
+
+
+def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(database: str, config: Config) -> None:
+    run = open_run(GONE, executor_fail_retry_count=2)
+    with resolving(config) as look:
+        for after_ms in (0, 5_000, 10_000, 15_000, 19_999):
+            look(after_ms)
+        assert fire_state() == ("UNKNOWN", 0)
+        look(20_000)
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.handle_code, log.alarm_status) == (504, 0, -1)
+    assert (only_row(Alarm).log_id, only_row(Alarm).reason) == (run.id, "unresolved")
+    assert all_rows(Fire) == [], "not even a retry: it may have run"
+    assert story().endswith("Resolver: unresolved, no evidence within 20 s; the executor is silent")
+    assert call_back(run.id, 200, "done after all", now_ms=T0 + 60_000)
+    assert (only_row(JobLog).trigger_code, only_row(JobLog).handle_code) == (504, 200)
+
+
+def test_a_callback_settles_an_open_run_before_any_look(database: str, config: Config, executor: FakeExecutor) -> None:
+    run = open_run(executor.address)
+    assert call_back(run.id, 200)
+    with resolving(config) as look:
+        look(0)
+    assert (executor.requests, all_rows(Fire)) == ([], [])
+
+
+def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, config: Config, executor: FakeExecutor) -> None:
+    run = open_run(executor.address, probe_count=1)
+    executor.tell("log", ABSENT.but(wait=(answer := _Signal(lambda: call_back(run.id, 200)))))
+    with resolving(config) as look:
+        look(10_000)
+    assert answer.called
+    assert (only_row(JobLog).handle_code, all_rows(Fire), all_rows(Alarm)) == (200, [], [])
+    assert "Resolver" not in story()
+
+
+class _Signal:
+    """Stands in for an event: what is to happen before the answer leaves."""
+
+    def __init__(self, work: Any) -> None:
+        self.work, self.called = work, False
+
+    def wait(self, _timeout_s: float) -> bool:
+        self.called = self.work()
+        return True
+
+
+def test_at_most_once_is_never_sent_again(database: str, config: Config, executor: FakeExecutor) -> None:
+    register(executor.address)
+    open_run(executor.address, delivery="at_most_once")
+    with resolving(config) as look:
+        for after_ms in range(0, 25_000, 5_000):
+            look(after_ms)
+    assert only_row(JobLog).trigger_code == 504
+    assert len(all_rows(Alarm)) == 1
+
+
+def test_at_least_once_goes_elsewhere_when_its_executor_is_gone(database: str, config: Config) -> None:
+    group = make_group(address_type=0, address_list=SECOND)
+    run = open_run(GONE, job=make_job(job_group=group.id, delivery="at_least_once"))
+    with resolving(config) as look:
+        look(0)
+    assert only_row(Fire).address is None
+    assert "the executor is gone" in story()
+    claimed = claim_one()
+    assert (claimed.address, claimed.log_id, claimed.attempt) == (SECOND, run.id, 2)
+    assert only_row(JobLog).executor_address == SECOND
+
+
+def test_at_least_once_is_sent_again_to_an_executor_that_lives(database: str, config: Config, executor: FakeExecutor) -> None:
+    open_run(executor.address, delivery="at_least_once")
+    with resolving(config) as look:
+        look(0)
+        assert fire_state() == ("UNKNOWN", 0)
+        look(5_000)
+    assert (only_row(Fire).state, only_row(Fire).address) == ("PENDING", executor.address)
+
+
+def test_an_accepted_run_is_looked_at_after_ten_seconds(database: str, config: Config, executor: FakeExecutor) -> None:
+    make_fire(make_job(addresses=executor.address))
+    record_sent(sent(claim_one()))
+    with resolving(config) as look:
+        look(FIRST_LOOK_MS - 1)
+        assert executor.requests == []
+        look(FIRST_LOOK_MS)
+        assert len(executor.asked("beat")) == 1
+
+
+def test_an_accepted_run_that_is_busy_is_left_alone(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("idleBeat", BUSY)
+    open_run(executor.address, "ACCEPTED")
+    with resolving(config) as look:
+        for after_ms in range(10_000, 400_000, 15_000):
+            look(after_ms)
+    assert fire_state() == ("ACCEPTED", 0)
+    assert story() == "sent"
+
+
+def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(database: str, config: Config, executor: FakeExecutor) -> None:
+    open_run(executor.address, "ACCEPTED")
+    with resolving(config) as look:
+        look(10_000)
+        assert fire_state() == ("ACCEPTED", 1)
+        look(14_999)
+        assert fire_state() == ("ACCEPTED", 1)
+        look(15_000)
+    assert fire_state() == ("PENDING", 0)
+    assert only_row(JobLog).trigger_code == 0
+    record_sent(sent(claim_one(now_ms=T0 + 16_000), Fate.REFUSED, text="job handler not found"))
+    assert only_row(JobLog).trigger_code == 500, "and what becomes of the second send counts"
+    assert len(all_rows(Alarm)) == 1
+
+
+def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("log", BEGUN)
+    open_run(executor.address, "ACCEPTED")
+    times = [10_000, 15_000, *range(30_000, 105_000, 15_000)]
+    with resolving(config, console=False) as alone:
+        for after_ms in range(10_000, 310_000, 15_000):
+            alone(after_ms)
+    assert fire_state() == ("ACCEPTED", 0), "nobody could have taken a result"
+    transact(lambda session: session.query(Fire).update({"deadline_ms": T0}))
+    with resolving(config) as look:
+        for after_ms in times:
+            look(after_ms)
+        assert fire_state() == ("ACCEPTED", len(times))
+        look(105_000)
+    assert (only_row(JobLog).trigger_code, only_row(Alarm).reason) == (504, "unresolved")
+    assert "began and is over, and no result came in 90 s" in story()
+
+
+def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    open_run(executor.address, "ACCEPTED", boot_id="boot-1")
+    with resolving(config) as look:
+        look(10_000)
+        look(15_000)
+        look(30_000)
+    assert fire_state() == ("ACCEPTED", 3), "its journal starts it, or reports it: nothing to send again"
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "brought_forward"),
+    [
+        ("ACCEPTED", {}, True),
+        ("ACCEPTED", {"boot_id": "boot-1"}, True),
+        ("ACCEPTED", {"boot_id": "boot-2"}, False),
+        ("ACCEPTED", {"probe_count": 1}, False),
+        ("ACCEPTED", {"where": SECOND}, False),
+        ("UNKNOWN", {}, False),
+        ("SENDING", {}, False),
+    ],
+)
+def test_a_new_boot_brings_the_first_looks_forward(database: str, state: str, changes: dict[str, Any], brought_forward: bool) -> None:
+    register(GONE, "boot-1")
+    where = changes.pop("where", GONE)
+    open_run(where, state, **{"deadline_ms": T0 + 9_000, **changes})
+    register(GONE, "boot-1", now_ms=T0 + 1_000)
+    assert only_row(Fire).deadline_ms == T0 + 9_000, "the same boot"
+    register(GONE, "boot-2", now_ms=T0 + 2_000)
+    assert only_row(Fire).deadline_ms == (T0 + 2_000 if brought_forward else T0 + 9_000)
+
+
+def test_whoever_registers_anew_has_been_restarted_too(database: str) -> None:
+    open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
+    register(GONE, "", now_ms=T0 + 1_000)
+    assert only_row(Fire).deadline_ms == T0 + 1_000
+    transact(lambda session: session.query(Fire).update({"deadline_ms": T0 + 9_000}))
+    register(GONE, "", now_ms=T0 + 2_000)
+    assert only_row(Fire).deadline_ms == T0 + 9_000, "a heartbeat of a foreign executor"
+
+
+def test_a_refused_connection_brings_the_first_looks_forward(database: str) -> None:
+    job = make_job(addresses=GONE)
+    make_fire(job)
+    claimed = claim_one()
+    waiting = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
+    looked_at = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000, probe_count=2)
+    elsewhere = open_run(SECOND, "ACCEPTED", deadline_ms=T0 + 9_000)
+    record_sent(replace(sent(claimed, Fate.REFUSED), unreachable=(GONE,)), now_ms=T0 + 100)
+    looks = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
+    assert looks == {waiting.id: 100, looked_at.id: 9_000, elsewhere.id: 9_000}
+
+
+def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:
+    start_node("dead", NodeKind.WORKERS, T0 - 2_600)
+    start_node("alive", NodeKind.WORKERS, T0)
+    job = make_job()
+    held = {"job": job, "state": "SENDING", "deadline_ms": 0, "sent_ms": T0 - 1_000}
+    of_dead = open_run(GONE, **held, owner="dead", lease_until=T0 + 4_000)
+    expired = open_run(GONE, **held, owner="alive", lease_until=T0 - 1)
+    sending = open_run(GONE, **held, owner="alive", lease_until=T0)
+    routing = make_fire(job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100)
+    assert expire_leases(now_ms=T0) == 3
+    found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
+    assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)
+    assert found[sending.id] == ("SENDING", 1)
+    assert found[routing.log_id or 0] == ("PENDING", 0)
+    assert expire_leases(now_ms=T0) == 0
+    assert LEASE_ROWS >= 100
+
+
+def test_a_sender_that_died_leaves_a_story_all_the_same(database: str, config: Config, executor: FakeExecutor) -> None:
+    register(executor.address)
+    make_fire(make_job(addresses=executor.address), due_time=T0 - 30)
+    claim_fires(who=claimer("dead"))
+    assert only_row(JobLog).trigger_msg is None
+    expire_leases(now_ms=T0 + LEASE_MS + 1)
+    with resolving(config) as look:
+        look(LEASE_MS + 1)
+    assert story().splitlines() == [
+        "Trigger: CRON, due 2024-05-01 11:04:04.970 +0800",
+        "Claimed: 2024-05-01 11:04:05.000 +0800 (30 ms after due), node dead",
+        f"Sent to: {executor.address}",
+        "Result: unknown, node dead never reported",
+        "Resolver: send again, the executor starts a log id at most once",
+    ]
+
+
+def test_two_resolvers_look_at_a_run_once(database: str, config: Config, executor: FakeExecutor) -> None:
+    open_run(executor.address)
+    with resolving(config) as one, resolving(config) as two:
+        one(5_000)
+        two(5_000)
+    assert len(executor.asked("log")) == 1
+    assert fire_state() == ("UNKNOWN", 1)
+
+
+def test_a_silent_executor_is_asked_once_for_all_its_runs(database: str, config: Config, executor: FakeExecutor) -> None:
+    executor.tell("beat", HANGS)
+    job = make_job(addresses=executor.address)
+    for _ in range(20):
+        open_run(executor.address, job=job)
+    with resolving(config) as look:
+        look(0)
+    assert [request.action for request in executor.requests] == ["beat"]
+
+
+def test_a_stop_leaves_a_claimed_run_to_its_end(database: str, config: Config, executor: FakeExecutor) -> None:
+    """The run has its log row: withdrawn, it would be shown as running for ever."""
+    register(executor.address)
+    run = open_run(executor.address)
+    make_fire(make_job())
+    with resolving(config) as look:
+        look(0)
+    job_id = only_row(JobLog).job_id
+    assert transact(lambda session: fires.withdraw_scheduled(session, job_id, now_ms=T0, reason="stopped")) == 0
+    assert only_row(Fire, log_id=run.id).state == "PENDING"
