@@ -129,7 +129,8 @@ def check_database(config: Config) -> None:
         engine.dispose()
     except OperationalError as exc:
         shown = make_url(config.database_url).render_as_string(hide_password=True)
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}") from exc
+        hint = "; a new one is made by: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}") from exc
 
 
 def _listen(engine: Engine) -> None:
