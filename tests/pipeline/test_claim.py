@@ -22,7 +22,6 @@ from tests.factories import (
     make_log,
     only_row,
     remove,
-    save,
 )
 from tests.pipeline.steps import LEASE_MS, TOKEN, at_once, claim_fires, claim_one, claimer, give_back_all
 
@@ -121,57 +120,6 @@ def test_round_goes_on_within_one_claim(database: str) -> None:
     addresses = [claimed.address for claimed in claim_fires().claimed]
     assert sorted(addresses[:3]) == [FIRST, SECOND, THIRD]  # type: ignore[type-var]
     assert addresses[3:] == addresses[:3]
-
-
-@pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "RETRY", "API"])
-def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) -> None:
-    job = make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=4)
-    make_fire(job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two")
-    batch = claim_fires()
-    assert (batch.claimed, batch.parked, all_rows(JobLog)) == ([], {}, [])
-    shards = all_rows(Fire)
-    assert [(shard.fire_key, shard.sharding_param, shard.address) for shard in shards] == [
-        ("key:0", "0/3", FIRST),
-        ("key:1", "1/3", SECOND),
-        ("key:2", "2/3", THIRD),
-    ]
-    kept = {(shard.trigger_type, shard.executor_param, shard.fail_retry_count, shard.state, shard.due_time) for shard in shards}
-    assert kept == {(trigger_type, "p", 2, "PENDING", T0)}
-    assert [fire.id for fire in batch.expanded] == [shard.id for shard in shards]
-    claims = claim_fires().claimed
-    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claims] == [
-        (FIRST, 0, 3),
-        (SECOND, 1, 3),
-        (THIRD, 2, 3),
-    ]
-    logs = all_rows(JobLog)
-    assert [log.executor_sharding_param for log in logs] == ["0/3", "1/3", "2/3"]
-    assert {log.fire_time for log in logs} == {T0 if trigger_type in ("CRON", "MISFIRE") else None}
-    assert {log.executor_fail_retry_count for log in logs} == {2}
-
-
-def test_shards_keep_the_snapshot_when_the_group_changes(database: str) -> None:
-    group = make_group(address_list=ALL)
-    make_fire(make_job(job_group=group.id, executor_route_strategy="SHARDING_BROADCAST"))
-    claim_fires()
-    group.address_list = THIRD
-    save(group)
-    assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, SECOND, THIRD]
-
-
-def test_a_broadcast_to_entered_addresses_goes_to_these(database: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), address_list=f"{SECOND},{THIRD}")
-    assert len(claim_fires().expanded) == 2
-    assert [claimed.address for claimed in claim_fires().claimed] == [SECOND, THIRD]
-
-
-@pytest.mark.parametrize(("shard", "address"), [("1/3", SECOND), ("2/3", THIRD), ("7/9", FIRST)])
-def test_the_retry_of_a_shard_is_that_shard_again(database: str, shard: str, address: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), trigger_type="RETRY", sharding_param=shard)
-    claimed = claim_one()
-    assert claimed.address == address
-    assert f"{claimed.request.broadcast_index}/{claimed.request.broadcast_total}" == shard
-    assert only_row(JobLog).executor_sharding_param == shard
 
 
 @pytest.mark.parametrize(
@@ -300,14 +248,6 @@ def test_two_claimers_at_once_have_one_winner_a_fire(database: str) -> None:
         claimed += claim_fires().claimed
     assert sorted(one.fire_id for one in claimed) == [fire.id for fire in fires]
     assert len({one.log_id for one in claimed}) == len(all_rows(JobLog)) == len(fires)
-
-
-def test_two_claimers_of_a_broadcast_expand_it_once(database: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"))
-    fires = all_rows(Fire)
-    batches = at_once(lambda: claim_fires(fires, claimer("one")), lambda: claim_fires(fires, claimer("two")))
-    assert sum(len(batch.expanded) for batch in batches) == 3
-    assert len(all_rows(Fire)) == 3
 
 
 def test_ids_of_logs_fit_their_fires_in_a_large_batch(database: str) -> None:
