@@ -2,7 +2,7 @@
 
 ``python bench/faults/recording_executor.py --port 9997 --admin http://127.0.0.1:8080/xxl-job-admin --journal runs.jsonl``.
 One queue a job; a log id is only known while it waits there ("repeate trigger job"); a log exists from the start of a run on;
-results are sent again until they are taken; kill -9 forgets everything. The journal has one JSON line an event, written with
+results are sent again until they are taken; kill -9 forgets everything but the logs. The journal has one JSON line an event, written with
 O_APPEND: ``recv, accept, start, finish, acked`` with log id, job, clock and boot. It is for the checker; nothing here reads it.
 
 What a handler does is its name: ``ok``, ``fail``, ``sleep`` (as many seconds as the parameter says), ``never`` (no result),
@@ -17,6 +17,7 @@ import os
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,7 +53,8 @@ class Executor:
         self.boot = uuid.uuid4().hex[:8]
         self.journal = os.open(arguments.journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self.jobs: dict[int, JobQueue] = {}
-        self.logs: dict[int, list[str]] = {}
+        self.logs = Path(f"{arguments.journal}.logs")
+        self.logs.mkdir(exist_ok=True)
         self.results: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     def note(self, event: str, log_id: int, job_id: int, **more: Any) -> None:
@@ -108,12 +110,17 @@ class Executor:
         return {"code": SUCCESS}
 
     def log(self, call: dict[str, Any]) -> dict[str, Any]:
-        first, lines = call["fromLineNum"], self.logs.get(call["logId"])
-        if lines is None:
+        first, path = call["fromLineNum"], self.logs / str(call["logId"])
+        if not path.exists():
             missing = "readLog fail, logFile not exists"
             return {"code": SUCCESS, "content": {"fromLineNum": first, "toLineNum": 0, "logContent": missing, "isEnd": True}}
+        lines = path.read_text(encoding="utf-8").splitlines()
         text = "".join(f"{line}\n" for line in lines[first - 1 :])
         return {"code": SUCCESS, "content": {"fromLineNum": first, "toLineNum": len(lines), "logContent": text, "isEnd": False}}
+
+    def write_log(self, call: dict[str, Any], line: str) -> None:
+        with (self.logs / str(call["logId"])).open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
 
     def answer(self, path: str, body: bytes) -> dict[str, Any]:
         actions = {"/run": self.run, "/kill": self.kill, "/idleBeat": self.idle_beat, "/log": self.log}
@@ -130,15 +137,15 @@ class Executor:
         while True:
             call = await job.waiting.get()
             job.queued.discard(call["logId"])
+            self.write_log(call, f"job execute start, param {call['executorParams']}")
             self.note("start", call["logId"], call["jobId"])
-            self.logs[call["logId"]] = ["job execute start", f"Param:{call['executorParams']}"]
             job.running = asyncio.create_task(self.handle(call))
             try:
                 code, text = await job.running
             except asyncio.CancelledError as exc:
                 code, text = FAIL, str(exc)
             job.running = None
-            self.logs[call["logId"]].append(f"job execute end, code {code}")
+            self.write_log(call, f"job execute end, code {code}")
             self.finish(call, code, text)
 
     async def handle(self, call: dict[str, Any]) -> tuple[int, str]:

@@ -1,0 +1,33 @@
+"""Handlers for our own executor client that write down what really ran: one JSON line an event, with O_APPEND.
+
+``FAULTS_JOURNAL`` names the file. It is for the checker; nothing reads it while things run.
+"""
+
+import json
+import os
+import time
+
+from executor_client import context, job
+
+
+def note(event: str, **more: int) -> None:
+    line = {"event": event, "log_id": context.log_id, "job_id": context.job_id, "wall_ms": time.time_ns() // 1_000_000, **more}
+    descriptor = os.open(os.environ["FAULTS_JOURNAL"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.write(descriptor, json.dumps(line).encode() + b"\n")
+    os.close(descriptor)
+
+
+@job("ok")
+def ok() -> None:
+    """Succeed after as many seconds as the parameter says."""
+    note("start")
+    context.cancelled.wait(float(context.param or 0))
+    note("finish", code=200)
+
+
+@job("fail")
+def fail() -> None:
+    """Fail."""
+    note("start")
+    note("finish", code=500)
+    context.fail("told to fail")

@@ -1,0 +1,117 @@
+"""A TCP proxy that understands requests just enough to spoil them one by one.
+
+Per request it draws a fault: ``delay`` (forwarded late), ``swallow reply`` (forwarded, never answered), ``reset before`` (never
+forwarded), ``reset after`` (forwarded and answered, but the caller gets a reset), ``blackhole`` (neither forwarded nor answered),
+``cut reply`` (half of it). The caller cannot tell the last five apart, which is the point.
+"""
+
+import asyncio
+import contextlib
+import random
+import socket
+import struct
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+FAULTS = ("delay", "swallow reply", "reset before", "reset after", "blackhole", "cut reply")
+#: longest delay of a request; below the fence an unsure sender waits before it sends again
+DELAY_MAX_S = 3.0
+#: how long a caller is left without an answer before the connection goes
+SILENCE_S = 8.0
+
+
+@dataclass
+class Proxy:
+    """One listening port in front of another; ``share`` of the requests is spoiled."""
+
+    port: int
+    target: int
+    seed: int
+    share: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._dice = random.Random(self.seed)
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"proxy-{self.port}", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns when it listens."""
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        self._ready.set()
+        self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one caller; the other side gets a connection of its own, kept as long as the caller's."""
+        upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        try:
+            while True:
+                request = await _message(reader)
+                fault = self._dice.choice(FAULTS) if self._dice.random() < self.share else ""
+                if fault:
+                    self.counts[fault] += 1
+                if fault in ("reset before", "blackhole"):
+                    await self._leave(writer, reset=fault == "reset before")
+                    return
+                if fault == "delay":
+                    await asyncio.sleep(self._dice.uniform(0.2, DELAY_MAX_S))
+                upstream = upstream or await asyncio.open_connection("127.0.0.1", self.target)
+                upstream[1].write(request)
+                reply = await _message(upstream[0])
+                if fault in ("swallow reply", "reset after"):
+                    await self._leave(writer, reset=fault == "reset after")
+                    return
+                writer.write(reply[: len(reply) // 2] if fault == "cut reply" else reply)
+                await writer.drain()
+                if fault == "cut reply":
+                    return
+        except (OSError, asyncio.IncompleteReadError, ValueError):
+            pass
+        finally:
+            for one in (writer, upstream[1] if upstream else None):
+                if one is not None:
+                    one.close()
+
+    async def _leave(self, writer: asyncio.StreamWriter, *, reset: bool) -> None:
+        """Go with a reset, or after a long silence."""
+        if not reset:
+            await asyncio.sleep(SILENCE_S)
+            return
+        raw = writer.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    """Read one request or reply, whole: head and as much body as it says."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
+    if fields.get(b"transfer-encoding", b"").strip() == b"chunked":
+        return head + await _chunks(reader)
+    return head + await reader.readexactly(int(fields.get(b"content-length", 0)))
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while True:
+        size = await reader.readuntil(b"\r\n")
+        chunk = await reader.readexactly(int(size.split(b";")[0], 16) + 2)
+        body += size + chunk
+        if chunk == b"\r\n":
+            return body

@@ -1,0 +1,127 @@
+"""What goes wrong, when, and how it is set right again: kill -9, SIGSTOP, restarts, by a seed."""
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psutil
+
+from tests.acceptance.cluster import Cluster
+from tests.acceptance.database_server import DatabaseServer
+from tests.acceptance.programs import Program
+
+#: pause between two faults
+GAP_S = (0.4, 1.6)
+#: how long something is stopped by SIGSTOP
+STOPPED_S = (0.3, 6.0)
+#: how long something that was killed stays away
+AWAY_S = (0.0, 3.0)
+
+
+@dataclass
+class Storm:
+    """Faults on one cluster; ``starters`` start each program again as it was."""
+
+    cluster: Cluster
+    dice: random.Random
+    starters: dict[str, Callable[[], Program]]
+    database: DatabaseServer | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    #: what is to be set right, and when
+    later: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    away: set[str] = field(default_factory=set)
+
+    def rage(self, seconds: float) -> None:
+        """Make faults until the time is up, then set everything right."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._set_right(time.monotonic())
+            self._strike()
+            self._wait(self.dice.uniform(*GAP_S))
+        while self.later:
+            self._set_right(time.monotonic())
+            self._wait(0.1)
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(0.05)
+            self._set_right(time.monotonic())
+
+    def _set_right(self, now_s: float) -> None:
+        due = [act for at_s, act in self.later if at_s <= now_s]
+        self.later = [(at_s, act) for at_s, act in self.later if at_s > now_s]
+        for act in due:
+            act()
+
+    def _strike(self) -> None:
+        name = self.dice.choice([*self.starters, *(["database"] if self.database else [])])
+        if name in self.away:
+            return
+        kill = self.dice.random() < 0.65
+        if name == "database":
+            self._strike_database(kill=kill)
+        elif kill:
+            self._kill(name)
+        else:
+            self._stop(name)
+
+    def _kill(self, name: str) -> None:
+        program = self.cluster.programs[name]
+        children = program.workers()
+        if children and self.dice.random() < 0.5:
+            self.counts[f"kill child of {name}"] += 1
+            victim = self.dice.choice(children)
+            _signal(victim, signal.SIGKILL)  # its supervisor starts it again
+            return
+        self.counts[f"kill {name}"] += 1
+        self.away.add(name)
+        program.kill()
+        self._later(self.dice.uniform(*AWAY_S), lambda: self._start(name))
+
+    def _start(self, name: str) -> None:
+        self.starters[name]()
+        self.away.discard(name)
+
+    def _stop(self, name: str) -> None:
+        program = self.cluster.programs[name]
+        victims = [one for one in [psutil.Process(program.pid), *program.children()] if one.is_running()]
+        victim = self.dice.choice(victims[-2:])
+        self.counts[f"stop {name}"] += 1
+        _signal(victim, signal.SIGSTOP)
+        self._later(self.dice.uniform(*STOPPED_S), lambda: _signal(victim, signal.SIGCONT))
+
+    def _strike_database(self, *, kill: bool) -> None:
+        assert self.database is not None
+        self.counts["kill database" if kill else "stop database"] += 1
+        self.away.add("database")
+        if kill:
+            self.database.kill()
+            self._later(self.dice.uniform(*AWAY_S), self._start_database)
+        else:
+            self.database.freeze()
+            self._later(self.dice.uniform(*STOPPED_S), self._thaw_database)
+
+    def _start_database(self) -> None:
+        assert self.database is not None
+        self.database.start_again()
+        self.away.discard("database")
+
+    def _thaw_database(self) -> None:
+        assert self.database is not None
+        self.database.thaw()
+        self.away.discard("database")
+
+    def _later(self, seconds: float, act: Callable[[], object]) -> None:
+        self.later.append((time.monotonic() + seconds, act))
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    """Send a signal to a process that may be gone by now."""
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        pass
