@@ -9,6 +9,7 @@ from app.db import transact
 from app.domain.enums import NodeKind
 from app.home import access_tokens
 from app.pipeline import registration, resolve
+from app.pipeline.delays import tick_delays
 from app.services import nodes
 from app.services.alarms import AlarmTeller
 from app.services.reporting import Cleaner, Reporter
@@ -20,8 +21,6 @@ logger = logging.getLogger(__name__)
 REGISTRY_PERIOD_MS: Millis = 30_000
 #: period of the look for expired leases
 LEASE_PERIOD_MS: Millis = 500
-
-
 #: wait for the round a loop is in, at a stop; whatever it does can be done again
 STOP_S = 1.0
 
@@ -38,6 +37,7 @@ class Monitor:
             Loop("registry", tick_registry),
             Loop("leases", tick_leases),
             Loop("resolve", self._resolver.tick),
+            Loop("delays", tick_delays),
             Loop("alarms", self._teller.tick),
             Loop("report", Reporter(config).tick),
             Loop("clean-up", Cleaner(config).tick),

@@ -16,7 +16,7 @@ from app.models.group import Group
 from app.services import groups, rows
 from app.services.groups import GroupDraft
 from app.store import job_lists, overview
-from app.store.registry import DEAD_AFTER_MS
+from app.store.registry import alive_since
 
 blueprint = Blueprint("groups", __name__)
 
@@ -31,7 +31,7 @@ def index() -> ResponseReturnValue:
     with read_scope() as session:
         page = groups.list_groups(session, actor=current_actor(), start=asked_start(), length=asked_length(), **wanted)
         shown = rows.group_rows(session, page.rows)
-        groupless = overview.find_groupless(session, seen_after_ms=now_ms() - DEAD_AFTER_MS, limit=GROUPLESS_SHOWN)
+        groupless = overview.find_groupless(session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN)
     active = chips([("appname", "AppName", wanted["app_name"]), ("title", _("Title"), wanted["title"])])
     return render_template("groups/index.html", rows=shown, filter=wanted, active=active, paging=paging(page.total), groupless=groupless)
 

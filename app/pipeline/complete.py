@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
-from app.domain.enums import AlarmState, AlarmStatus, Delivery, HandleCode, ScheduleType, TriggerCode, TriggerStatus, TriggerType
+from app.domain.enums import AlarmState, AlarmStatus, Delivery, HandleCode, ScheduleType, TriggerCode, TriggerType
 from app.domain.trigger_report import RESULT_MAX, banner, clean_text, join_lines
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.pipeline.delays import set_delayed
 from app.store import alarms, bulk, fires, jobs, locks, logs
 from app.store.jobs import JobOfResult
 from app.store.logs import RunState
@@ -89,7 +87,7 @@ def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> 
     _write_successors(session, ended, of_jobs, now_ms)
     won = tuple(run.id for run, _ in ended)
     fires.delete_of_logs(session, won)
-    _set_delayed(session, delayed, now_ms)
+    set_delayed(session, delayed, now_ms=now_ms)
     return Completion(won, late)
 
 
@@ -201,12 +199,3 @@ def _retry(run: RunState, job: JobOfResult, now_ms: Millis) -> fires.NewFire:
         sharding_param=run.executor_sharding_param,
         fail_retry_count=left - 1,
     )
-
-
-def _set_delayed(session: Session, job_ids: Sequence[int], now_ms: Millis) -> None:
-    """Set the next time of fixed-delay jobs none of whose scheduled runs is out any more."""
-    out = fires.count_scheduled_out(session, job_ids) if job_ids else {}
-    for job in locks.lock_jobs(session, [job_id for job_id in job_ids if not out[job_id]]) if job_ids else []:
-        if job.trigger_status == TriggerStatus.RUNNING and job.trigger_next_time == AFTER_THE_CURRENT_RUN:
-            next_ms = now_ms + int(job.schedule_conf or "1") * 1000
-            affected(session, update(Job).where(Job.id == job.id).values(trigger_next_time=next_ms))

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store import overview
-from app.store.registry import DEAD_AFTER_MS
+from app.store.registry import alive_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def nodes(session: Session, group: Group, *, now_ms: Millis) -> list[Node]:
     found = {
         registration.registry_value: Node(
             address=registration.registry_value,
-            online=(registration.update_time or 0) >= now_ms - DEAD_AFTER_MS,
+            online=(registration.update_time or 0) >= alive_since(now_ms),
             seen_ms=registration.update_time,
         )
         for registration in overview.find_registrations(session, [group.app_name])

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import TriggerStatus
-from app.models.job import Job
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 
 #: the columns a plan depends on: where one has changed since the plan was made, the plan is void
@@ -146,7 +146,19 @@ def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
     return set(session.scalars(select(Job.id).where(Job.id.in_(job_ids)))) if job_ids else set()
 
 
+def find_children(session: Session, job_ids: Collection[int]) -> dict[int, list[int]]:
+    """Return job id -> ids of its child jobs, of the jobs that exist."""
+    jobs = session.scalars(select(Job).where(Job.id.in_(job_ids)))
+    return {job.id: job.child_ids for job in jobs}
+
+
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:
     """Return job id -> (delivery policy, group id) of the jobs that exist."""
     rows = session.execute(select(Job.id, Job.delivery, Job.job_group).where(Job.id.in_(job_ids)))
     return {row.id: (row.delivery, row.job_group) for row in rows}
+
+
+def find_after_current_run(session: Session) -> list[int]:
+    """Return the enabled fixed-delay jobs that wait for the result of a run."""
+    waiting = select(Job.id).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN)
+    return list(session.scalars(waiting.order_by(Job.id)))

@@ -63,7 +63,7 @@ def count_registrations(session: Session, app_name: str | None = None) -> int:
     return session.scalar(rows) or 0
 
 
-def _alive_since(now_ms: Millis) -> Millis:
+def alive_since(now_ms: Millis) -> Millis:
     """Return the oldest heartbeat of a living executor.
 
     Columns hold local time: where the clocks have been set back meanwhile, the heartbeats since then look older by as much.
@@ -75,13 +75,13 @@ def _alive_since(now_ms: Millis) -> Millis:
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:
     """Delete the addresses that have not been heard of for DEAD_AFTER_MS."""
-    return affected(session, delete(Registration).where(Registration.update_time < _alive_since(now_ms)))
+    return affected(session, delete(Registration).where(Registration.update_time < alive_since(now_ms)))
 
 
 def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:
     """Return appname -> its live addresses, sorted; None: of all applications."""
     live = select(Registration.registry_key, Registration.registry_value).where(
-        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= _alive_since(now_ms)
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= alive_since(now_ms)
     )
     if app_names is not None:
         live = live.where(Registration.registry_key.in_(app_names))

@@ -1,0 +1,45 @@
+"""FIX_DELAY: the next time of a job is its last result plus the delay; while a run is out there is none."""
+
+import logging
+from collections.abc import Sequence
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected, read_scope, transact
+from app.domain.enums import TriggerStatus
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.store import fires, jobs, locks
+
+logger = logging.getLogger(__name__)
+
+#: period of the look for jobs that wait for a run that is no longer there
+PERIOD_MS: Millis = 10_000
+
+
+def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> int:
+    """Set the next time of those of the jobs none of whose scheduled runs is out any more; return how many."""
+    if not job_ids:
+        return 0
+    locked = locks.lock_jobs(session, job_ids)
+    out = fires.count_scheduled_out(session, job_ids)
+    waiting = [job for job in locked if not out[job.id] and _waits(job)]
+    for job in waiting:
+        next_ms = now_ms + int(job.schedule_conf or "1") * 1000
+        affected(session, update(Job).where(Job.id == job.id).values(trigger_next_time=next_ms))
+    return len(waiting)
+
+
+def _waits(job: Job) -> bool:
+    return job.trigger_status == TriggerStatus.RUNNING and job.trigger_next_time == AFTER_THE_CURRENT_RUN
+
+
+def tick_delays(now_ms: Millis) -> Millis:
+    """Let jobs go on whose run has vanished without a result, as when its log row was cleared; return the wait."""
+    with read_scope() as session:
+        waiting = jobs.find_after_current_run(session)
+        stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
+    if stuck and transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
+        logger.warning("fixed delay goes on, its run was cleared job_ids=%s", stuck)
+    return PERIOD_MS

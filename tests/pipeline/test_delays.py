@@ -1,0 +1,19 @@
+"""FIX_DELAY: a job whose run has vanished goes on."""
+
+from app.db import session_scope
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.pipeline.delays import tick_delays
+from app.store import log_lists
+from app.store.log_lists import Clearing
+from tests.factories import T0, make_due_job, make_run, only_row
+
+
+def test_a_fixed_delay_goes_on_when_its_run_is_cleared(database: str) -> None:
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20")
+    make_run(job)
+    tick_delays(T0)
+    assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN, "its run is out"
+    with session_scope() as session:
+        log_lists.clear_batch(session, Clearing(0, job.id, keep=None))
+    tick_delays(T0)
+    assert only_row(Job).trigger_next_time == T0 + 20_000
