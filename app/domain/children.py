@@ -1,6 +1,7 @@
 """The child jobs of a job, as they are typed: ``"12,15"``."""
 
 import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from app.domain.texts import N_
 from app.errors import InvalidInput
@@ -25,6 +26,18 @@ def parse_child_ids(text: str) -> list[int]:
 def child_ids_text(ids: list[int]) -> str:
     """Write ids as they are stored."""
     return ",".join(str(job_id) for job_id in ids)
+
+
+def leads_to(start: int, job_id: int, children_of: Callable[[Collection[int]], Mapping[int, Sequence[int]]]) -> bool:
+    """Whether a success of the job ``start`` would sooner or later fire the job ``job_id``; ``children_of`` reads a generation at once."""
+    seen: set[int] = set()
+    generation = {start}
+    while generation:
+        if job_id in generation:
+            return True
+        seen |= generation
+        generation = {child for ids in children_of(generation).values() for child in ids} - seen
+    return False
 
 
 def not_found(job_id: int) -> InvalidInput:

@@ -4,6 +4,7 @@ Next times are computed outside any lock; then one transaction takes the lock ro
 read, and writes fires, skips and next times in bulk.
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, Trigg
 from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
+from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
-from app.store import bulk, fires, jobs, locks
+from app.store import audit, bulk, fires, jobs, locks
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
@@ -30,6 +32,8 @@ PAGE = 500
 MAX_PAGES = 200
 #: reason of the skip that marks a job whose schedule could not be evaluated
 BROKEN = "invalid"
+#: characters of it in the trail
+REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,16 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
             logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
         elif planned.plan.next_ms is None:
             logger.info("schedule ended job_id=%s", planned.job.id)
+        if planned.plan.next_ms is None:
+            audit.insert_entry(session, _ending(planned, node, now_ms))
     return written
+
+
+def _ending(planned: Planned, node: str, now_ms: Millis) -> AuditEntry:
+    """Return the trail's entry of a job that stops without anybody's doing."""
+    told = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
+    changes = json.dumps(told, ensure_ascii=False)
+    return AuditEntry(at_ms=now_ms, action="job.ended", object_type="job", object_id=planned.job.id, changes=changes)
 
 
 def _fires(planned: Planned, node: str) -> list[NewFire]:

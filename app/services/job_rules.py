@@ -5,12 +5,13 @@ Stricter than the source where a column would overflow or a value means nothing;
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.children import child_ids_text, not_found, parse_child_ids
+from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule, check_schedule
@@ -19,6 +20,7 @@ from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.store import group_lists, job_lists
+from app.store.jobs import find_children
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -209,6 +211,8 @@ def _check_children(session: Session, text: str, actor: Actor, own: Job | None) 
             raise not_found(job_id)
         if own is not None and job_id == own.id:
             raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
+        if own is not None and job_id not in known and leads_to(job_id, own.id, partial(find_children, session)):
+            raise InvalidInput("childJobId", N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id))
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
             raise PermissionDenied(N_("permission denied"))
     return ids

@@ -7,6 +7,7 @@ from sqlalchemy import event, text
 
 from app.clock import Millis
 from app.db import read_scope, session_scope
+from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
@@ -94,6 +95,18 @@ def test_a_schedule_without_a_next_time_fires_and_then_stops(database: str) -> N
     for job in all_rows(Job):
         assert (job.trigger_status, job.trigger_next_time, job.trigger_last_time) == (0, 0, 0)
         assert job.last_fire_ms >= T0, "what was fired is remembered when the job starts again"
+
+
+def test_a_job_that_stops_by_itself_says_so_in_the_trail(database: str) -> None:
+    ended = make_due_job(T0, "AT", "2024-05-01 11:04:05")
+    broken = make_due_job(T0, "CRON", "every day")
+    make_due_job(T0)
+    scan_at(T0)
+    entries = {entry.object_id: entry for entry in all_rows(AuditEntry)}
+    assert set(entries) == {ended.id, broken.id}
+    assert {(entry.action, entry.object_type, entry.user_id, entry.at_ms) for entry in entries.values()} == {("job.ended", "job", None, T0)}
+    assert "no next time" in (entries[ended.id].changes or "")
+    assert "every day" in (entries[broken.id].changes or "")
 
 
 def test_a_fixed_delay_fires_once_and_waits_for_its_result(database: str) -> None:

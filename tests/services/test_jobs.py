@@ -288,6 +288,23 @@ def test_children_are_checked_joined_and_never_the_job_itself() -> None:
         change(first, child_jobid="-1")
 
 
+def test_children_that_lead_back_to_their_parent_are_refused() -> None:
+    group_id = make_group()
+    first, second, third = (make_job(job_group=group_id) for _ in range(3))
+    change(first, child_jobid=str(second))
+    change(second, child_jobid=str(third))
+    with pytest.raises(InvalidInput, match="leads back"):
+        change(third, child_jobid=f"{second}")
+    with pytest.raises(InvalidInput, match="leads back"):
+        change(third, child_jobid=f"{first}")
+    assert load(third).child_jobid == ""
+    change(first, child_jobid=f"{second},{third}")
+    with session_scope() as session:  # as a database of the original may hold it
+        session.get_one(Job, third).child_jobid = str(first)
+    change(third, child_jobid=str(first), job_desc="can still be edited")
+    change(third, child_jobid="")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
