@@ -40,6 +40,8 @@ def tick_delays(now_ms: Millis) -> Millis:
     with read_scope() as session:
         waiting = jobs.find_after_current_run(session)
         stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
-    if stuck and transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
+    if not stuck:
+        return PERIOD_MS
+    if transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
         logger.warning("fixed delay goes on, its run was cleared job_ids=%s", stuck)
     return PERIOD_MS

@@ -298,8 +298,8 @@ def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
 )
 def test_a_new_boot_brings_the_first_looks_forward(database: str, state: str, changes: dict[str, Any], brought_forward: bool) -> None:
     register(GONE, "boot-1")
-    where = changes.pop("where", GONE)
-    open_run(where, state, **{"deadline_ms": T0 + 9_000, **changes})
+    columns = {name: value for name, value in changes.items() if name != "where"}
+    open_run(changes.get("where", GONE), state, **{"deadline_ms": T0 + 9_000, **columns})
     register(GONE, "boot-1", now_ms=T0 + 1_000)
     assert only_row(Fire).deadline_ms == T0 + 9_000, "the same boot"
     register(GONE, "boot-2", now_ms=T0 + 2_000)
