@@ -68,16 +68,16 @@ class Cleaner:
         self._days = config.log_retention_days
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Delete one batch; return a short wait while there is more."""
-        deleted = 0
+        """Delete one batch of each kind; return a short wait while there is more."""
+        traces_ms = now_ms - TRACE_DAYS * DAY_MS
+        counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
         if self._days:
             before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
-            transact(partial(alarms.delete_old, before_ms=before_ms))
-        if deleted == DELETE_ROWS:
+            counts += [deleted, transact(partial(alarms.delete_old, before_ms=before_ms, limit=DELETE_ROWS))]
+            if deleted:
+                logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
+        if DELETE_ROWS in counts:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
-        transact(partial(reporting.delete_traces_before, before_ms=now_ms - TRACE_DAYS * DAY_MS))
-        if deleted:
-            logger.info("old log rows deleted, days=%s", self._days)
         return CLEAN_PERIOD_MS

@@ -87,7 +87,9 @@ def close(session: Session, job_id: int, *, until_log_id: int) -> int:
     return affected(session, told.values(state=AlarmState.CLOSED.value))
 
 
-def delete_old(session: Session, *, before_ms: Millis) -> int:
-    """Delete alarms that have been told or given up."""
+def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete the oldest alarms that have been told or given up; return how many."""
     open_states = [AlarmState.PENDING, AlarmState.SENDING]
-    return affected(session, delete(Alarm).where(Alarm.created_ms < before_ms, Alarm.state.not_in(open_states)))
+    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, Alarm.state.not_in(open_states)).order_by(Alarm.id).limit(limit)
+    ids = list(session.scalars(oldest))
+    return affected(session, delete(Alarm).where(Alarm.id.in_(ids))) if ids else 0

@@ -64,7 +64,11 @@ def delete_expired_sessions(session: Session, *, now_ms: Millis) -> int:
     return affected(session, delete(LoginSession).where(LoginSession.expires_ms < now_ms))
 
 
-def delete_traces_before(session: Session, *, before_ms: Millis) -> int:
-    """Delete skips and audit rows recorded before an instant."""
-    skips = affected(session, delete(Skip).where(Skip.recorded_ms < before_ms))
-    return skips + affected(session, delete(AuditEntry).where(AuditEntry.at_ms < before_ms))
+def delete_traces_before(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete skips and audit rows recorded before an instant, the oldest first; return how many of the kind that had more."""
+    skips = select(Skip.id).where(Skip.recorded_ms < before_ms).order_by(Skip.id).limit(limit)
+    entries = select(AuditEntry.id).where(AuditEntry.at_ms < before_ms).order_by(AuditEntry.id).limit(limit)
+    skip_ids, entry_ids = list(session.scalars(skips)), list(session.scalars(entries))
+    affected(session, delete(Skip).where(Skip.id.in_(skip_ids)))
+    affected(session, delete(AuditEntry).where(AuditEntry.id.in_(entry_ids)))
+    return max(len(skip_ids), len(entry_ids))

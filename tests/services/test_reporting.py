@@ -1,0 +1,161 @@
+"""The daily report, by local days of every length, and the retention in small batches."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from app.clock import DAY_MS, Millis
+from app.config import Config
+from app.db import bind_engine, read_scope, session_scope, transact
+from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.report import DayReport
+from app.models.skip import Skip
+from app.services.reporting import (
+    CLEAN_PERIOD_MS,
+    DELETE_ROWS,
+    DELETE_WAIT_MS,
+    EARLIER_PERIOD_MS,
+    TODAY_PERIOD_MS,
+    TRACE_DAYS,
+    Cleaner,
+    Reporter,
+    midnight_ms,
+)
+from app.store import reporting
+from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, save
+from tests.pipeline.steps import at_once
+
+HOUR: Millis = 3_600_000
+
+
+def instant(text: str) -> Millis:
+    """Return the instant of a text such as "2024-05-01 03:04:05Z"."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "back", "begins", "hours"),
+    [
+        ("Asia/Shanghai", "2024-05-01 03:04:05Z", 0, "2024-04-30 16:00:00Z", 24),
+        ("Asia/Shanghai", "2024-05-01 16:00:00Z", 0, "2024-05-01 16:00:00Z", 24),
+        ("UTC", "2024-03-01 00:00:00Z", 1, "2024-02-29 00:00:00Z", 24),
+        ("Europe/Berlin", "2024-03-31 12:00:00Z", 0, "2024-03-30 23:00:00Z", 23),
+        ("Europe/Berlin", "2024-10-28 12:00:00Z", 1, "2024-10-26 22:00:00Z", 25),
+        ("America/New_York", "2024-11-05 12:00:00Z", 2, "2024-11-03 04:00:00Z", 25),
+        ("Australia/Lord_Howe", "2024-04-07 12:00:00Z", 0, "2024-04-06 13:00:00Z", 24.5),
+        ("Australia/Lord_Howe", "2024-10-06 12:00:00Z", 0, "2024-10-05 13:30:00Z", 23.5),
+        ("America/Sao_Paulo", "2018-11-04 12:00:00Z", 0, "2018-11-04 03:00:00Z", 23),  # midnight does not exist: 01:00 local
+        ("America/Havana", "2024-11-03 12:00:00Z", 0, "2024-11-03 04:00:00Z", 25),  # midnight comes twice: the first one
+    ],
+)
+def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, now: str, back: int, begins: str, hours: float) -> None:
+    now_ms = instant(now)
+    assert midnight_ms(now_ms, zone, back) == instant(begins)
+    assert midnight_ms(now_ms, zone, back - 1) - midnight_ms(now_ms, zone, back) == hours * HOUR
+
+
+def reports() -> dict[Millis | None, tuple[int, int, int]]:
+    return {row.trigger_day: (row.running_count, row.suc_count, row.fail_count) for row in all_rows(DayReport)}
+
+
+def test_today_and_the_two_days_before_are_counted(database: str, config: Config) -> None:
+    job, today = make_job(), midnight_ms(T0, config.time_zone)
+    codes = [(0, 0), (200, 0), (200, 200), (500, 200), (200, 500), (500, 0), (504, 0)]
+    for day in range(5):
+        for trigger_code, handle_code in codes[day:]:
+            make_log(job, trigger_time=today - day * DAY_MS, trigger_code=trigger_code, handle_code=handle_code)
+    assert Reporter(config).tick(T0) == TODAY_PERIOD_MS
+    assert reports() == {today: (2, 2, 3), today - DAY_MS: (1, 2, 3), today - 2 * DAY_MS: (0, 2, 3)}
+
+
+def test_the_days_before_are_counted_again_now_and_then(database: str, config: Config) -> None:
+    today = midnight_ms(T0, config.time_zone)
+    reporter = Reporter(config)
+    reporter.tick(T0)
+    make_log(make_job(), trigger_time=today - 1000, handle_code=200)
+    make_log(make_job(), trigger_time=today, handle_code=200)
+    reporter.tick(T0 + TODAY_PERIOD_MS)
+    assert (reports()[today], reports()[today - DAY_MS]) == ((0, 1, 0), (0, 0, 0))
+    reporter.tick(T0 + EARLIER_PERIOD_MS)
+    assert (reports()[today], reports()[today - DAY_MS]) == ((0, 1, 0), (0, 1, 0))
+    assert len(all_rows(DayReport)) == 3, "one row a day, however often it is counted"
+
+
+def test_a_day_over_the_end_of_summer_time_counts_each_run_once(database: str, config: Config) -> None:
+    berlin = replace(config, time_zone="Europe/Berlin")
+    bind_engine(berlin)
+    begins = instant("2024-10-26 22:00:00Z")
+    job = make_job()
+    for hour in range(-1, 26):
+        make_log(job, trigger_time=begins + hour * HOUR, handle_code=200)
+    Reporter(berlin).tick(begins + 26 * HOUR)
+    # the two equal hours are one in the column; neither belongs to a neighbour
+    assert reports() == {begins - DAY_MS: (0, 1, 0), begins: (0, 25, 0), begins + 25 * HOUR: (0, 1, 0)}
+
+
+def test_nodes_that_count_at_the_same_time_write_one_row(database: str, config: Config) -> None:
+    make_log(make_job(), handle_code=200)
+    at_once(*(lambda: Reporter(config).tick(T0) for _ in range(4)))
+    assert len(all_rows(DayReport)) == 3
+    assert reports()[midnight_ms(T0, config.time_zone)] == (0, 1, 0)
+
+
+def insert_old_logs(count: int, before_ms: Millis) -> None:
+    row = {"job_group": 1, "job_id": 1, "trigger_code": 200, "handle_code": 200, "trigger_time": before_ms - 1000}
+    with session_scope() as session:
+        session.execute(insert(JobLog), [row] * count)
+
+
+def count_logs() -> int:
+    with read_scope() as session:
+        return session.scalar(select(func.count()).select_from(JobLog)) or 0
+
+
+def test_old_runs_are_deleted_a_batch_at_a_time(database: str, config: Config) -> None:
+    limit_ms = midnight_ms(T0, config.time_zone, config.log_retention_days)
+    insert_old_logs(DELETE_ROWS * 2 + 10, limit_ms)
+    kept = make_log(make_job(), trigger_time=limit_ms)
+    cleaner = Cleaner(config)
+    assert cleaner.tick(T0) == DELETE_WAIT_MS
+    assert count_logs() == DELETE_ROWS + 11
+    assert cleaner.tick(T0) == DELETE_WAIT_MS
+    assert cleaner.tick(T0) == CLEAN_PERIOD_MS
+    assert only_row(JobLog).id == kept.id
+
+
+def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Config) -> None:
+    old = T0 - 60 * DAY_MS
+    make_run(make_job(), log={"trigger_time": old})
+    alarm = {"job_id": 1, "reason": "failed", "created_ms": old}
+    for log_id, state in enumerate(("SENT", "FAILED", "SILENT", "CLOSED", "PENDING", "SENDING"), 1):
+        save(Alarm(log_id=log_id, state=state, **alarm))
+    Cleaner(config).tick(T0)
+    assert all_rows(JobLog) == all_rows(Fire) == []
+    assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], "what is still to be told is kept"
+
+
+def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> None:
+    insert_old_logs(3, T0 - 4000 * DAY_MS)
+    assert Cleaner(replace(config, log_retention_days=0)).tick(T0) == CLEAN_PERIOD_MS
+    assert count_logs() == 3
+
+
+def test_traces_are_kept_for_a_year(database: str, config: Config) -> None:
+    for age_ms in (TRACE_DAYS * DAY_MS + 1, TRACE_DAYS * DAY_MS):
+        save(Skip(job_id=1, from_ms=0, to_ms=0, skipped=1, reason="misfire", recorded_ms=T0 - age_ms))
+        save(AuditEntry(at_ms=T0 - age_ms, action="job.add"))
+    Cleaner(config).tick(T0)
+    assert only_row(Skip).recorded_ms == only_row(AuditEntry).at_ms == T0 - TRACE_DAYS * DAY_MS
+
+
+def test_old_traces_are_deleted_a_batch_at_a_time(database: str) -> None:
+    rows = [{"at_ms": T0 - 1, "action": "job.add", "username": "", "address": "", "object_type": "", "object_id": 0}] * 25
+    with session_scope() as session:
+        session.execute(insert(AuditEntry), rows)
+    assert transact(lambda session: reporting.delete_traces_before(session, before_ms=T0, limit=10)) == 10
+    assert len(all_rows(AuditEntry)) == 15
