@@ -74,7 +74,7 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
         known = state.counts.get(job_id, {})
         floor = min((known[address] for address in addresses if address in known), default=0)
         counts = {address: known.get(address, floor) for address in addresses}  # a new address is not flooded to catch up
-        chosen = min(addresses, key=lambda address: counts[address])
+        chosen = min(addresses, key=lambda address: (counts[address], address in known))  # equal: whoever was never used
         counts[chosen] += 1
         state.counts[job_id] = counts
         return chosen

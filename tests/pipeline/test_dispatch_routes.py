@@ -1,0 +1,227 @@
+"""From a due fire to its result through dispatcher, resolver and callback: routes, lanes and the story of a run."""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.db import transact
+from app.domain.enums import NodeKind
+from app.domain.trigger_report import STORY_MAX
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline.resolve import Resolver
+from app.store import nodes
+from executor_client.protocol import MSG_LOG_NOT_EXISTS
+from tests.eventually import eventually
+from tests.factories import all_rows, make_fire, make_job, only_row
+from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.pipeline.steps import as_due, call_back
+from workers.dispatcher import Dispatcher
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+TOKEN = "a-token-of-some-length"
+DEAD = "http://127.0.0.1:1111/"
+#: a healthy executor's runs begin within this, whoever else hangs
+LAG_MAX_MS: Millis = 1_000
+
+
+@contextmanager
+def dispatching(config: Config, node: str = "one", **changes: Any) -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher(replace(config, **{"executor_networks": LOOPBACK, "trigger_timeout_s": 1, **changes}), node=node, token=TOKEN)
+    dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        dispatcher.stop()
+
+
+@pytest.fixture
+def executors() -> Iterator[list[FakeExecutor]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(FakeExecutor()) for _ in range(3)]
+
+
+def group_of(members: list[FakeExecutor]) -> str:
+    return ",".join(member.address for member in members)
+
+
+def due_now(job: Job, count: int = 1, **more: Any) -> list[Fire]:
+    return [make_fire(job, due_time=now_ms(), owner="one", **more) for _ in range(count)]
+
+
+def ended(count: int) -> bool:
+    """Whether so many runs have been sent, one way or the other."""
+    return len(all_rows(JobLog)) == count and all(fire.state == "ACCEPTED" for fire in all_rows(Fire))
+
+
+@pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
+def test_a_broadcast_is_one_run_a_shard_and_a_dead_one_fails_alone(
+    database: str, config: Config, executors: list[FakeExecutor], trigger_type: str
+) -> None:
+    addresses = f"{executors[0].address},{DEAD},{executors[1].address}"
+    job = make_job(addresses=addresses, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=1, retry_interval_s=60)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(job, trigger_type=trigger_type)))
+        eventually(lambda: sorted(log.trigger_code for log in all_rows(JobLog)) == [200, 200, 500])
+    shards = {log.executor_sharding_param: (log.executor_address, log.trigger_code) for log in all_rows(JobLog)}
+    assert shards == {"0/3": (executors[0].address, 200), "1/3": (DEAD, 500), "2/3": (executors[1].address, 200)}
+    retry = only_row(Fire, trigger_type="RETRY")
+    assert (retry.sharding_param, retry.fail_retry_count) == ("1/3", 0)
+    assert len(all_rows(Fire, state="ACCEPTED")) == 2
+
+
+def test_the_retry_of_a_dead_shard_goes_to_its_own_place_only(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+    job = make_job(addresses=group_of(executors), executor_route_strategy="SHARDING_BROADCAST")
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(job, trigger_type="RETRY", sharding_param="1/3", fail_retry_count=0)))
+        eventually(lambda: ended(1))
+    (request,) = executors[1].requests
+    assert (request.json["broadcastIndex"], request.json["broadcastTotal"]) == (1, 3)
+    assert executors[0].requests == executors[2].requests == []
+
+
+@pytest.mark.parametrize("route", ["ROUND", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"])
+def test_restarts_and_other_nodes_pile_nothing_on_one_executor(
+    database: str, config: Config, executors: list[FakeExecutor], route: str
+) -> None:
+    """Twelve lives of a node, two of them at once each: every executor gets its part, ROUND by chance at the start."""
+    jobs = [make_job(addresses=group_of(executors), executor_route_strategy=route) for _ in range(3)]
+    sent = 0
+    for _ in range(6):
+        with dispatching(config, "one") as one, dispatching(config, "two") as two:
+            for dispatcher in (one, two):
+                sent += len(jobs)
+                dispatcher.offer(as_due([fire for job in jobs for fire in due_now(job)]))
+                eventually(lambda count=sent: ended(count))
+    assert sum(len(executor.requests) for executor in executors) == sent == 36
+    for job in jobs:
+        share = Counter(log.executor_address for log in all_rows(JobLog, job_id=job.id))
+        assert max(share.values()) <= (11 if route == "ROUND" else 6), share
+
+
+@pytest.mark.parametrize(("route", "action"), [("FAILOVER", "beat"), ("BUSYOVER", "idleBeat")])
+def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
+    database: str, config: Config, executors: list[FakeExecutor], route: str, action: str
+) -> None:
+    silent, refusing, taking = executors
+    silent.tell(action, Answer(fault=Fault.SILENCE))
+    refusing.tell("run", Answer.json(500, msg="no such handler"))
+    job = make_job(addresses=f"{DEAD},{group_of(executors)}", executor_route_strategy=route)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(job)))
+        eventually(lambda: all_rows(JobLog) and ended(1))
+    assert [request.action for request in silent.requests] == [action]
+    lines = (only_row(JobLog).trigger_msg or "").splitlines()
+    probes = [line for line in lines if line.startswith("Probe")]
+    assert f"Probe {action} {DEAD}: no, " in probes[0]
+    waited = re.fullmatch(rf"Probe {action} {silent.address}: no, no .* in time \((\d+) ms\)", probes[1])
+    assert waited is not None
+    assert 290 <= int(waited[1]) < 1_000
+    assert probes[2].startswith(f"Probe {action} {refusing.address}: yes")
+    assert "Result: refused, answered" in lines[lines.index(f"Sent to: {refusing.address}") + 1]
+    assert f"Sent to: {taking.address}" in lines
+    assert only_row(Fire).address == taking.address
+
+
+def test_each_change_of_candidate_is_committed_before_it_is_sent_to(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    class Look:
+        """Reads the row while the candidate has the request."""
+
+        def wait(self, _timeout_s: float) -> bool:
+            seen.append((only_row(Fire).state, only_row(Fire).address))
+            return True
+
+    first, second, _ = executors
+    first.tell("run", Answer.json(500, msg="no").but(wait=Look()))
+    second.tell("run", Answer().but(wait=Look()))
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER"))))
+        eventually(lambda: all_rows(JobLog) and ended(1))
+    assert seen == [("SENDING", first.address), ("SENDING", second.address)]
+
+
+def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+    """80 runs each for one that hangs, one that answers after 2.9 s and one that is dead, 100 for a healthy one."""
+    hanging, slow, healthy = executors
+    release, pause = threading.Event(), threading.Event()
+    hanging.tell("run", Answer(wait=release))
+
+    class After:
+        def wait(self, _timeout_s: float) -> bool:
+            return pause.wait(2.9)
+
+    slow.tell("run", Answer(wait=After()))
+    jobs = [make_job(addresses=address) for address in (hanging.address, slow.address, DEAD)]
+    job = make_job(addresses=healthy.address)
+    with dispatching(config, trigger_timeout_s=3) as dispatcher:
+        dispatcher.offer(as_due([fire for one in jobs for fire in due_now(one, 80)]))
+        eventually(lambda: len(hanging.requests) == len(slow.requests) == 32, 20)
+        lags: list[Millis] = []
+        for number in range(1, 11):
+            due_ms = now_ms()
+            dispatcher.offer(as_due(due_now(job, 10)))
+            eventually(lambda count=number * 10: len(healthy.requests) == count, 20)
+            lags.append(now_ms() - due_ms)
+        assert len(hanging.requests) <= 64, "it holds no more than its slots"
+        release.set()
+        pause.set()
+    assert max(lags) < LAG_MAX_MS, lags
+
+
+def test_the_story_of_a_run_tells_everything_and_stays_bounded(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+    hanging = executors[0]
+    hanging.tell("run", Answer(fault=Fault.SILENCE), Answer.json(msg="x" * 50_000))
+    hanging.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True}))
+    job = make_job(addresses=f"{DEAD},{hanging.address}", executor_route_strategy="FAILOVER")
+    resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
+
+    def look(after_ms: Millis) -> None:
+        at_ms = now_ms() + after_ms
+        transact(lambda session: nodes.start_node(session, "c", NodeKind.CONSOLE, version="", token_fingerprint="", now_ms=at_ms))
+        resolver.tick(at_ms)
+
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(job)))
+        eventually(lambda: [fire.state for fire in all_rows(Fire)] == ["UNKNOWN"])
+        look(6_000)
+        look(12_000)
+        eventually(lambda: [fire.state for fire in all_rows(Fire)] == ["ACCEPTED"])
+    resolver.close()
+    run = only_row(JobLog)
+    assert call_back(run.id, 200, "done")
+    told = [
+        r"Trigger: CRON, due \d{4}-\d\d-\d\d .*, seen by node one",
+        r"Claimed: .* \(\d+ ms after due\), node one",
+        rf"Addresses: entered \[{DEAD}, {hanging.address}\]",
+        r"Route: FAILOVER; block strategy: SERIAL_EXECUTION; timeout: 0 s; retries left: 0",
+        r">>> trigger <<<",
+        rf"Probe beat {DEAD}: no, .*",
+        rf"Probe beat {hanging.address}: yes, code 200 .*",
+        rf"Sent to: {hanging.address}",
+        r"Result: unknown, no answer after \d+ ms, code 500: no answer in time",
+        r"Resolver: send again, idle and without a log at 2 looks, 5000 ms apart: not started",
+        r">>> sent again, attempt 2 <<<",
+        r"Claimed: .*, node one",
+        rf"Sent to: {hanging.address}",
+        r"Result: accepted, answered after \d+ ms, code 200: x+",
+    ]
+    lines = (only_row(JobLog).trigger_msg or "").splitlines()
+    assert len(lines) == len(told), lines
+    for line, pattern in zip(lines, told, strict=True):
+        assert re.fullmatch(pattern, line), (line, pattern)
+    assert len(only_row(JobLog).trigger_msg or "") <= STORY_MAX
+    logs = [request.json["logId"] for request in hanging.asked("run")]
+    assert logs == [run.id, run.id]
+    assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (200, "done")
