@@ -164,6 +164,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # last: Playwright keeps an event loop running in the main thread, in which no other test could use asyncio.run
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     for marker in TOOLS:
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = missing_tool(marker)
