@@ -12,7 +12,7 @@ from app.console.words import RANGES, choices
 from app.db import read_scope
 from app.services import dashboard
 from app.services.dashboard import Chart
-from app.store.overview import DayCount
+from app.store.day_counts import DayCount
 
 blueprint = Blueprint("dashboard", __name__)
 

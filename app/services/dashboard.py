@@ -1,5 +1,6 @@
 """What the dashboard shows, limited to the groups a user may see."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -9,12 +10,15 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import group_lists, overview
+from app.models.node import NODE_DEAD_MS, Node
+from app.store import day_counts, group_lists, overview
 from app.store import jobs as job_store
-from app.store.overview import DayCount
+from app.store.day_counts import DayCount
 
 #: rows of each of the short lists
 SHOWN = 8
+#: failed runs among which failing jobs are looked for
+LOOKED_AT = 200
 #: failures older than this are not shown
 FAILED_WITHIN_MS: Millis = DAY_MS
 
@@ -28,6 +32,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Failing:
+    """A job whose last run failed, and how many of its runs failed lately."""
+
+    job: Job
+    last: JobLog
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A console or workers process and its last heartbeat."""
+
+    node: Node
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """The dashboard but for its chart."""
 
@@ -37,10 +58,22 @@ class Board:
     #: executor machines online, each counted once
     addresses: int
     scheduling: bool
+    failing: list[Failing]
     failed: list[Run]
+    unresolved: list[Run]
+    #: fires due and not sent, and when the oldest was due
+    waiting: int
+    oldest_waiting_ms: Millis | None
+    #: of administrators only
+    nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
     offline: list[Group]
+
+    @property
+    def troubles(self) -> int:
+        """How many kinds of things are wrong."""
+        return sum(map(bool, (not self.scheduling, self.failing, self.unresolved, self.waiting, self.offline)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +108,20 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
+    failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
         groups=len(groups),
         jobs=jobs,
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
-        failed=_runs(session, overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=SHOWN)),
+        failing=_failing(session, failed),
+        failed=_runs(session, failed[:SHOWN]),
+        unresolved=_runs(session, overview.find_unresolved(session, group_ids, limit=SHOWN)),
+        waiting=waiting,
+        oldest_waiting_ms=oldest_ms,
+        nodes=_nodes(session, now_ms) if actor.is_admin else [],
         running=_runs(session, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
@@ -92,8 +132,23 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     """Return the runs by day between two instants, ascending; days without a run are not in it."""
     group_ids = actor.group_ids(Right.VIEW)
     if group_ids is None:
-        return Chart(overview.day_counts(session, from_ms=from_ms, to_ms=to_ms))
-    return Chart(overview.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
+        return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
+    return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
+
+
+def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
+    """Return the jobs whose newest run is among the failed ones, those with most failures first."""
+    counts = Counter(log.job_id for log in failed)
+    last = overview.find_last_logs(session, counts)
+    ids = {log.id for log in failed}
+    jobs = job_store.find_jobs(session, [job_id for job_id, log in last.items() if log.id in ids])
+    found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
+    return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
+
+
+def _nodes(session: Session, now_ms: Millis) -> list[Seen]:
+    found = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    return [Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in found]
 
 
 def _runs(session: Session, logs: list[JobLog]) -> list[Run]:

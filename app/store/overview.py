@@ -4,19 +4,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.enums import FireState, HandleCode, NodeKind, RegistryGroup, TriggerCode, TriggerStatus
-from app.models.base import local_datetime
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
-from app.models.report import DayReport
 
 K = TypeVar("K", int, str)
 
@@ -39,16 +37,6 @@ class WaitingFire:
     due_time: Millis
     trigger_type: str
     state: str
-
-
-@dataclass(frozen=True, slots=True)
-class DayCount:
-    """How the runs of one day stand; ``day`` is ``2024-05-01``."""
-
-    day: str
-    success: int
-    failed: int
-    running: int
 
 
 def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list[ColumnElement[bool]]:
@@ -170,34 +158,34 @@ def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     return _newest(session, running, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, limit=limit)
 
 
+def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
+    """Return the newest runs whose fate is not known and that nobody has settled since."""
+    open_ = select(JobLog).where(JobLog.handle_code == HandleCode.NONE, JobLog.trigger_code == TriggerCode.UNRESOLVED)
+    return list(session.scalars(open_.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)))
+
+
+def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:
+    """Return how many fires are due and not sent, and when the oldest was due."""
+    query = select(func.count(), func.min(Fire.due_time)).where(*_is_waiting(now_ms))
+    if group_ids is not None:
+        query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
+    count, oldest_ms = session.execute(query).one()
+    return count, oldest_ms
+
+
+def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
+    """Return the nodes heard of since then, the dead ones too; those that stopped in order are left out."""
+    return list(session.scalars(select(Node).where(Node.heartbeat_ms >= seen_after_ms).order_by(Node.kind, Node.name)))
+
+
 def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
     """Whether a workers process is alive."""
     query = select(func.count()).where(Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS)
     return bool(session.scalar(query))
 
 
-def day_counts(session: Session, *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
-    """Return the counts of all groups, from the summary table."""
-    query = select(DayReport).where(DayReport.trigger_day.between(from_ms, to_ms)).order_by(DayReport.trigger_day)
-    return [DayCount(_day(row.trigger_day or 0), row.suc_count, row.fail_count, row.running_count) for row in session.scalars(query)]
-
-
-def day_counts_of_groups(session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
-    """Return the counts of some groups, counted from their runs: the summary table knows all groups only together."""
-    day = func.date(JobLog.trigger_time)
-    success = func.sum(case((JobLog.handle_code == HandleCode.SUCCESS, 1), else_=0))
-    running = func.sum(case((JobLog.trigger_code.in_([0, TriggerCode.ACCEPTED]) & (JobLog.handle_code == HandleCode.NONE), 1), else_=0))
-    query = select(day, func.count(), success, running).where(JobLog.trigger_time.between(from_ms, to_ms))
-    rows = session.execute(query.where(*in_groups(JobLog.job_group, group_ids)).group_by(day).order_by(day))
-    return [DayCount(str(when)[:10], int(done), int(total - done - out), int(out)) for when, total, done, out in rows]
-
-
 def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
     return {row[0]: row[1] for row in session.execute(query)}
-
-
-def _day(midnight_ms: Millis) -> str:
-    return local_datetime(midnight_ms).strftime("%Y-%m-%d")
 
 
 def _newest(session: Session, query: Select[tuple[JobLog]], group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:

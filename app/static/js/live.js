@@ -1,0 +1,40 @@
+/* Keeps the marked parts of a page fresh: asks for the page again now and then and takes over its parts. Can be paused. */
+"use strict";
+
+(function () {
+  const PERIOD_S = 15;
+  const tools = document.querySelector("[data-live-tools]");
+  if (!tools) return;
+  const age = tools.querySelector("[data-live-age]");
+  const button = tools.querySelector("[data-live-pause]");
+  let seconds = 0;
+  let paused = false;
+
+  async function refresh() {
+    const answer = await fetch(window.location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const fresh = page.querySelector(`[data-live="${part.dataset.live}"]`);
+      if (fresh && !part.contains(document.activeElement)) part.replaceChildren(...document.adoptNode(fresh).childNodes);
+    }
+    seconds = 0;
+  }
+
+  function tick() {
+    if (paused || document.hidden) return;
+    seconds += 1;
+    age.textContent = age.dataset.liveAge.replace("#", seconds);
+    if (seconds % PERIOD_S === 0) refresh().catch(() => {});
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    button.setAttribute("aria-pressed", String(paused));
+    button.querySelector("span").textContent = paused ? button.dataset.liveResume : button.dataset.livePause;
+    button.querySelector("i").className = paused ? "bi bi-play-fill" : "bi bi-pause-fill";
+    if (!paused) refresh().catch(() => {});
+  });
+  tools.hidden = false;
+  window.setInterval(tick, 1000);
+})();

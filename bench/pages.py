@@ -1,0 +1,177 @@
+"""What each page of the console costs the server with many jobs and a long log: an administrator, and a user of half the groups.
+
+Everything runs in this process, without a network. Prints one JSON line, page -> median and 95th percentile in ms; the names of a
+normal user's pages end with ``:user``. Example: ``.venv/bin/python bench/pages.py --jobs 10000 --rows 1000000``.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from flask.testing import FlaskClient
+from harness import cluster
+from lists import FILL, timed
+from sqlalchemy import Engine, insert, text
+
+from app.clock import DAY_MS, now_ms
+from app.config import Config
+from app.console.current import COOKIE
+from app.db import session_scope
+from app.domain.enums import Role
+from app.factory import create_app
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.report import DayReport
+from app.models.user import User
+from app.services import login
+
+GROUPS = 20
+DAYS = 30
+ROUNDS = 15
+ADDRESS = "http://127.0.0.1:9"
+
+
+def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
+    """Insert groups, jobs and log rows of the last days, 1 in 50 failed, the last 20 still running, 1 in 5,000 unresolved."""
+    with engine.begin() as connection:
+        groups = [
+            {"app_name": f"bench-{n}", "title": f"Bench {n}", "address_type": 1, "address_list": "http://127.0.0.1:9"}
+            for n in range(GROUPS)
+        ]
+        connection.execute(insert(Group), groups)
+        first = connection.scalar(text("SELECT MIN(id) FROM xxl_job_group WHERE app_name = 'bench-0'"))
+        assert first is not None
+        connection.execute(insert(Job), [_job(number, int(first), at_ms) for number in range(jobs)])
+        first_job = int(connection.scalar(text("SELECT MIN(id) FROM xxl_job_info WHERE job_desc = 'job 0'")) or 0)
+    for start in range(0, rows, FILL):
+        batch = [_log(number, jobs, rows, first_job, int(first), at_ms) for number in range(start, min(start + FILL, rows))]
+        with engine.begin() as connection:
+            connection.execute(insert(JobLog.__table__), batch)  # type: ignore[arg-type]
+    midnight = at_ms // DAY_MS * DAY_MS
+    with engine.begin() as connection:
+        days = [{"trigger_day": midnight - n * DAY_MS, "running_count": 0, "suc_count": 33_000, "fail_count": 600} for n in range(DAYS)]
+        connection.execute(insert(DayReport), days)
+        connection.execute(text("ANALYZE"))
+
+
+def _job(number: int, first_group: int, at_ms: int) -> dict[str, object]:
+    return {
+        "job_group": first_group + number % GROUPS,
+        "job_desc": f"job {number}",
+        "author": "bench",
+        "schedule_type": "CRON",
+        "schedule_conf": "0 0/10 * * * ?",
+        "misfire_strategy": "DO_NOTHING",
+        "executor_route_strategy": "ROUND",
+        "executor_handler": "bench",
+        "executor_block_strategy": "SERIAL_EXECUTION",
+        "glue_type": "GLUE_SHELL" if number == 0 else "BEAN",
+        "glue_source": "echo one",
+        "trigger_status": 1,
+        "trigger_next_time": at_ms + number % 600 * 1000,
+    }
+
+
+def _log(number: int, jobs: int, rows: int, first_job: int, first_group: int, at_ms: int) -> dict[str, object]:
+    when = at_ms - (rows - number) * (DAYS * DAY_MS // rows)
+    unresolved, running = number % 5_000 == 7, number >= rows - 20
+    return {
+        "job_group": first_group + number % jobs % GROUPS,
+        "job_id": first_job + number % jobs,
+        "executor_address": ADDRESS,
+        "executor_handler": "bench",
+        "executor_param": "",
+        "executor_fail_retry_count": 0,
+        "trigger_time": when,
+        "trigger_code": 504 if unresolved else 200,
+        "trigger_msg": "Trigger type: CRON\n" * 10,
+        "handle_time": None if unresolved or running else when + 1000,
+        "handle_code": 0 if unresolved or running else 500 if number % 50 == 0 else 200,
+        "alarm_status": 0,
+    }
+
+
+def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> FlaskClient:
+    """Return a client that is logged in as a new user."""
+    with session_scope() as session:
+        user = User(username=name, password="", role=int(role), permission=",".join(map(str, group_ids)))
+        session.add(user)
+        session.flush()
+        made = login.open_session(session, user, remember=False, address="127.0.0.1", agent="bench", now_ms=now_ms())
+    client: FlaskClient = app.test_client()  # type: ignore[attr-defined]
+    client.set_cookie(COOKIE, made.token)
+    return client
+
+
+def pages(engine: Engine) -> dict[str, str]:
+    """Return name -> address of the pages that are measured."""
+    with engine.begin() as connection:
+        job_id, group_id = connection.execute(text("SELECT id, job_group FROM xxl_job_info WHERE job_desc = 'job 0'")).one()
+        log_id = connection.scalar(text(f"SELECT MAX(id) FROM xxl_job_log WHERE job_id = {int(job_id)}"))
+    return {
+        "dashboard": "/",
+        "dashboard_month": "/?range=month",
+        "jobs": "/jobinfo?length=100",
+        "jobs_last_page": "/jobinfo?page=1000",
+        "jobs_search": "/jobinfo?jobDesc=job+99",
+        "jobs_of_group": f"/jobinfo?jobGroup={group_id}",
+        "job": f"/jobinfo/{job_id}",
+        "job_edit": f"/jobinfo/{job_id}/edit",
+        "job_delete": f"/jobinfo/{job_id}/delete",
+        "logs_today": "/joblog",
+        "logs_all": "/joblog?range=all&length=100",
+        "logs_failed": "/joblog?range=all&logStatus=2",
+        "logs_succeeded": "/joblog?range=all&logStatus=1",
+        "logs_running": "/joblog?range=all&logStatus=3",
+        "logs_group": f"/joblog?range=month&jobGroup={group_id}",
+        "logs_job": f"/joblog?range=all&jobId={job_id}",
+        "logs_page_500": "/joblog?range=all&page=500",
+        "log": f"/joblog/{log_id}",
+        "clean": f"/joblog/clean?jobGroup={group_id}",
+        "glue": f"/jobcode?jobId={job_id}",
+        "glue_diff": f"/jobcode/diff?jobId={job_id}",
+        "account": "/account",
+        "help": "/help",
+    }
+
+
+ADMIN_PAGES = {"groups": "/jobgroup", "users": "/user", "audit": "/user/audit"}
+
+
+def measure(engine: Engine, config: Config, jobs: int, rows: int) -> dict[str, object]:
+    at_ms = now_ms()
+    started = time.perf_counter()
+    fill(engine, jobs, rows, at_ms)
+    app = create_app(config)
+    with engine.begin() as connection:
+        groups = list(connection.scalars(text("SELECT id FROM xxl_job_group ORDER BY id")))
+    figures: dict[str, object] = {"filled_s": round(time.perf_counter() - started, 1)}
+    readers = {"": client_of(app, "benchadmin", Role.ADMIN, []), ":user": client_of(app, "benchuser", Role.NORMAL, groups[::2])}
+    for ending, client in readers.items():
+        for name, path in (pages(engine) | (ADMIN_PAGES if not ending else {})).items():
+            address = config.context_path + path
+            answer = client.get(address)
+            assert answer.status_code == 200, (name, answer.status_code)
+            figures[name + ending] = timed(lambda client=client, address=address: client.get(address), ROUNDS)  # type: ignore[misc]
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        Path(folder).chmod(0o755)
+        with cluster(arguments.db, Path(folder)) as made:
+            config = Config.from_env({name: text for name, text in made.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
+            figures = measure(made.engine(), config, arguments.jobs, arguments.rows)
+            print(json.dumps({"bench": "pages", "db": arguments.db, "job_rows": arguments.jobs, "log_rows": arguments.rows, **figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The dashboard: is anything wrong, and how the runs of a user's groups are counted."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.db import read_scope, session_scope
+from app.domain.enums import NodeKind
+from app.models.base import Base, local_datetime
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.node import Node
+from app.store import day_counts
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import text_of
+
+ONLINE = "http://127.0.0.1:9999"
+
+
+def save(*rows: Base) -> None:
+    with session_scope() as session:
+        session.add_all(rows)
+
+
+def run(group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_ms: int = MINUTE_MS) -> JobLog:
+    at_ms = now_ms() // 1000 * 1000 - ago_ms
+    return JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled, handle_time=at_ms)
+
+
+def node(name: str, kind: NodeKind, ago_ms: int) -> Node:
+    at_ms = now_ms() - ago_ms
+    return Node(name=name, kind=kind.value, started_ms=at_ms, heartbeat_ms=at_ms, version="0.1.0")
+
+
+def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
+    save(node("one", NodeKind.WORKERS, 0))
+    job_id = add_job(group_id := add_group(addresses=ONLINE))
+    save(run(group_id, job_id))
+    assert "Nothing is wrong." in text_of(admin.get("/"))
+
+
+def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
+    group_id = add_group(addresses=ONLINE)
+    bad, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
+    save(run(group_id, bad, handled=500, ago_ms=9_000), run(group_id, bad, handled=500, ago_ms=5_000))
+    save(run(group_id, mended, handled=500, ago_ms=9_000), run(group_id, mended, ago_ms=5_000))
+    page = admin.get("/").text
+    wrong = text_of_part(page)
+    assert "bad job" in wrong
+    assert "2 failures in 24 h" in wrong
+    assert "mended job" not in wrong
+    assert "Nothing is wrong." not in page
+
+
+def text_of_part(page: str) -> str:
+    return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
+
+
+def test_unresolved_runs_late_fires_and_silent_nodes_are_told(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    job_id, their_id = add_job(group_id, job_desc="mine"), add_job(foreign, job_desc="theirs")
+    save(run(group_id, job_id, sent=504, handled=0), run(foreign, their_id, sent=504, handled=0))
+    for number, owner in enumerate((job_id, their_id, their_id)):
+        key = f"cron:{owner}:{number}"
+        save(Fire(job_id=owner, fire_key=key, due_time=now_ms() - 3 * MINUTE_MS, trigger_type="CRON", state="PENDING"))
+    save(
+        node("live-node", NodeKind.WORKERS, 0),
+        node("dead-node", NodeKind.CONSOLE, MINUTE_MS),
+        node("old-node", NodeKind.CONSOLE, 2 * DAY_MS),
+    )
+    page = text_of(admin.get("/"))
+    for told in (
+        "Unresolved runs",
+        "3 runs are due and not sent yet",
+        "the oldest was due 3 minutes ago",
+        "live-node",
+        "dead-node",
+        "silent",
+    ):
+        assert told in page, told
+    assert "old-node" not in page
+    seen = text_of(normal_user(group_id).get("/"))
+    assert "1 run is due and not sent yet" in seen
+    assert "theirs" not in seen
+    assert "live-node" not in seen
+
+
+def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    job_id = add_job(group_id)
+    save(
+        run(group_id, job_id),
+        run(group_id, job_id, handled=500),
+        run(group_id, job_id, handled=0),
+        run(group_id, job_id, sent=500, handled=0),
+    )
+    save(run(foreign, job_id), run(group_id, job_id, ago_ms=DAY_MS + MINUTE_MS), run(group_id, job_id, sent=504, handled=0))
+    with read_scope() as session:
+        found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
+        none = day_counts.day_counts_of_groups(session, [], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
+    assert sum(day.success for day in found) == 2
+    assert (sum(day.failed for day in found), sum(day.running for day in found)) == (3, 1)
+    assert none == []
+
+
+def test_days_with_more_failures_than_are_looked_at_are_left_out(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
+    save(run(group_id, job_id, handled=500, ago_ms=0))
+    monkeypatch.setattr(day_counts, "LOOKED_AT_MAX", 2)
+    with read_scope() as session:
+        found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 5 * DAY_MS, to_ms=now_ms() + 1000)
+    assert [day.day for day in found] == [local_datetime(now_ms()).strftime("%Y-%m-%d")]
