@@ -1,0 +1,165 @@
+"""A clock that is set: what the scan does before, at and after a jump, and that a node with a wrong clock does not scan."""
+
+import random
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config
+from app.domain.enums import ScheduleType
+from app.domain.schedule import Schedule, next_times
+from app.home import access_tokens
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.skip import Skip
+from app.pipeline import clock_guard
+from app.pipeline.clock_guard import JUMP_MS, PERIOD_MS, SKEW_MAX_MS, ClockGuard
+from app.pipeline.scan import scan
+from tests.domain.brute_cron import quartz_fires
+from tests.domain.test_schedule import ms
+from tests.factories import T0, all_rows, make_due_job, only_row
+from workers.scheduler import SCAN_PERIOD_MS, Scheduler
+
+HOUR: Millis = 3_600_000
+
+
+class Clocks:
+    """A wall clock that can be set, a monotonic one that cannot, and a database's."""
+
+    def __init__(self) -> None:
+        self.wall_ms, self.monotonic_ms, self.database_ms, self.asked = T0, 5_000, T0, 0
+
+    def pass_time(self, passed_ms: Millis, *, jump_ms: Millis = 0) -> None:
+        self.wall_ms += passed_ms + jump_ms
+        self.monotonic_ms += passed_ms
+        self.database_ms += passed_ms
+
+    def database(self, _session: object) -> Millis:
+        self.asked += 1
+        return self.database_ms
+
+
+@pytest.fixture
+def clocks(database: str, monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    made = Clocks()
+    monkeypatch.setattr(clock_guard, "database_now_ms", made.database)
+    return made
+
+
+@pytest.fixture
+def guard(clocks: Clocks) -> ClockGuard:
+    return ClockGuard(lambda: clocks.wall_ms, lambda: clocks.monotonic_ms)
+
+
+def test_the_clocks_are_compared_every_ten_seconds(clocks: Clocks, guard: ClockGuard) -> None:
+    for _ in range(21):
+        assert guard.check()
+        clocks.pass_time(1_000)
+    assert clocks.asked == 3
+    assert guard.skew_ms == 0
+
+
+@pytest.mark.parametrize("skew_ms", [SKEW_MAX_MS, -SKEW_MAX_MS])
+def test_a_skew_of_a_second_is_borne_and_one_more_millisecond_is_not(clocks: Clocks, guard: ClockGuard, skew_ms: Millis) -> None:
+    clocks.database_ms += skew_ms
+    assert guard.check()
+    clocks.database_ms += 1 if skew_ms > 0 else -1
+    clocks.pass_time(PERIOD_MS)
+    assert not guard.check()
+    clocks.pass_time(PERIOD_MS - 1)
+    clocks.database_ms = clocks.wall_ms
+    assert not guard.check(), "not asked again before its time"
+    clocks.pass_time(1)
+    assert guard.check()
+
+
+@pytest.mark.parametrize("jump_ms", [JUMP_MS + 1, -JUMP_MS - 1, HOUR, -HOUR])
+def test_a_jump_is_noticed_before_anything_is_scanned(
+    clocks: Clocks, guard: ClockGuard, jump_ms: Millis, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert guard.check()
+    clocks.pass_time(500, jump_ms=jump_ms)
+    assert not guard.check()
+    assert f"clock jumped by_ms={jump_ms}" in caplog.text
+    clocks.pass_time(500, jump_ms=-jump_ms)
+    assert guard.check(), "set right, it is believed at once"
+
+
+def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(5):
+        guard.check()
+        clocks.pass_time(1_000, jump_ms=JUMP_MS // 2)
+        clocks.database_ms = clocks.wall_ms
+    assert "jumped" not in caplog.text
+
+
+def test_a_node_with_a_wrong_clock_does_not_scan(clocks: Clocks, config: Config) -> None:
+    make_due_job(T0)
+    scheduler = Scheduler(replace(config, access_tokens=access_tokens(config)))
+    scheduler._guard = ClockGuard(lambda: clocks.wall_ms, lambda: clocks.monotonic_ms)
+    clocks.database_ms += 1_500
+    assert scheduler.tick_scan(T0) == SCAN_PERIOD_MS
+    assert all_rows(Fire) == []
+    clocks.database_ms -= 1_500
+    clocks.pass_time(PERIOD_MS)
+    scheduler.tick_scan(T0)
+    assert len(all_rows(Fire)) > 0
+
+
+def test_a_clock_set_back_doubles_nothing(database: str) -> None:
+    make_due_job(T0, "FIX_RATE", "1")
+    for at_ms in (T0, T0 + 1_000, T0 - HOUR, T0 - 1_000, T0 + 1_500, T0 + 2_000):
+        scan(node="one", zone="UTC", now_ms=at_ms)
+    due = [fire.due_time for fire in all_rows(Fire)]
+    assert due == [T0 + second * 1_000 for second in range(8)]
+    assert all_rows(Skip) == []
+
+
+@pytest.mark.parametrize(("misfire", "fires", "skipped"), [("DO_NOTHING", 0, 3_600), ("FIRE_ONCE_NOW", 1, 3_599)])
+def test_a_clock_set_forward_misfires_by_the_jobs_policy(database: str, misfire: str, fires: int, skipped: int) -> None:
+    make_due_job(T0, "FIX_RATE", "1", misfire_strategy=misfire)
+    at_ms = T0 + HOUR - 1
+    scan(node="one", zone="UTC", now_ms=at_ms)
+    assert len(all_rows(Fire, trigger_type="MISFIRE")) == fires
+    assert (only_row(Skip).from_ms, only_row(Skip).skipped) == (T0, skipped)
+    assert [fire.due_time for fire in all_rows(Fire, trigger_type="CRON")] == [T0 + HOUR + second * 1_000 for second in range(5)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_instant_is_doubled_or_without_a_trace_under_any_clock(database: str, seed: int) -> None:
+    dice = random.Random(seed)
+    make_due_job(T0, "FIX_RATE", "7", misfire_strategy=dice.choice(["DO_NOTHING", "FIRE_ONCE_NOW"]))
+    at_ms = latest_ms = T0
+    for _ in range(40):
+        at_ms += dice.choice([1_000, 1_000, 1_000, 30_000, -20_000, -500])
+        latest_ms = max(latest_ms, at_ms)
+        scan(node="one", zone="UTC", now_ms=at_ms)
+    fired = [fire.due_time for fire in all_rows(Fire)]
+    skipped = [instant for skip in all_rows(Skip) for instant in range(skip.from_ms, skip.to_ms + 1, 7_000)]
+    assert len(set(fired + skipped)) == len(fired) + len(skipped)
+    assert set(range(T0, latest_ms + 1, 7_000)) <= set(fired + skipped)
+    assert only_row(Job).trigger_next_time > latest_ms
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe"])
+@pytest.mark.parametrize(
+    ("day", "expression"), [("spring", "0 0/10 1-3 * * ?"), ("autumn", "0 0/10 1-3 * * ?"), ("spring", "0 15 2 * * ?")]
+)
+def test_scans_over_a_change_of_the_clocks_fire_what_an_independent_evaluator_says(
+    database: str, zone: str, day: str, expression: str
+) -> None:
+    days = {
+        "America/New_York": ("2025-03-09", "2025-11-02"),
+        "Europe/Berlin": ("2025-03-30", "2025-10-26"),
+        "Australia/Lord_Howe": ("2025-10-05", "2025-04-06"),
+    }
+    midnight = ms(f"{days[zone][day == 'autumn']} 00:00", zone)
+    expected = quartz_fires(expression, ZoneInfo(zone), midnight, midnight + 6 * HOUR)
+    first = next_times(Schedule(ScheduleType.CRON, expression, zone), midnight, 1)[0]
+    make_due_job(first, "CRON", expression, time_zone=zone)
+    while (next_ms := only_row(Job).trigger_next_time) <= midnight + 6 * HOUR:
+        scan(node="one", zone="UTC", now_ms=next_ms - 1_000)
+    assert [fire.due_time for fire in all_rows(Fire)] == expected
+    assert all_rows(Skip) == []
