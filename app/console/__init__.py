@@ -10,6 +10,7 @@ from app.console import (
     filters,
     glue,
     glue_versions,
+    group_checks,
     groups,
     guards,
     headers,
@@ -46,6 +47,7 @@ AREAS = (
     log_cleaning,
     logs,
     groups,
+    group_checks,
     users,
     help,
 )

@@ -132,6 +132,7 @@ POLICY: dict[str, Access] = {
     "groups.edit": Access.ADMIN,
     "groups.remove": Access.ADMIN,
     "groups.nodes": Access.ADMIN,
+    "group_checks.test": Access.ADMIN,
     "users.index": Access.ADMIN,
     "users.add": Access.ADMIN,
     "users.edit": Access.ADMIN,

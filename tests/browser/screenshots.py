@@ -32,6 +32,7 @@ def pages(console: Console) -> dict[str, str]:
         "log": f"/joblog/{console.seeded.log_id}",
         "groups": "/jobgroup",
         "group-edit": f"/jobgroup/{groups[0]}/edit",
+        "group-test": f"/jobgroup/{groups[0]}/test",
         "nodes": f"/jobgroup/{groups[0]}/nodes",
         "users": "/user",
         "user-new": "/user/new",
