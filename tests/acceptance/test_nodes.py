@@ -1,0 +1,168 @@
+"""Two and four scheduler nodes on one database server: no instant is doubled or lost, whoever dies, stands still or is kept out."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from app.clock import now_ms
+from bench.faults.checker import Findings, Watched, check
+from bench.faults.history import read_history
+from tests.acceptance.cluster import Cluster
+from tests.acceptance.programs import Program
+from tests.conftest import databases_key
+from tests.databases import migrate
+from tests.eventually import eventually
+
+JOBS = 30
+#: the fires of a dead node begin elsewhere within this
+HAND_OVER_MS = 3_000
+#: on its way after the test: leases, evidence, results
+SETTLE_S = 60
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, clusters: list[Cluster], server_kind: str, tmp_path: Path) -> Cluster:
+    """A cluster on an empty, migrated database of a server; nothing runs yet."""
+    url = request.config.stash[databases_key].empty(server_kind)
+    migrate(url)
+    clusters.append(Cluster(tmp_path, url))
+    return clusters[0]
+
+
+def start_nodes(cluster: Cluster, count: int) -> tuple[int, list[Program]]:
+    """Start console, executor and workers; return the group's id and the workers."""
+    group_id = cluster.start_all()
+    return group_id, [cluster.programs["workers"], *(cluster.start_workers(f"node-{number}") for number in range(2, count + 1))]
+
+
+def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched]:
+    """Add jobs that fire every second."""
+    jobs = []
+    for number in range(count):
+        kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
+        asked = now_ms()
+        job_id = cluster.console.add_job(group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy="DO_NOTHING", triggerStatus=1)
+        jobs.append(Watched(job_id, kind, conf, start=(asked, now_ms()), stop=(0, 0)))
+    return jobs
+
+
+def settle(cluster: Cluster, jobs: list[Watched]) -> Findings:
+    """Stop all jobs, wait for what is on its way, and judge."""
+    stopped = []
+    for job in jobs:
+        asked = now_ms()
+        cluster.console.stop(job.job_id)
+        stopped.append(replace(job, stop=(asked, now_ms())))
+    eventually(lambda: count_of(cluster, "xxl_job_fire") == 0, SETTLE_S, "everything on its way has ended")
+    return check(read_history(cluster.engine(), stopped, cluster.journals.values()))
+
+
+def count_of(cluster: Cluster, table: str, condition: str = "1 = 1") -> int:
+    return int(cluster.select(f"SELECT count(*) AS found FROM {table} WHERE {condition}")[0]["found"])
+
+
+def run_for(cluster: Cluster, seconds: float) -> None:
+    """Let so many seconds pass in which runs come in."""
+    until = time.monotonic() + seconds
+    eventually(lambda: time.monotonic() > until and cluster.events("recv"), seconds + 30)
+
+
+def owners(cluster: Cluster) -> set[str]:
+    """Return the nodes that have claimed runs, as the runs' stories say."""
+    stories = cluster.select("SELECT trigger_msg FROM xxl_job_log WHERE trigger_msg LIKE '%Claimed%'")
+    lines = [line for row in stories for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")]
+    return {line.rpartition("node ")[2] for line in lines}
+
+
+def lags(cluster: Cluster, from_ms: int, until_ms: int) -> list[int]:
+    """Return how late the runs of these instants came in at the executor."""
+    rows = cluster.select("SELECT id, fire_time FROM xxl_job_log WHERE fire_time >= :a AND fire_time < :b", a=from_ms, b=until_ms)
+    came = {event["log_id"]: event["wall_ms"] for event in cluster.events("recv")}
+    return [came[row["id"]] - row["fire_time"] for row in rows]
+
+
+@contextmanager
+def holding_lock(cluster: Cluster) -> Iterator[None]:
+    """Hold the schedule lock as a Java admin does."""
+    engine = cluster.engine()
+    with engine.connect() as connection, connection.begin():
+        connection.execute(text("SELECT * FROM xxl_job_lock WHERE lock_name = 'schedule_lock' FOR UPDATE"))
+        yield
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("count", [2, 4])
+def test_nodes_share_the_work_and_double_nothing(server: Cluster, count: int) -> None:
+    group_id, _ = start_nodes(server, count)
+    jobs = add_jobs(server, group_id)
+    run_for(server, 10)
+    found = settle(server, jobs)
+    assert found.problems == {}, found.report()
+    assert found.counts["expected"] >= JOBS * 8
+    assert len(owners(server)) >= 2
+
+
+@pytest.mark.timeout(180)
+def test_a_killed_node_hands_its_fires_on_within_three_seconds(server: Cluster) -> None:
+    group_id, (first, second) = start_nodes(server, 2)
+    jobs = add_jobs(server, group_id)
+    run_for(server, 5)
+    for process in [psutil.Process(first.pid), *first.children()]:
+        process.kill()
+    killed_ms = now_ms()
+    run_for(server, 8)
+    assert max(lags(server, killed_ms, killed_ms + 5_000)) < HAND_OVER_MS
+    assert not second.has_ended
+    found = settle(server, jobs)
+    assert found.problems == {}, found.report()
+    assert count_of(server, "xxl_job_skip", "reason = 'misfire'") == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_node_that_stood_still_sends_nothing_stale(server: Cluster) -> None:
+    group_id, (first, _) = start_nodes(server, 2)
+    jobs = add_jobs(server, group_id)
+    run_for(server, 4)
+    family = [first.pid, *(child.pid for child in first.children())]
+    for pid in family:
+        os.kill(pid, signal.SIGSTOP)
+    run_for(server, 10)
+    woken_ms = now_ms()
+    for pid in family:
+        os.kill(pid, signal.SIGCONT)
+    run_for(server, 4)
+    before, after = set(), set()
+    for event in server.events("recv"):
+        (before if event["wall_ms"] < woken_ms else after).add(event["log_id"])
+    stale = server.select("SELECT id, trigger_msg FROM xxl_job_log WHERE fire_time < :limit", limit=woken_ms - HAND_OVER_MS)
+    untold = [row["id"] for row in stale if row["id"] in after and "sent again" not in row["trigger_msg"]]
+    assert untold == [], "an instant of the pause that was sent after it"
+    assert not before & after, "a run that was sent a second time after the waking"
+    found = settle(server, jobs)
+    assert found.problems == {}, found.report()
+
+
+@pytest.mark.timeout(180)
+def test_whoever_holds_the_schedule_lock_keeps_all_nodes_out(server: Cluster) -> None:
+    group_id, _ = start_nodes(server, 2)
+    jobs = add_jobs(server, group_id, 10)
+    run_for(server, 3)
+    with holding_lock(server):
+        planned = planned_until(server)
+        run_for(server, 3)
+        assert planned_until(server) == planned, "a scan that did not wait"
+    eventually(lambda: planned_until(server) > planned, message="scans go on")
+    found = settle(server, jobs)
+    assert found.problems == {}, found.report()
+
+
+def planned_until(cluster: Cluster) -> int:
+    return int(cluster.select("SELECT max(trigger_next_time) AS latest FROM xxl_job_info")[0]["latest"])
