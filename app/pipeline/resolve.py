@@ -129,7 +129,8 @@ def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list
     """Ask about every run; one address is asked for its beat once."""
     peers = {case.peer.address: case.peer for case in cases}
     alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
-    return list(pool.map(lambda case: _probe(gateway, case, alive[case.peer.address]), cases))
+    hanging: set[str] = set()
+    return list(pool.map(lambda case: _probe(gateway, case, alive[case.peer.address], hanging), cases))
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:
@@ -141,9 +142,12 @@ def _is_alive(gateway: Gateway, peer: Peer) -> bool:
     return True
 
 
-def _probe(gateway: Gateway, case: _Case, alive: bool) -> Sign:
+def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sign:
+    """Ask about one run; an address that has just left such a question unanswered is not waited for again."""
     if not alive:
         return Sign.SILENT
+    if case.peer.address in hanging:
+        return Sign.MUTE
     idle = log = None
     try:
         idle = gateway.idle_beat(case.peer, case.fire.job_id, timeout_s=PROBE_TIMEOUT_S)
@@ -151,7 +155,10 @@ def _probe(gateway: Gateway, case: _Case, alive: bool) -> Sign:
             request = LogRequest(case.fire.log_id, case.trigger_ms, 1)
             log = Reply(SUCCESS, None, gateway.read_log(case.peer, request, timeout_s=PROBE_TIMEOUT_S).to_wire())
     except ExecutorUnreachable as exc:
-        log = Reply(500, exc.reason) if idle is not None else None
+        if idle is None:
+            hanging.add(case.peer.address)
+        else:
+            log = Reply(500, exc.reason)
     return judge_probe(alive=True, idle=idle, log=log)
 
 

@@ -19,7 +19,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import registration
 from app.pipeline.record import FIRST_LOOK_MS
-from app.pipeline.resolve import LEASE_ROWS, Resolver, expire_leases
+from app.pipeline.resolve import LEASE_ROWS, PROBES_AT_ONCE, Resolver, expire_leases
 from app.store import fires, nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, make_run, only_row
@@ -284,49 +284,6 @@ def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
     assert fire_state() == ("ACCEPTED", 3), "its journal starts it, or reports it: nothing to send again"
 
 
-@pytest.mark.parametrize(
-    ("state", "changes", "brought_forward"),
-    [
-        ("ACCEPTED", {}, True),
-        ("ACCEPTED", {"boot_id": "boot-1"}, True),
-        ("ACCEPTED", {"boot_id": "boot-2"}, False),
-        ("ACCEPTED", {"probe_count": 1}, False),
-        ("ACCEPTED", {"where": SECOND}, False),
-        ("UNKNOWN", {}, False),
-        ("SENDING", {}, False),
-    ],
-)
-def test_a_new_boot_brings_the_first_looks_forward(database: str, state: str, changes: dict[str, Any], brought_forward: bool) -> None:
-    register(GONE, "boot-1")
-    columns = {name: value for name, value in changes.items() if name != "where"}
-    open_run(changes.get("where", GONE), state, **{"deadline_ms": T0 + 9_000, **columns})
-    register(GONE, "boot-1", now_ms=T0 + 1_000)
-    assert only_row(Fire).deadline_ms == T0 + 9_000, "the same boot"
-    register(GONE, "boot-2", now_ms=T0 + 2_000)
-    assert only_row(Fire).deadline_ms == (T0 + 2_000 if brought_forward else T0 + 9_000)
-
-
-def test_whoever_registers_anew_has_been_restarted_too(database: str) -> None:
-    open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
-    register(GONE, "", now_ms=T0 + 1_000)
-    assert only_row(Fire).deadline_ms == T0 + 1_000
-    transact(lambda session: session.query(Fire).update({"deadline_ms": T0 + 9_000}))
-    register(GONE, "", now_ms=T0 + 2_000)
-    assert only_row(Fire).deadline_ms == T0 + 9_000, "a heartbeat of a foreign executor"
-
-
-def test_a_refused_connection_brings_the_first_looks_forward(database: str) -> None:
-    job = make_job(addresses=GONE)
-    make_fire(job)
-    claimed = claim_one()
-    waiting = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
-    looked_at = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000, probe_count=2)
-    elsewhere = open_run(SECOND, "ACCEPTED", deadline_ms=T0 + 9_000)
-    record_sent(replace(sent(claimed, Fate.REFUSED), unreachable=(GONE,)), now_ms=T0 + 100)
-    looks = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
-    assert looks == {waiting.id: 100, looked_at.id: 9_000, elsewhere.id: 9_000}
-
-
 def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:
     start_node("dead", NodeKind.WORKERS, T0 - 2_600)
     start_node("alive", NodeKind.WORKERS, T0)
@@ -379,6 +336,19 @@ def test_a_silent_executor_is_asked_once_for_all_its_runs(database: str, config:
     with resolving(config) as look:
         look(0)
     assert [request.action for request in executor.requests] == ["beat"]
+
+
+def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(database: str, config: Config, executor: FakeExecutor) -> None:
+    with FakeExecutor() as hanging:
+        hanging.tell("idleBeat", Answer(fault=Fault.SILENCE))
+        job = make_job(addresses=hanging.address)
+        for _ in range(PROBES_AT_ONCE * 5):
+            open_run(hanging.address, job=job)
+        other = open_run(executor.address)
+        with resolving(config) as look:
+            look(5_000)
+        assert len(hanging.asked("idleBeat")) <= PROBES_AT_ONCE
+    assert only_row(Fire, log_id=other.id).probe_count == 1
 
 
 def test_a_stop_leaves_a_claimed_run_to_its_end(database: str, config: Config, executor: FakeExecutor) -> None:
