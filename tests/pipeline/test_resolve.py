@@ -19,7 +19,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import registration
 from app.pipeline.record import FIRST_LOOK_MS
-from app.pipeline.resolve import LEASE_ROWS, PROBES_AT_ONCE, Resolver, expire_leases
+from app.pipeline.resolve import PROBES_AT_ONCE, Resolver, expire_leases
 from app.store import fires, nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, make_run, only_row
@@ -282,24 +282,6 @@ def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
         look(15_000)
         look(30_000)
     assert fire_state() == ("ACCEPTED", 3), "its journal starts it, or reports it: nothing to send again"
-
-
-def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:
-    start_node("dead", NodeKind.WORKERS, T0 - 2_600)
-    start_node("alive", NodeKind.WORKERS, T0)
-    job = make_job()
-    held = {"job": job, "state": "SENDING", "deadline_ms": 0, "sent_ms": T0 - 1_000}
-    of_dead = open_run(GONE, **held, owner="dead", lease_until=T0 + 4_000)
-    expired = open_run(GONE, **held, owner="alive", lease_until=T0 - 1)
-    sending = open_run(GONE, **held, owner="alive", lease_until=T0)
-    routing = make_fire(job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100)
-    assert expire_leases(now_ms=T0) == 3
-    found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
-    assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)
-    assert found[sending.id] == ("SENDING", 1)
-    assert found[routing.log_id or 0] == ("PENDING", 0)
-    assert expire_leases(now_ms=T0) == 0
-    assert LEASE_ROWS >= 100
 
 
 def test_a_sender_that_died_leaves_a_story_all_the_same(database: str, config: Config, executor: FakeExecutor) -> None:

@@ -1,16 +1,19 @@
-"""Executors that were restarted, or refuse connections: the runs they had accepted are looked at at once."""
+"""Executors that were restarted or refuse connections: their runs are looked at at once. Nodes that died: their runs are freed."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from app.config import Config
 from app.db import transact
+from app.domain.enums import NodeKind
 from app.domain.evidence import Fate
 from app.models.fire import Fire
+from app.pipeline.resolve import LEASE_ROWS, expire_leases
 from tests.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
 from tests.pipeline.steps import claim_one, record_sent, sent
-from tests.pipeline.test_resolve import GONE, open_run, register
+from tests.pipeline.test_resolve import GONE, open_run, register, start_node
 
 
 @pytest.mark.parametrize(
@@ -54,3 +57,21 @@ def test_a_refused_connection_brings_the_first_looks_forward(database: str) -> N
     record_sent(replace(sent(claimed, Fate.REFUSED), unreachable=(GONE,)), now_ms=T0 + 100)
     looks = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
     assert looks == {waiting.id: 100, looked_at.id: 9_000, elsewhere.id: 9_000}
+
+
+def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:
+    start_node("dead", NodeKind.WORKERS, T0 - 2_600)
+    start_node("alive", NodeKind.WORKERS, T0)
+    job = make_job()
+    held = {"job": job, "state": "SENDING", "deadline_ms": 0, "sent_ms": T0 - 1_000}
+    of_dead = open_run(GONE, **held, owner="dead", lease_until=T0 + 4_000)
+    expired = open_run(GONE, **held, owner="alive", lease_until=T0 - 1)
+    sending = open_run(GONE, **held, owner="alive", lease_until=T0)
+    routing = make_fire(job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100)
+    assert expire_leases(now_ms=T0) == 3
+    found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
+    assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)
+    assert found[sending.id] == ("SENDING", 1)
+    assert found[routing.log_id or 0] == ("PENDING", 0)
+    assert expire_leases(now_ms=T0) == 0
+    assert LEASE_ROWS >= 100
