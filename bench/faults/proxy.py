@@ -48,13 +48,14 @@ class Proxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
         self._ready.set()
         self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        server.close()
+        while left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,8 +82,8 @@ class Proxy:
                 await writer.drain()
                 if fault == "cut reply":
                     return
-        except (OSError, asyncio.IncompleteReadError, ValueError):
-            pass
+        except (OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
+            pass  # gone, not HTTP, or the proxy ends
         finally:
             for one in (writer, upstream[1] if upstream else None):
                 if one is not None:

@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.faults.checker import Findings, History, Watched, check  # noqa: E402
+from bench.faults.checker import UNRESOLVED, Findings, History, Watched, check  # noqa: E402
 from bench.faults.history import read_history  # noqa: E402
 from bench.faults.proxy import Proxy  # noqa: E402
 from bench.faults.storm import Storm  # noqa: E402
@@ -46,6 +46,8 @@ class Site:
 
     cluster: Cluster
     seed: int
+    #: groups of executors: our own client's, and one that forgets
+    groups: tuple[str, ...] = (OWN, STOCK)
     proxies: dict[str, Proxy] = field(default_factory=dict)
     starters: dict[str, Callable[[], Program]] = field(default_factory=dict)
 
@@ -60,7 +62,8 @@ class Site:
         self._add_proxy("admin", self.cluster.port)
         for name in CLIENTS:
             self._add_executor(name, lambda name, port: self._start_client(name, port))
-        self._add_executor(STOCK, lambda name, port: self._start_stock(name, port))
+        if STOCK in self.groups:
+            self._add_executor(STOCK, lambda name, port: self._start_stock(name, port))
 
     def _add_proxy(self, name: str, target: int) -> None:
         self.proxies[name] = Proxy(free_port(), target, seed=self.seed + len(self.proxies))
@@ -109,16 +112,17 @@ def clock_ms() -> int:
 def add_jobs(site: Site) -> list[Watched]:
     """Add the jobs of the run: calendars, rates, children, failures with retries, both misfire policies."""
     console = site.cluster.console
-    groups = {name: console.add_group(name) for name in (OWN, STOCK)}
-    console.await_addresses(groups[OWN], len(CLIENTS))
-    console.await_addresses(groups[STOCK], 1)
+    groups = {name: console.add_group(name) for name in site.groups}
+    for name, group_id in groups.items():
+        console.await_addresses(group_id, len(CLIENTS) if name == OWN else 1)
     child_id = console.add_job(groups[OWN], executorHandler="ok", executorRouteStrategy="ROUND")
     kinds: list[dict[str, Any]] = [{"scheduleConf": "* * * * * ?", "executorHandler": "ok"} for _ in range(8)]
     kinds += [{"scheduleType": "FIX_RATE", "scheduleConf": "1", "executorHandler": "ok"} for _ in range(4)]
     kinds += [{"scheduleConf": "0/2 * * * * ?", "executorHandler": "ok", "childJobId": child_id} for _ in range(2)]
     kinds += [{"scheduleConf": "0/5 * * * * ?", "executorHandler": "fail", "executorFailRetryCount": 2} for _ in range(2)]
     kinds += [{"scheduleConf": "0/2 * * * * ?", "executorHandler": "ok", "executorRouteStrategy": "FAILOVER"}]
-    kinds += [{"scheduleConf": "* * * * * ?", "executorHandler": "ok", "group": STOCK} for _ in range(4)]
+    if STOCK in site.groups:
+        kinds += [{"scheduleConf": "* * * * * ?", "executorHandler": "ok", "group": STOCK} for _ in range(4)]
     return [_add(site, groups, number, kind) for number, kind in enumerate(kinds)]
 
 
@@ -151,6 +155,13 @@ def lag_ms(history: History) -> dict[str, int]:
             first[event.log_id] = min(event.wall_ms, first.get(event.log_id, event.wall_ms))
     lags = sorted(wall - instants[log_id] for log_id, wall in first.items())
     return {name: lags[min(int(len(lags) * share), len(lags) - 1)] for name, share in SHARES.items()} if lags else {}
+
+
+def unresolved(site: Site) -> dict[str, int]:
+    """Return how many runs ended with an alarm because nobody can know what became of them, by executor group."""
+    sql = "SELECT app_name, count(*) AS runs FROM xxl_job_log JOIN xxl_job_group ON xxl_job_group.id = job_group"
+    rows = site.cluster.select(f"{sql} WHERE trigger_code = {UNRESOLVED} AND handle_code = 0 GROUP BY app_name")
+    return {row["app_name"]: row["runs"] for row in rows}
 
 
 SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
@@ -197,14 +208,14 @@ def judge(site: Site, jobs: list[Watched], options: argparse.Namespace, storm: S
     network: Counter[str] = sum((proxy.counts for proxy in site.proxies.values()), Counter())
     result = {"bench": "faults", "db": options.db, "seconds": options.seconds, "seed": options.seed}
     result |= {"faults": dict(storm.counts), "network": dict(network), "settled_s": round(time.monotonic() - began, 1)}
-    result |= {"lag_ms": lag_ms(history), "unresolved": sum(row.trigger_code == 504 for row in history.rows), **found.report()}
+    result |= {"lag_ms": lag_ms(history), "unresolved": unresolved(site), **found.report()}
     return result | ({"story": story(site, found)} if found.problems else {})
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     with database(options.db, folder) as (url, server):
         migrate(url)
-        site = Site(Cluster(folder, url), options.seed)
+        site = Site(Cluster(folder, url), options.seed, (OWN, STOCK) if options.stock else (OWN,))
         try:
             site.start(1 if server is None else 2)
             jobs = add_jobs(site)
@@ -225,6 +236,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--network", type=float, default=0.05, help="share of requests that are spoiled")
     parser.add_argument("--no-away", dest="away", action="store_false", help="leave the database alone")
+    parser.add_argument("--no-stock", dest="stock", action="store_false", help="only executors of our own client")
     parser.add_argument("--keep", action="store_true", help="keep logs and journals, and say where")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="xxl-job-faults-"))

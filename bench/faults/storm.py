@@ -19,6 +19,8 @@ GAP_S = (0.4, 1.6)
 STOPPED_S = (0.3, 6.0)
 #: how long something that was killed stays away
 AWAY_S = (0.0, 3.0)
+#: how long something is left alone after it was killed: what never comes up cannot do wrong
+SPARED_S = {"workers": 8.0, "console": 5.0, "database": 8.0}
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Storm:
     #: what is to be set right, and when
     later: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
     away: set[str] = field(default_factory=set)
+    #: what was killed, and until when it is left alone
+    spared: dict[str, float] = field(default_factory=dict)
 
     def rage(self, seconds: float) -> None:
         """Make faults until the time is up, then set everything right."""
@@ -59,9 +63,11 @@ class Storm:
 
     def _strike(self) -> None:
         name = self.dice.choice([*self.starters, *(["database"] if self.database else [])])
-        if name in self.away:
+        if name in self.away or time.monotonic() < self.spared.get(name, 0.0):
             return
         kill = self.dice.random() < 0.65
+        if kill:
+            self.spared[name] = time.monotonic() + SPARED_S.get(name.partition("-")[0], 0.0)
         if name == "database":
             self._strike_database(kill=kill)
         elif kill:
