@@ -35,6 +35,8 @@ class Proxy:
         self._dice = random.Random(self.seed)
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
+        #: the streams hold their task only weakly
+        self._tasks: set[asyncio.Task[object] | None] = set()
         self._thread = threading.Thread(target=self._run, name=f"proxy-{self.port}", daemon=True)
 
     def start(self) -> None:
@@ -61,6 +63,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one caller; the other side gets a connection of its own, kept as long as the caller's."""
         upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._tasks.add(asyncio.current_task())
         try:
             while True:
                 request = await _message(reader)
@@ -85,6 +88,7 @@ class Proxy:
         except (OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
             pass  # gone, not HTTP, or the proxy ends
         finally:
+            self._tasks.discard(asyncio.current_task())
             for one in (writer, upstream[1] if upstream else None):
                 if one is not None:
                     one.close()
