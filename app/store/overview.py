@@ -20,6 +20,8 @@ K = TypeVar("K", int, str)
 
 #: a fire so much behind its instant is shown as waiting
 WAITING_AFTER_MS: Millis = 1_000
+#: runs without a result among which unresolved ones are looked for
+WITHOUT_RESULT_MAX = 2_000
 #: a run older than this is not looked for among those under way
 RUNNING_WITHIN_MS: Millis = 24 * 60 * MINUTE_MS
 
@@ -159,9 +161,11 @@ def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
 
 
 def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
-    """Return the newest runs whose fate is not known and that nobody has settled since."""
-    open_ = select(JobLog).where(JobLog.handle_code == HandleCode.NONE, JobLog.trigger_code == TriggerCode.UNRESOLVED)
-    return list(session.scalars(open_.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)))
+    """Return the newest runs whose fate is not known and that nobody has settled since, among the newest without a result."""
+    without_result = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
+    newest = without_result.limit(WITHOUT_RESULT_MAX).subquery()
+    query = select(JobLog).join(newest, newest.c.id == JobLog.id).where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
+    return list(session.scalars(query.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)))
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:

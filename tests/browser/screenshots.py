@@ -1,13 +1,14 @@
-"""``python -m tests.browser.screenshots FOLDER [--language en] [--only jobs,logs]``: every page as a picture.
+"""``python -m tests.browser.screenshots FOLDER [--language en] [--only jobs,logs] [--themes light] [--widths wide]``.
 
-In both widths and both themes, for a person to look at.
+Every page as a picture, in both widths and both themes unless asked otherwise; docs/img holds those of docs/console.md.
 """
 
 import argparse
 import tempfile
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.browser.seed import ADMIN
 from tests.browser.serving import LAUNCH, Console, serving
@@ -54,25 +55,24 @@ def log_in(page: Page, console: Console) -> None:
     page.wait_for_url(f"{console.url}/")
 
 
-def shoot(browser: Browser, console: Console, folder: Path, language: str, only: set[str]) -> None:
-    for theme in ("light", "dark"):
-        for width_name, width in WIDTHS.items():
-            context = browser.new_context(
-                viewport={"width": width, "height": 900}, locale=LOCALES[language], color_scheme=theme, reduced_motion="reduce"
-            )
-            page = context.new_page()
-            page.goto(f"{console.url}/toLogin")
-            stem = f"{language}-{theme}-{width_name}"
-            if not only or "login" in only:
-                page.screenshot(path=folder / f"login-{stem}.png")
-            log_in(page, console)
-            for name, path in pages(console).items():
-                if only and name not in only:
-                    continue
-                page.goto(console.url + path)
-                page.wait_for_load_state("networkidle")
-                page.screenshot(path=folder / f"{name}-{stem}.png", full_page=True)
-            context.close()
+def shoot(browser: Browser, console: Console, folder: Path, look: str, only: set[str], *, first_screen: bool = False) -> None:
+    """Take the pictures of one look, such as ``zh_CN-dark-phone``; ``first_screen``: without what one scrolls to."""
+    language, theme, width = look.rsplit("-", 2)
+    scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
+    size: ViewportSize = {"width": WIDTHS[width], "height": 900}
+    context = browser.new_context(viewport=size, locale=LOCALES[language], color_scheme=scheme, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{console.url}/toLogin")
+    if not only or "login" in only:
+        page.screenshot(path=folder / f"login-{look}.png")
+    log_in(page, console)
+    for name, path in pages(console).items():
+        if only and name not in only:
+            continue
+        page.goto(console.url + path)
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=folder / f"{name}-{look}.png", full_page=not first_screen)
+    context.close()
 
 
 def main() -> None:
@@ -80,11 +80,17 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--language", default="en", choices=sorted(LOCALES))
     parser.add_argument("--only", default="")
+    parser.add_argument("--themes", default="light,dark")
+    parser.add_argument("--widths", default="wide,phone")
+    parser.add_argument("--first-screen", action="store_true")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serving(Path(home), language=asked.language) as console, sync_playwright() as driver:
         browser = driver.chromium.launch(**LAUNCH)
-        shoot(browser, console, asked.folder, asked.language, {name for name in asked.only.split(",") if name})
+        looks = [(theme, width) for theme in asked.themes.split(",") for width in asked.widths.split(",")]
+        for theme, width in looks:
+            only = {name for name in asked.only.split(",") if name}
+            shoot(browser, console, asked.folder, f"{asked.language}-{theme}-{width}", only, first_screen=asked.first_screen)
         browser.close()
 
 

@@ -1,0 +1,39 @@
+/* Shortcuts: / to the first filter, g and a letter to a page, ? lists them. None while one types. */
+"use strict";
+
+(function () {
+  const WAIT_MS = 1200;
+  const PAGES = { d: "dashboard", j: "jobs", l: "logs", e: "groups", u: "users", h: "help" };
+  let armed = 0;
+
+  function isTyping(target) {
+    return target instanceof Element && target.closest("input, textarea, select, [contenteditable], .cm-editor, dialog") !== null;
+  }
+
+  function go(letter) {
+    const link = document.querySelector(`[data-page="${PAGES[letter]}"]`);
+    if (link) window.location.assign(link.href);
+    return Boolean(link);
+  }
+
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
+    const waiting = armed && Date.now() - armed < WAIT_MS;
+    armed = 0;
+    if (waiting && event.key in PAGES) {
+      if (go(event.key)) event.preventDefault();
+    } else if (event.key === "g") {
+      armed = Date.now();
+    } else if (event.key === "/") {
+      const field = document.querySelector(".filters input:not([type=hidden], [type=datetime-local]), [data-find]");
+      if (!field) return;
+      field.focus();
+      event.preventDefault();
+    } else if (event.key === "?") {
+      const help = document.querySelector("[data-keys]");
+      if (help) help.togglePopover();
+    }
+  }
+
+  document.addEventListener("keydown", onKey);
+})();

@@ -1,0 +1,58 @@
+"""Ticked rows, shortcuts, the dashboard that keeps itself fresh, a cleaning that goes on by itself."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+
+def test_ticked_rows_lead_to_one_question(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    stop = page.locator("#bulk button").nth(1)
+    expect(stop).to_be_disabled()
+    ticks = page.locator("[data-tick]")
+    ticks.nth(0).click()
+    ticks.nth(2).click(modifiers=["Shift"])
+    expect(page.locator("[data-tick]:checked")).to_have_count(3)
+    stop.click()
+    expect(page.locator("h1")).to_have_text("Stop 3 jobs?")
+    page.locator("main a.btn-default").click()
+    expect(page).to_have_url(re.compile("/jobinfo$"))
+
+
+def test_without_scripts_ticked_rows_lead_there_too(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", java_script_enabled=False)
+    page.locator("[data-tick]").nth(1).check()
+    page.locator("#bulk button").nth(1).click()
+    expect(page.locator("h1")).to_have_text("Stop 1 job?")
+
+
+def test_shortcuts_lead_to_pages_and_to_the_filters(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page).to_have_url(f"{console.url}/jobinfo")
+    page.wait_for_load_state("load")
+    page.keyboard.press("/")
+    expect(page.locator("#jobDesc")).to_be_focused()
+    page.keyboard.type("gl?")
+    expect(page.locator("#jobDesc")).to_have_value("gl?")
+    expect(page).to_have_url(f"{console.url}/jobinfo")
+
+
+def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/")
+    button = page.locator("[data-live-pause]")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
+        button.click()
+    expect(page.locator('[data-live="wrong"]')).to_contain_text("Failing jobs")
