@@ -101,10 +101,9 @@ def _prepare(config: Config) -> Any:
             clear_untrusted_proxy_headers=False,
             expose_tracebacks=False,
         )
-    except OSError as exc:
-        raise NotConfigured(
-            f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {exc.strerror or exc}"
-        ) from exc
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise NotConfigured(f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {reason}") from exc
 
 
 def _connection_limit() -> int:

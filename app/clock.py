@@ -12,6 +12,8 @@ Millis = int
 SECOND_MS: Millis = 1_000
 MINUTE_MS: Millis = 60_000
 DAY_MS: Millis = 86_400_000
+#: the latest instant that is shown or accepted: the beginning of the year 9999, so that every zone's local time is still one
+LATEST_MS: Millis = 253_370_764_800_000
 
 
 def now_ms() -> Millis:

@@ -7,7 +7,8 @@ transaction begins IMMEDIATE, so that it waits for its turn at the start instead
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from flask_sqlalchemy import SQLAlchemy
@@ -122,6 +123,7 @@ def affected(session: Session, statement: Executable, rows: list[dict[str, Any]]
 
 def check_database(config: Config) -> None:
     """Raise NotConfigured, with one line that names the problem, where the database cannot be reached."""
+    _make_private(config)
     try:
         engine = create_engine(config.database_url, **engine_options(config))
         with engine.connect():
@@ -131,6 +133,14 @@ def check_database(config: Config) -> None:
         shown = make_url(config.database_url).render_as_string(hide_password=True)
         hint = "; a new one is made by: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}") from exc
+
+
+def _make_private(config: Config) -> None:
+    """Make a new SQLite file its owner's alone, it holds hashes of passwords; the files SQLite puts beside it follow."""
+    file = make_url(config.database_url).database if config.is_sqlite else None
+    if file and Path(file).parent.is_dir() and not Path(file).exists():
+        with suppress(OSError):  # told when it is opened
+            Path(file).touch(mode=0o600)
 
 
 def _listen(engine: Engine) -> None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from flask import Flask
 from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
 
-from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.language import _
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.job import AFTER_THE_CURRENT_RUN
@@ -28,12 +28,12 @@ def reader_zone() -> ZoneInfo:
 
 def absolute(ms: Millis) -> str:
     """``2024-05-01 10:00:00`` in the reader's zone."""
-    return datetime.fromtimestamp(ms / 1000, reader_zone()).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, reader_zone()).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def iso(ms: Millis) -> str:
     """``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def relative(ms: Millis) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 from app.console.current import say
 from app.console.forms import JobForm, whole
 from app.console.language import _
@@ -163,7 +163,7 @@ def _in_words(schedule: Schedule, language: str) -> str:
 
 def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
     """Return local times with their offsets; one whose offset differs from the one before (the first: from now) is marked."""
-    moments = [datetime.fromtimestamp(ms / 1000, local) for ms in (now_ms, *instants)]
+    moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
     return tuple(
         Instant(
             ms, f"{moment:%Y-%m-%d %H:%M:%S}", moment.isoformat(timespec="seconds")[19:25], shifted=moment.utcoffset() != before.utcoffset()

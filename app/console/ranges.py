@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from app.clock import DAY_MS, MINUTE_MS, Millis
+from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
 
 #: what ``datetime-local`` inputs send; the seconds may be missing
 INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
@@ -59,7 +59,7 @@ def read_local(text: str, zone: ZoneInfo) -> Millis | None:
 
 def write_local(ms: Millis, zone: ZoneInfo) -> str:
     """``2024-05-01 10:00:00``; empty for 0."""
-    return datetime.fromtimestamp(ms / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if ms else ""
+    return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if ms else ""
 
 
 def _ms(moment: datetime) -> Millis:

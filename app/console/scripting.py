@@ -11,7 +11,7 @@ from typing import Any
 from flask import Response, request
 from werkzeug.exceptions import BadRequest
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.store.paging import Page
@@ -43,7 +43,7 @@ def date_text(ms: Millis | None) -> str | None:
     """``2024-05-01T03:04:05.000+00:00``, as Spring Boot 2.7 writes dates."""
     if ms is None:
         return None
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}+00:00")
+    return datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}+00:00")
 
 
 def text_parameter(name: str) -> str | None:

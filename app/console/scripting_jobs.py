@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response
 
-from app.clock import Millis, now_ms
+from app.clock import LATEST_MS, Millis, now_ms
 from app.console.current import current_actor, say, settings
 from app.console.scripting import FAIL, bean_int, envelope, int_parameter, page_range, table, text_or_empty, text_parameter
 from app.console.scripting_rows import job_row
@@ -163,4 +163,4 @@ def _kept_text(name: str, kept: str) -> str:
 
 
 def _local(time_ms: Millis, zone: str) -> str:
-    return datetime.fromtimestamp(time_ms // 1000, ZoneInfo(zone)).strftime(TIME_FORMAT)
+    return datetime.fromtimestamp(min(time_ms, LATEST_MS) // 1000, ZoneInfo(zone)).strftime(TIME_FORMAT)

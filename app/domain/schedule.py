@@ -23,7 +23,12 @@ MAX_CONF_LENGTH: Final = 128
 PREVIEW_COUNT: Final = 5
 
 #: files of the time zone folder that mean another zone on another machine
-_OF_ONE_MACHINE: Final = frozenset({"localtime", "posixrules"})
+_OF_ONE_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
+#: the same zones again under other rules; those of "right/" count leap seconds
+_WITH_OTHER_RULES: Final = ("posix/", "right/")
+#: years an AT may lie in, the last one not included
+EARLIEST_YEAR: Final = 1970
+LATEST_YEAR: Final = 9999
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
 _AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
@@ -47,7 +52,7 @@ class Schedule:
 def zone(name: str) -> ZoneInfo:
     """Return the time zone of an IANA name such as "Asia/Shanghai"; raise InvalidInput."""
     try:
-        if name in _OF_ONE_MACHINE:
+        if name in _OF_ONE_MACHINE or name.startswith(_WITH_OTHER_RULES):
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
@@ -135,6 +140,8 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
         if not _AT.fullmatch(conf):
             raise ValueError(conf)
         wall = datetime.fromisoformat(conf)
+        if not EARLIEST_YEAR <= wall.year < LATEST_YEAR:
+            raise ValueError(conf)
     except ValueError as exc:
         raise InvalidCronExpression(N_("time"), conf, N_("use %(shape)s", shape=_AT_SHAPE)) from exc
     tz = _known_zone(time_zone)

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 
 #: longest story, in characters; the column holds 65,535 bytes
 STORY_MAX = 12_000
@@ -35,7 +35,7 @@ def _second(second: int, zone: str) -> tuple[str, str]:
 
 def format_instant(millis: Millis, zone: str) -> str:
     """Return an instant as people of the zone read it: ``2026-11-20 08:00:00.250 +0800``."""
-    text, offset = _second(millis // 1000, zone)
+    text, offset = _second(min(millis, LATEST_MS) // 1000, zone)
     return f"{text}.{millis % 1000:03d} {offset}"
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
 from app.domain.permissions import Actor, Right
@@ -140,7 +140,7 @@ def _texts(draft: JobDraft) -> dict[str, object]:
 
 def _schedule_columns(draft: JobDraft) -> dict[str, object]:
     schedule = schedule_of(draft, zone_name())
-    if schedule.not_before_ms < 0 or schedule.not_after_ms < 0:
+    if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)
     _check_readable_by_java(draft, schedule)

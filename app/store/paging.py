@@ -13,6 +13,8 @@ LENGTH_MAX = 100_000
 #: MySQL and PostgreSQL take no larger offset
 OFFSET_MAX = 2**31 - 1
 ESCAPE = "\\"
+#: no searched column is longer
+SEARCHED_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Page(Generic[T]):
 
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
     """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves, and what no column holds matches nothing."""
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if len(text) > SEARCHED_MAX or "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return false()
     return column.contains(text, autoescape=True)
 

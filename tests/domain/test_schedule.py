@@ -216,5 +216,17 @@ def test_a_herd_of_equal_crons_shares_one_search() -> None:
 
 @pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
 def test_the_end_of_time_is_no_error(type_: ScheduleType) -> None:
-    for conf in ("* * * * * ?", "* * * * *") if type_ is ScheduleType.CRON else ("2025-06-01 00:00:00", "9999-12-31 23:59:59"):
+    for conf in ("* * * * * ?", "* * * * *") if type_ is ScheduleType.CRON else ("2025-06-01 00:00:00", "9998-12-31 23:59:59"):
         assert next_after_ms(schedule(type_, conf, NEW_YORK), 2**63 - 1) is None
+
+
+@pytest.mark.parametrize("conf", ["9999-01-01 00:00:00", "9999-12-31 23:59:59", "1969-12-31 23:59:59"])
+def test_a_time_at_the_ends_of_the_calendar_is_refused(conf: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_schedule(Schedule(ScheduleType.AT, conf, "America/New_York"))
+
+
+@pytest.mark.parametrize("name", ["right/UTC", "posix/UTC", "Factory"])
+def test_a_zone_under_other_rules_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        zone(name)
