@@ -1,13 +1,16 @@
 """create_app: the console and, in front of it, the executor API."""
 
+import logging
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Request, Response
+from flask import Flask, Request, Response, request
 from flask.sessions import NullSession, SessionInterface
+from flask.typing import ResponseReturnValue
 from flask_migrate import Migrate
+from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
@@ -15,12 +18,14 @@ from app.cli import add_commands
 from app.config import Config
 from app.console import languages
 from app.console.current import OUTSIDE
-from app.db import bind_engine, check_database, db, engine_options
+from app.db import ATTEMPTS, bind_engine, check_database, db, engine_options, is_transient
 from app.errors import NotConfigured
 from app.executors.gateway import Gateway
 from app.home import access_tokens, prepare_home, secret_key
 from app.services.job_rules import share_with_java
 from app.services.logs import Caller
+
+logger = logging.getLogger(__name__)
 
 #: longest body of a form, in bytes; GLUE sources are the longest
 BODY_MAX = 8 * 1024 * 1024
@@ -30,10 +35,26 @@ MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
+class Console(Flask):
+    """Flask, but for a view whose transaction lost a deadlock: it has been rolled back whole, so the view runs again."""
+
+    def dispatch_request(self) -> ResponseReturnValue:
+        """Run the view of this request, again where the database asks for it."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return super().dispatch_request()
+            except DBAPIError as exc:
+                if attempt == ATTEMPTS or not is_transient(exc):
+                    raise
+                db.session.rollback()
+                logger.warning("view repeated path=%s attempt=%s reason=%s", request.path, attempt, exc.orig)
+        raise AssertionError("not reached")
+
+
 def create_app(config: Config) -> Flask:
     """Build the application for one configuration; opens no connection yet."""
     prepare_home(config.home)
-    app = Flask("app", static_folder="static", template_folder="templates")
+    app = Console("app", static_folder="static", template_folder="templates")
     app.config.update(_flask_settings(config))
     app.session_interface = NoCookieSessions()
     app.url_map.strict_slashes = False
