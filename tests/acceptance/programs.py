@@ -27,12 +27,15 @@ STOP_S = 30
 LEFT_S = 5
 #: ports are chosen below those the kernel gives to outgoing connections, so that none is taken while a program restarts
 PORTS = range(21_000, 32_000)
+#: test processes that run side by side (pytest -n) choose from ports of their own
+SHARES = 16
 
 
 def free_port() -> int:
     """Return a port nobody listens on; a program killed and started again finds it free too."""
+    share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % SHARES
     while True:
-        port = random.choice(PORTS)
+        port = random.choice(PORTS[share::SHARES])
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

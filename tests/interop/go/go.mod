@@ -1,6 +1,6 @@
 module interop
 
-go 1.21
+go 1.17
 
 require github.com/xxl-job/xxl-job-executor-go v1.2.0
 
