@@ -25,7 +25,7 @@ class CallbackStore:
 
     def store(self, items: tuple[CallbackItem, ...]) -> int:
         """Store results and return how many of them ended a run; returns after the commit."""
-        kills.wait([item.log_id for item in items])
+        kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
         return self._group.submit(items) if items else 0
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""Kills this process has under way: a result that comes meanwhile waits until the executor has answered the kill.
+"""Kills this process has under way: a success that comes meanwhile waits until the executor has answered the kill.
 
 Some executors report a run that was killed as a success, and do so before they answer (npm `xxl-job`): without the wait that
-result would be the first one. Where the kill is refused the result counts as it came. Source: spec/clients.md, A5.
+result would be the first one. Failures do not wait: others answer the kill only after they have told it (pyxxl). Where the kill
+is refused the success counts as it came. Source: spec/clients.md, A5.
 """
 
 import threading
@@ -9,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-#: an executor's answer and the commit after it are there by then
-KILL_TIMEOUT_S = 10.0
+#: an executor's answer and the commit after it are there by then, unless it waits for us in turn
+HELD_S = 1.0
 
 
 class KillsUnderWay:
@@ -22,7 +23,7 @@ class KillsUnderWay:
 
     @contextmanager
     def hold(self, log_id: int) -> Iterator[None]:
-        """Hold results of this run back until the end of the block."""
+        """Hold successes of this run back until the end of the block."""
         with self._changed:
             self._log_ids[log_id] += 1
         try:
@@ -32,7 +33,7 @@ class KillsUnderWay:
                 self._log_ids -= Counter([log_id])
                 self._changed.notify_all()
 
-    def wait(self, log_ids: Sequence[int], timeout_s: float = KILL_TIMEOUT_S) -> None:
+    def wait(self, log_ids: Sequence[int], timeout_s: float = HELD_S) -> None:
         """Return when none of these runs is being killed, at the latest after the time-out."""
         if self._log_ids:
             with self._changed:

@@ -1,4 +1,4 @@
-"""A result that comes while its run is being killed waits for the kill's outcome; every other one does not."""
+"""A success that comes while its run is being killed waits for the kill's outcome; every other one does not."""
 
 import threading
 
