@@ -1,10 +1,18 @@
 """`xxl_job_log`: one row per trigger, and per shard of a broadcast."""
 
-from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String, Text
+from sqlalchemy import BigInteger, Computed, Index, Integer, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
 from app.models.base import Base, BigId, EpochMillis
+
+#: spec/scheduling.md, 6.2: a run is failed when its sending failed or its result is neither open nor a success
+FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
+
+
+def _index_of_some(name: str, *columns: str, held: str) -> Index:
+    """Return an index that holds only some rows where a database can do so (MySQL cannot)."""
+    return Index(name, *columns, sqlite_where=text(held), postgresql_where=text(held))
 
 
 class JobLog(Base):
@@ -16,6 +24,8 @@ class JobLog(Base):
         Index("I_handle_code", "handle_code"),
         Index("ix_xxl_job_log_job", "job_id", "trigger_time"),
         Index("ix_xxl_job_log_group", "job_group", "trigger_time"),
+        _index_of_some("ix_xxl_job_log_failed", "failed", "trigger_time", "job_group", held="failed = 1"),
+        _index_of_some("ix_xxl_job_log_source", "source_log_id", held="source_log_id IS NOT NULL"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -38,3 +48,9 @@ class JobLog(Base):
 
     #: the scheduled instant; null for manual, child and retry runs
     fire_time: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: what fired it (TriggerType); null: a row of before, or of a Java admin
+    trigger_type: Mapped[str | None] = mapped_column(String(20))
+    #: the run this one is a child or a retry of
+    source_log_id: Mapped[int | None] = mapped_column(BigInteger)
+    #: 1 or 0, kept by the database itself
+    failed: Mapped[int] = mapped_column(SmallInteger, Computed(FAILED))

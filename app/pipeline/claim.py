@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
@@ -194,7 +194,7 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
         sending.append(_mark(one, log_id, claimer, now_ms))
         if one.addresses:
             remembered = one.fire.attempt > 0 and "durable-dedup" in boots.get(one.address or "", ("", ""))[1]
-            batch.claimed.append(replace(_claimed(one, log_id, claimer, story, sent_at.get(log_id, now_ms)), remembered=remembered))
+            batch.claimed.append(_claimed(one, log_id, claimer, story, triggered_ms=sent_at.get(log_id, now_ms), remembered=remembered))
         else:
             homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.group))))
     bulk.update_many(session, Fire, sending)
@@ -225,6 +225,8 @@ def _log_row(one: _Routed, now_ms: Millis) -> bulk.Row:
         "handle_code": 0,
         "alarm_status": 0,
         "fire_time": one.fire.due_time if scheduled else None,
+        "trigger_type": one.fire.trigger_type,
+        "source_log_id": fires.source_of(one.fire.fire_key),
     }
 
 
@@ -242,7 +244,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
     }
 
 
-def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], triggered_ms: Millis) -> Claimed:
+def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], *, triggered_ms: Millis, remembered: bool) -> Claimed:
     token = one.group.access_token or claimer.token
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
@@ -272,6 +274,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
             broadcast_total=shard.total,
         ),
         story=story,
+        remembered=remembered,
     )
 
 

@@ -17,6 +17,8 @@ from app.store import bulk
 
 #: trigger types a schedule makes; the others come from people, parents and failures
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
+#: first words of the keys of children and retries; the second is the log id of the run they follow
+SUCCESSORS = ("child", "retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,12 @@ def insert_manual(session: Session, job_id: int, *, executor_param: str | None, 
 
 def _known_keys(session: Session, keys: list[str]) -> set[str]:
     return set(session.scalars(select(Fire.fire_key).where(Fire.fire_key.in_(keys)))) if keys else set()
+
+
+def source_of(fire_key: str) -> int | None:
+    """Return the log id of the run a child's or a retry's fire comes from: it is a part of the key."""
+    kind, _, rest = fire_key.partition(":")
+    return int(rest.partition(":")[0]) if kind in SUCCESSORS else None
 
 
 def _row(fire: NewFire) -> bulk.Row:

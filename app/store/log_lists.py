@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, literal_column, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -56,6 +56,11 @@ class Clearing:
 def find_log(session: Session, log_id: int) -> JobLog | None:
     """Return a log row or None."""
     return session.get(JobLog, log_id)
+
+
+def find_successors(session: Session, log_id: int) -> list[JobLog]:
+    """Return the runs a run has led to, its children and retries, ids ascending."""
+    return list(session.scalars(select(JobLog).where(JobLog.source_log_id == log_id).order_by(JobLog.id)))
 
 
 def list_logs(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, start: int, length: int) -> Page[JobLog]:
@@ -135,9 +140,7 @@ def _of_status(status: int) -> list[ColumnElement[bool]]:
     if status == LogStatus.SUCCESS:
         return [JobLog.handle_code == HandleCode.SUCCESS]
     if status == LogStatus.FAILED:
-        sent = JobLog.trigger_code.in_([TriggerCode.NONE, TriggerCode.ACCEPTED])
-        good = JobLog.handle_code.in_([HandleCode.NONE, HandleCode.SUCCESS])
-        return [or_(~sent, ~good)]
+        return [JobLog.failed == literal_column("1")]  # no parameter: the planner must see that the index holds these rows
     if status == LogStatus.RUNNING:
         return [JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.handle_code == HandleCode.NONE]
     return []
