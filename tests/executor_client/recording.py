@@ -20,6 +20,14 @@ def record_run() -> None:
     record("end")
 
 
+@job("recordFailure")
+def record_failure() -> None:
+    """Fail, with the parameter as the message."""
+    record("start")
+    context.fail(context.param)
+    record("end")
+
+
 @job("recordInChild", process=True)
 def record_in_child() -> None:
     """Do not end by itself."""
