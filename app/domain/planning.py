@@ -5,7 +5,7 @@ Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, ev
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, TriggerType
@@ -14,8 +14,10 @@ from app.domain.enums import MisfireStrategy, TriggerType
 PRE_READ_MS: Millis = 5_000
 #: fires made of one job in one pass; the rest at the next
 MAX_FIRES_A_PASS = 20
-#: missed instants are counted up to here
+#: skipped instants are counted up to here
 MAX_COUNTED = 10_000
+#: missed ones up to here: one of them may be fired, the others are skipped
+_MAX_MISSED = MAX_COUNTED + 1
 
 #: an instant of the schedule (or any time) -> the next instant, None when there is none
 NextAfter = Callable[[Millis], Millis | None]
@@ -68,7 +70,7 @@ def plan(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after
     following = next_after(missed.to_ms)
     ahead = Plan((), None, None) if following is None else _plan_due(following, now_ms=now_ms, next_after=next_after)
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
-        return Plan(ahead.fires, missed, ahead.next_ms)
+        return Plan(ahead.fires, replace(missed, count=min(missed.count, MAX_COUNTED)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
     return Plan((once, *ahead.fires), _without_last(missed, next_after, period_ms), ahead.next_ms)
 
@@ -92,16 +94,16 @@ def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
 
 
 def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Millis) -> Skipped:
-    """Return all instants from the due one up to now."""
+    """Return all instants from the due one up to now, counted up to _MAX_MISSED."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
         if periods and next_after(due_ms + (periods - 1) * period_ms) is None:  # the schedule has ended inside the gap
             periods = bisect_left(range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None)
-        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, MAX_COUNTED))
+        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, _MAX_MISSED))
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:
-        if count == MAX_COUNTED:
-            return Skipped(due_ms, _latest_until(now_ms, next_after), MAX_COUNTED)
+        if count == _MAX_MISSED:
+            return Skipped(due_ms, _latest_until(now_ms, next_after), count)
         last, count = instant, count + 1
     return Skipped(due_ms, last, count)
 
@@ -121,9 +123,9 @@ def _without_last(missed: Skipped, next_after: NextAfter, period_ms: Millis) -> 
     if missed.from_ms == missed.to_ms:
         return None
     if period_ms > 0:
-        return Skipped(missed.from_ms, missed.to_ms - period_ms, missed.count if missed.count == MAX_COUNTED else missed.count - 1)
-    if missed.count == MAX_COUNTED:
-        return Skipped(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), MAX_COUNTED)
+        return Skipped(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
+    if missed.count == _MAX_MISSED:
+        return Skipped(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), missed.count - 1)
     last = missed.from_ms
     while (instant := next_after(last)) is not None and instant < missed.to_ms:
         last = instant
