@@ -74,6 +74,8 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, 
 
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, now_ms: Millis) -> None:
     """Change a job; kind of code, source and switch stay. A new schedule counts from the commit on."""
+    if draft.child_jobid.strip():  # two saves at once could each see no cycle, and close one together: one after the other
+        locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(session, draft, actor=actor, own=job)
     before = {name: getattr(job, name) for name in columns}

@@ -1,5 +1,6 @@
 """Start, stop, edit and delete take effect at their commit. Time is an argument."""
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -133,6 +134,37 @@ def test_a_start_never_repeats_an_instant_that_was_fired() -> None:
     stop(job_id, NOW + MINUTE_MS - 2_000)
     start(job_id, NOW + MINUTE_MS - 1_000)
     assert load(job_id).trigger_next_time == NOW + 2 * MINUTE_MS
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["a job each", "a job between them each"])
+def test_two_saves_at_once_close_no_cycle(others: int) -> None:
+    group_id = make_group()
+    ring = [make_job(job_group=group_id) for _ in range(2 + 2 * others)]
+    half = 1 + others
+    for parent, child in zip(ring, ring[1:], strict=False):
+        if parent not in (ring[0], ring[half]):
+            change(parent, child_jobid=str(child))
+    if others:  # ring[3] leads back to ring[0]; ring[0] and ring[2] are still without a child
+        change(ring[3], child_jobid=str(ring[0]))
+    refused: list[str] = []
+
+    def save_second() -> None:
+        try:
+            change(ring[half], child_jobid=str(ring[(half + 1) % len(ring)]))
+        except InvalidInput as exc:
+            refused.append(str(exc))
+
+    second = threading.Thread(target=save_second)
+    with session_scope() as session:
+        jobs.update_job(session, ring[0], draft(group_id, child_jobid=str(ring[1])), actor=ADMIN, now_ms=NOW)
+        second.start()
+        second.join(0.5)
+        assert second.is_alive(), "the second save waits for the first"
+    second.join(10)
+    assert not second.is_alive()
+    assert len(refused) == 1
+    assert "leads back" in refused[0]
+    assert load(ring[half]).child_jobid == ""
 
 
 @pytest.mark.parametrize(
