@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+from urllib.parse import parse_qsl
 
 from executor_client.intake import Intake
-from executor_client.lenient_json import load_json
+from executor_client.lenient_json import load_json, long_field
 from executor_client.log_reading import PAGE_MAX_BYTES, WHOLE_MAX_BYTES, LogReader
 from executor_client.protocol import (
     FAIL,
@@ -27,7 +28,9 @@ from executor_client.protocol import (
 
 #: a larger request is refused unread
 BODY_MAX_BYTES = 5 * 1024 * 1024
-PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/kill", "/log")
+#: our own extension: what has become of a run, as in ``/known?logId=7``
+KNOWN_PATH = "/known"
+PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/kill", "/log", KNOWN_PATH)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +49,7 @@ class Request:
 
 
 class Endpoints:
-    """The six calls of an admin."""
+    """The six calls of an admin, and ``GET /known``."""
 
     def __init__(self, intake: Intake, logs: LogReader, tokens: tuple[str, ...]) -> None:
         """Without tokens only this machine is answered."""
@@ -64,6 +67,9 @@ class Endpoints:
 
     def answer(self, request: Request) -> Reply:
         """Answer any request; nothing here raises, and every answer is a Reply."""
+        path, _, query = request.target.partition("?")
+        if request.method == "GET" and path == KNOWN_PATH and self._is_allowed(request):
+            return self._carry_out(self._known, query.encode(), request)
         if request.method != "POST":
             return Reply(FAIL, MSG_METHOD)
         if not request.target:
@@ -71,8 +77,11 @@ class Endpoints:
         action = self._actions.get(request.target)
         if action is None or not self._is_allowed(request):
             return self._unknown(request)
+        return self._carry_out(action, request.body, request)
+
+    def _carry_out(self, action: Callable[[bytes], Reply], given: bytes, request: Request) -> Reply:
         try:
-            return action(request.body)
+            return action(given)
         except ValueError as exc:
             return Reply(FAIL, f"{MSG_REQUEST_ERROR}{exc}")
         except Exception as exc:
@@ -92,6 +101,12 @@ class Endpoints:
         given = sha256(request.token.encode("utf-8", "surrogateescape")).digest()
         matches = [hmac.compare_digest(given, known) for known in self._tokens]
         return any(matches)
+
+    def _known(self, query: bytes) -> Reply:
+        log_id = long_field(dict(parse_qsl(query.decode("latin-1"))), "logId")
+        if log_id <= 0:
+            raise ValueError(f"a logId is needed, as in {KNOWN_PATH}?logId=7")
+        return self._intake.known(log_id)
 
     def _run(self, body: bytes) -> Reply:
         return self._intake.run(RunRequest.from_wire(load_json(body)))

@@ -13,7 +13,7 @@ from executor_client.errors import JournalUnavailable
 from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.handlers import Handler, HandlerRegistry
 from executor_client.job_thread import JobThread, Owner
-from executor_client.journal import OpenRun
+from executor_client.journal import OpenRun, RunState
 from executor_client.log_files import append_line, log_file
 from executor_client.parts import Parts
 from executor_client.processes import kill_leftover
@@ -103,6 +103,18 @@ class Intake:
         """Tell whether a job has nothing to do here."""
         thread = self._threads.get(job_id)
         return Reply(FAIL, MSG_BUSY) if thread is not None and thread.is_busy else Reply(SUCCESS)
+
+    def known(self, log_id: int) -> Reply:
+        """Tell what has become of a run: ``never`` accepted here (or forgotten), ``queued``, ``running``, or ``done(200)``."""
+        try:
+            found = self._parts.journal.find_state(log_id)
+        except JournalUnavailable as exc:
+            return Reply(FAIL, str(exc))
+        if found is None:
+            return Reply(SUCCESS, None, "never")
+        state, code = found
+        words = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
+        return Reply(SUCCESS, None, words.get(state, f"done({code})"))
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
         """Take over what a former process left: queued runs are queued again, started ones reported. Return how many wait."""

@@ -117,6 +117,11 @@ class Journal:
         with self._reading:
             return _find(self._reader, request, now_ms) is not None
 
+    def find_state(self, log_id: int) -> tuple[RunState, int | None] | None:
+        """Return state and result code of the newest run of a log id, None if there is none. Raise JournalUnavailable."""
+        rows = self._select("SELECT state, handle_code FROM run WHERE log_id = ? ORDER BY id DESC LIMIT 1", (log_id,))
+        return (RunState(rows[0][0]), rows[0][1]) if rows else None
+
     def start(self, run_id: int) -> bool:
         """Move a run from ACCEPTED to STARTED; True for exactly one caller. Raise JournalUnavailable."""
         sql = "UPDATE run SET state = 2 WHERE id = ? AND state = 1"

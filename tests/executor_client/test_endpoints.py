@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ BAD_TOKEN = "The access token is wrong."
         ("DELETE", "/", TOKEN, None, METHOD),
         ("OPTIONS", "/run", TOKEN, None, METHOD),
         ("FETCH", "/run", TOKEN, None, METHOD),
+        ("GET", "/known?logId=1", "", None, METHOD),
+        ("GET", "/known", TOKEN, None, "request error:a logId is needed"),
+        ("GET", "/known?logId=x", TOKEN, None, "request error:logId"),
+        ("POST", "/known?logId=1", TOKEN, b"", "invalid request, uri-mapping(/known?logId=1) not found."),
         ("POST", "/nope", TOKEN, b"", "invalid request, uri-mapping(/nope) not found."),
         ("POST", "/nope", "wrong", b"", BAD_TOKEN),
         ("POST", "/run", "", b"{}", BAD_TOKEN),
@@ -56,6 +61,28 @@ def test_a_bad_request_gets_the_originals_answer(
     assert response.status == 200
     assert answer["code"] == 500
     assert answer["msg"].startswith(expected)
+
+
+def test_what_has_become_of_a_run_can_be_asked(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+    let_go = threading.Event()
+
+    def wait_and_fail() -> None:
+        let_go.wait(30)
+        context.result(411)
+
+    handlers.job("wait")(wait_and_fail)
+
+    def known(log_id: int) -> Any:
+        reply = caller.session.get(f"{caller.base}/known?logId={log_id}", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10).json()
+        return reply["code"], reply["content"]
+
+    caller.accepted(1, executorHandler="wait")
+    caller.accepted(2, executorHandler="wait")
+    eventually(lambda: known(1) == (200, "running"))
+    assert (known(2), known(3)) == ((200, "queued"), (200, "never"))
+    let_go.set()
+    eventually(lambda: admin.codes() == {1: 411, 2: 411})
+    assert (known(1), known(2)) == ((200, "done(411)"), (200, "done(411)"))
 
 
 @pytest.mark.parametrize("body", [b'""', b"{}", b"", None])
