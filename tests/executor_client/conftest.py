@@ -1,5 +1,9 @@
-"""A stand-in admin, executors in this process, and a way to call them."""
+"""A stand-in admin, executors in this process, and a way to call them.
 
+A test marked ``program("php")`` is left out, and named at the end, where that program is not installed.
+"""
+
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +14,7 @@ import requests
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
 from executor_client.config import Timing
+from tests.conftest import left_out_key
 from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
@@ -29,6 +34,18 @@ FAST = Timing(
     drain_s=1,
     restore_max_age_s=10**9,
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "program(name): needs this program")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in (mark.args[0] for mark in item.iter_markers("program")):
+            if shutil.which(name) is None:
+                item.add_marker(pytest.mark.skip(f"{name} is not installed"))
+                config.stash[left_out_key].append(f"{item.name}: {name} is not installed")
 
 
 def run_fields(log_id: int, **changes: Any) -> dict[str, Any]:

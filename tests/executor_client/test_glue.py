@@ -1,6 +1,5 @@
 """Scripts: arguments, result, output, versions, surroundings, and how they end."""
 
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,25 +27,73 @@ def script(language: str, source: str, **changes: Any) -> dict[str, Any]:
     return {"glueType": f"GLUE_{language}", "glueSource": source, **changes}
 
 
-SCRIPTS = {
-    "SHELL": ("bash", 'echo "got $1|$2|$3"'),
-    "PYTHON": ("python3", "import sys\nprint('got ' + '|'.join(sys.argv[1:]))"),
-    "NODEJS": ("node", "console.log('got ' + process.argv.slice(2).join('|'))"),
-    "PHP": ("php", "<?php echo 'got ' . implode('|', array_slice($argv, 1)) . \"\\n\";"),
-    "POWERSHELL": ("pwsh", "Write-Output \"got $($args -join '|')\""),
-}
+def needing(program: str, language: str, *values: str) -> Any:
+    """Return parameters that are left out, and named at the end of the run, where a language's program is not installed."""
+    return pytest.param(language, *values, id=language, marks=pytest.mark.program(program))
 
 
-@pytest.mark.parametrize("language", SCRIPTS)
-def test_a_script_gets_parameter_and_shard(glue: Caller, result: Result, language: str) -> None:
-    program, source = SCRIPTS[language]
-    glue.accepted(1, **script(language, source, executorParams="a b", broadcastIndex=1, broadcastTotal=3))
-    if shutil.which(program) is None:
-        code, msg = result(1)
-        assert (code, f"{program} is not installed" in (msg or "")) == (500, True)
-    else:
-        assert result(1) == (200, None)
-        assert "\ngot a b|1|3\n" in glue.log(1)["logContent"]
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        needing("bash", "SHELL", 'echo "got $1|$2|$3"; exit 4'),
+        needing("python3", "PYTHON", "import sys\nprint('got ' + '|'.join(sys.argv[1:]))\nsys.exit(4)"),
+        needing("node", "NODEJS", "console.log('got ' + process.argv.slice(2).join('|')); process.exitCode = 4"),
+        needing("php", "PHP", "<?php echo 'got ' . implode('|', array_slice($argv, 1)) . \"\\n\"; exit(4);"),
+        needing("pwsh", "POWERSHELL", "Write-Output \"got $($args -join '|')\"\nexit 4"),
+    ],
+)
+def test_a_script_gets_parameter_and_shard_and_its_exit_code_counts(glue: Caller, result: Result, language: str, source: str) -> None:
+    fields = {"executorParams": "a b", "broadcastIndex": 1, "broadcastTotal": 3}
+    glue.accepted(1, **script(language, source, **fields))
+    assert result(1) == (500, "script exit value(4) is failed")
+    assert "\ngot a b|1|3\n" in glue.log(1)["logContent"]
+    glue.accepted(2, **script(language, source.replace("4", "0"), glueUpdatetime=2, executorParams=""))
+    assert result(2) == (200, None)
+    assert "\ngot |0|1\n" in glue.log(2)["logContent"]
+
+
+#: stands in for an interpreter: says its arguments and shows its script
+STAND_IN = """#!/bin/sh
+printf '<%s>\\n' "$@"
+cat "$1"
+exit 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "program", "suffix"),
+    [
+        ("SHELL", "bash", ".sh"),
+        ("SHELL", "sh", ".sh"),
+        ("NODEJS", "node", ".js"),
+        ("NODEJS", "nodejs", ".js"),
+        ("PHP", "php", ".php"),
+        ("POWERSHELL", "pwsh", ".ps1"),
+        ("POWERSHELL", "powershell", ".ps1"),
+    ],
+)
+def test_an_interpreter_is_started_with_file_parameter_index_and_total(
+    glue: Caller, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, program: str, suffix: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "cat").symlink_to("/bin/cat")
+    (tmp_path / "bin" / program).write_text(STAND_IN)
+    (tmp_path / "bin" / program).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    glue.accepted(1, **script(language, "the source", executorParams="-x 'a b' $(c)", broadcastIndex=1, broadcastTotal=3))
+    assert result(1) == (500, "script exit value(5) is failed")
+    file = tmp_path / "executor-logs" / "gluesource" / f"1_1541254891000{suffix}"
+    assert f"\n<{file}>\n<-x 'a b' $(c)>\n<1>\n<3>\nthe source\n" in glue.log(1)["logContent"]
+
+
+@pytest.mark.parametrize(("language", "program"), [("SHELL", "bash"), ("NODEJS", "node"), ("PHP", "php"), ("POWERSHELL", "pwsh")])
+def test_a_language_that_is_not_installed_is_named(
+    glue: Caller, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, program: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    glue.accepted(1, **script(language, "x"))
+    code, msg = result(1)
+    assert (code, (msg or "").partition(": ")[2]) == (500, f"{program} is not installed on this machine")
 
 
 def test_the_exit_code_is_the_result(glue: Caller, result: Result) -> None:
