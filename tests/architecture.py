@@ -22,6 +22,10 @@ SQLALCHEMY = ("sqlalchemy",)
 FLASK = ("flask", "flask_babel", "flask_bootstrap", "flask_login", "flask_wtf", "werkzeug", "jinja2", "markupsafe", "wtforms")
 
 
+#: copies of the client's modules that ``pip install ./executor_client`` leaves behind
+BUILT = ("executor_client", "build")
+
+
 @dataclass(frozen=True)
 class Layer:
     """What the modules below one name may import beside the standard library, the base and each other."""
@@ -107,6 +111,8 @@ def read_modules(root: Path, *packages: str) -> dict[str, Module]:
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
+            if parts[:2] == BUILT:
+                continue
             is_package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if is_package else parts)
             found[name] = Module(name, path.read_text(encoding="utf-8"), is_package)
