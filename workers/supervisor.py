@@ -17,8 +17,10 @@ logger = logging.getLogger(__name__)
 RESTART_FIRST_S = 0.2
 RESTART_MAX_S = 30.0
 STABLE_S = 60.0
-#: children that have not ended by then are killed
-STOP_TIMEOUT_S = 9.0
+#: a child that has not ended by then is killed; the scheduler waits for answers to what it has sent
+STOP_TIMEOUTS_S = {"scheduler": 9.0, "monitor": 3.0}
+#: signals after which nothing is waited for any more
+IMPATIENT = 2
 
 
 @dataclass(slots=True)
@@ -72,18 +74,25 @@ class Supervisor:
             child.process, child.started_at, child.restart_at = spawn_child(child.name, self._config), now, None
 
     def _stop(self) -> int:
-        """Ask all to end, the scheduler first; kill what has not ended in time, or at once after a second signal."""
+        """End one child after the other, in the order of PARTS; after a second signal kill what is left.
+
+        The monitor beats for this node and says at last that it is gone: only once nothing it has sent waits for an answer any more,
+        or others would take those runs for lost.
+        """
         logger.info("workers stopping")
-        until = time.monotonic() + STOP_TIMEOUT_S
         for child in self._children:
-            if child.process.is_alive():
-                child.process.terminate()
-        while time.monotonic() < until and self._signals < 2 and any(child.process.is_alive() for child in self._children):
-            wait([child.process.sentinel for child in self._children if child.process.is_alive()], timeout=0.1)
-        for child in self._children:
-            if child.process.is_alive():
-                logger.warning("child killed name=%s", child.name)
-                child.process.kill()
-            child.process.join()
+            self._end(child)
         logger.info("workers stopped")
         return 0
+
+    def _end(self, child: _Child) -> None:
+        """Ask a child to end and wait for it; kill it where it takes too long, or at once after a second signal."""
+        until = time.monotonic() + STOP_TIMEOUTS_S[child.name]
+        if child.process.is_alive():
+            child.process.terminate()
+        while child.process.is_alive() and time.monotonic() < until and self._signals < IMPATIENT:
+            wait([child.process.sentinel], timeout=0.1)
+        if child.process.is_alive():
+            logger.warning("child killed name=%s", child.name)
+            child.process.kill()
+        child.process.join()

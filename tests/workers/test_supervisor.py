@@ -3,15 +3,23 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine, unbind_engine
+from app.models.fire import Fire
+from app.models.node import NODE_DEAD_MS, Node
 from tests.acceptance.programs import Program, Programs
 from tests.databases import migrate
 from tests.eventually import eventually
+from tests.factories import make_due_job, only_row
+from tests.fake_executor import Answer, FakeExecutor
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -56,6 +64,43 @@ def test_a_killed_child_comes_back_and_a_signal_ends_all_in_order(programs: Prog
     assert lines.rstrip().endswith("workers stopped")
     assert "Traceback" not in lines
     assert not program.children()
+
+
+@pytest.fixture
+def seen(environ: dict[str, str]) -> Iterator[None]:
+    """The workers' database, also for this process."""
+    migrate(environ["XXL_JOB_DATABASE_URL"])
+    bind_engine(Config(database_url=environ["XXL_JOB_DATABASE_URL"]))
+    yield
+    unbind_engine()
+
+
+@pytest.mark.usefixtures("seen")
+def test_a_node_is_not_gone_before_its_last_send_is_answered(programs: Programs, environ: dict[str, str]) -> None:
+    release = threading.Event()
+    with FakeExecutor() as executor:
+        executor.tell("run", Answer(wait=release))
+        program = programs.start("workers", WORKERS, environ | {"XXL_JOB_TRIGGER_TIMEOUT": "5"})
+        scheduler, _monitor = children(program)
+        make_due_job(now_ms() + 1_000, conf="3600", addresses=executor.address)
+        eventually(lambda: executor.asked("run"), 30, "a run is being sent")
+        program.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "workers stopping" in program.output, 30)
+        asked_ms = now_ms()
+        # longer than a silent node counts as alive
+        eventually(lambda: _beat_of_a_living_node() and now_ms() > asked_ms + NODE_DEAD_MS + 500, 30)
+        assert scheduler.is_running(), "it waits for the answer"
+        assert only_row(Fire, state="SENDING")
+        release.set()
+        assert program.process.wait(30) == 0
+    assert only_row(Node).heartbeat_ms == 0
+    assert only_row(Fire).state == "ACCEPTED", program.output
+
+
+def _beat_of_a_living_node() -> bool:
+    node = only_row(Node)
+    assert node.heartbeat_ms > now_ms() - NODE_DEAD_MS, "the node counts as gone"
+    return True
 
 
 @pytest.mark.parametrize(
