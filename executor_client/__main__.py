@@ -1,6 +1,6 @@
 """``python -m executor_client MODULE… --admin URL --appname NAME``: an executor with the handlers of these modules.
 
-``python -m executor_client check …`` tries the same settings without starting.
+``python -m executor_client check [MODULE…] …`` tries the same settings, and the modules, without starting.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from executor_client.check import check
+from executor_client.check import Finding, check
 from executor_client.config import ExecutorConfig, parse_languages, parse_port, read_token_file, split_list
 from executor_client.errors import StartRefused
 from executor_client.executor import Executor
@@ -43,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve @job handlers to an XXL-JOB admin. Every option has a variable, see docs/executor.md; options win.",
         epilog="The token is never an option: set XXL_JOB_ACCESS_TOKEN, name a file, or share XXL_JOB_HOME with the console.",
     )
-    parser.add_argument("modules", nargs="*", metavar="MODULE", help="modules with handlers, as in myapp.jobs; or the word check")
+    parser.add_argument(
+        "modules", nargs="*", metavar="MODULE", help="modules with handlers, as in myapp.jobs; after the word check: only try"
+    )
     parser.add_argument("--admin", dest="admin_addresses", type=split_list, metavar="URL[,URL]", help="http://host:port/xxl-job-admin")
     parser.add_argument("--appname", help="name of the executor group")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
@@ -78,21 +80,32 @@ def _serve(modules: Sequence[str], settings: dict[str, Any]) -> int:
     return 0
 
 
-def _check(settings: dict[str, Any]) -> int:
+def _check(modules: Sequence[str], settings: dict[str, Any]) -> int:
     findings = list(check(ExecutorConfig.from_env(**settings)))
+    if modules:
+        findings.append(_check_handlers(modules))
     for finding in findings:
         print("ok     " if finding.is_fine else "PROBLEM", finding.text)
     return 0 if all(finding.is_fine for finding in findings) else 1
+
+
+def _check_handlers(modules: Sequence[str]) -> Finding:
+    try:
+        _import_handlers(modules)
+        registry.require_bound()
+    except StartRefused as exc:
+        return Finding(False, f"handlers: {exc}")
+    return Finding(bool(registry.names()), f"handlers: {', '.join(registry.names()) or 'none in ' + ', '.join(modules)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, run, and return the exit code."""
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
-        given = vars(_parser().parse_args(arguments))
+        given = vars(_parser().parse_intermixed_args(arguments))
         modules = given.pop("modules")
         settings = {name: value for name, value in given.items() if value is not None}
-        return _check(settings) if modules == ["check"] else _serve(modules, settings)
+        return _check(modules[1:], settings) if modules[:1] == ["check"] else _serve(modules, settings)
     except StartRefused as exc:
         print(f"executor_client: {exc}", file=sys.stderr)
         return 2

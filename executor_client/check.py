@@ -1,13 +1,13 @@
 """``python -m executor_client check``: tries admin, token, port and folders, and says in a line each what is wrong."""
 
-import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from executor_client.admin_client import AdminClient
-from executor_client.config import ExecutorConfig
+from executor_client.config import ExecutorConfig, is_http_url
 from executor_client.errors import AdminUnreachable, StartRefused
 from executor_client.protocol import Reply
 from executor_client.server import bound_socket
@@ -28,7 +28,7 @@ def check(config: ExecutorConfig) -> Iterator[Finding]:
         yield Finding(True, f"settings: app name {config.appname}")
     except StartRefused as exc:
         yield Finding(False, f"settings: {exc}")
-    for address in config.admin_addresses:
+    for address in filter(is_http_url, config.admin_addresses):
         yield _check_admin(address, config)
     yield _check_port(config)
     for name, folder in (("XXL_JOB_HOME", config.home), ("log path", config.log_root)):
@@ -43,14 +43,15 @@ def _check_admin(address: str, config: ExecutorConfig) -> Finding:
         admin.close()
     except AdminUnreachable as exc:
         return Finding(False, f"admin {address}: not reachable: {exc.reason}")
-    return _judge(address, reply)
+    return _judge(address, reply, has_token=bool(config.access_tokens))
 
 
-def _judge(address: str, reply: Reply) -> Finding:
+def _judge(address: str, reply: Reply, *, has_token: bool) -> Finding:
     text = reply.msg or ""
     lowered = text.lower()
     if "token" in lowered:
-        return Finding(False, f"admin {address}: reachable, but it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's")
+        problem = "it refuses the token: XXL_JOB_ACCESS_TOKEN must be" if has_token else "it wants a token: set XXL_JOB_ACCESS_TOKEN to"
+        return Finding(False, f"admin {address}: reachable, but {problem} the admin's")
     if "uri-mapping" in lowered or "appname" in lowered:
         return Finding(True, f"admin {address}: reachable, token accepted")
     return Finding(False, f"admin {address}: no XXL-JOB admin answers at this path ({text[:120]})")
@@ -67,6 +68,8 @@ def _check_port(config: ExecutorConfig) -> Finding:
 
 def _check_folder(name: str, folder: Path) -> Finding:
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
-    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        return Finding(True, f"{name}: {folder} can be written")
-    return Finding(False, f"{name}: {folder} cannot be written by this user")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return Finding(True, f"{name}: {folder} can be written")
+    except OSError as exc:
+        return Finding(False, f"{name}: {folder} cannot be written: {exc.strerror}")

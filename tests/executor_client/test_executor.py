@@ -222,9 +222,9 @@ def test_a_process_handler_may_live_in_the_program_itself(tmp_path: Path, admin:
 class TestCheck:
     """``python -m executor_client check``."""
 
-    def lines(self, home: Path, admin: str, **environment: str) -> tuple[int, list[str]]:
+    def lines(self, home: Path, admin: str, *words: str, **environment: str) -> tuple[int, list[str]]:
         settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
-        ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), **settings)
+        ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings)
         assert ended.stderr == ""
         return ended.returncode, ended.stdout.splitlines()
 
@@ -239,7 +239,8 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("path", "token", "words"),
         [
-            ("", "wrong-token-0123456789", "it refuses the token"),
+            ("", "wrong-token-0123456789", "it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
+            ("", "", "it wants a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
             ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
         ],
     )
@@ -250,4 +251,36 @@ class TestCheck:
 
     def test_an_admin_that_is_away_is_named(self, tmp_path: Path) -> None:
         code, lines = self.lines(tmp_path, "http://127.0.0.1:1/x")
-        assert (code, "PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused") == (1, lines[1])
+        assert (code, problems(lines)) == (1, ["PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused"])
+
+    def test_an_address_that_is_none_is_named_once(self, tmp_path: Path) -> None:
+        code, lines = self.lines(tmp_path, "127.0.0.1:8080/x")
+        assert (code, problems(lines)) == (1, ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"])
+
+    def test_a_port_in_use_is_named(self, tmp_path: Path, admin: StandInAdmin) -> None:
+        taken = admin.url.removeprefix("http://").partition("/")[0]
+        code, lines = self.lines(tmp_path, admin.url, "--port", taken.partition(":")[2])
+        assert (code, problems(lines)) == (1, [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"])
+
+    def test_folders_that_cannot_be_written_are_named(self, tmp_path: Path, admin: StandInAdmin) -> None:
+        (tmp_path / "file").touch()
+        code, lines = self.lines(tmp_path, admin.url, "--home", "file")
+        named = ["PROBLEM XXL_JOB_HOME: file cannot be written", "PROBLEM log path: file/executor-logs cannot be written"]
+        assert (code, [line.rpartition(": ")[0] for line in problems(lines)]) == (1, named)
+
+    @pytest.mark.parametrize(
+        ("source", "code", "line"),
+        [
+            ("from executor_client import job\n@job('b')\ndef b(): ...\n@job('a')\ndef a(): ...", 0, "ok      handlers: a, b"),
+            ("", 1, "PROBLEM handlers: none in mine"),
+            ("1 // 0", 1, "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)"),
+        ],
+    )
+    def test_the_modules_are_tried_too(self, tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str) -> None:
+        (tmp_path / "mine.py").write_text(source + "\n")
+        ended, lines = self.lines(tmp_path, admin.url, "mine")
+        assert (ended, lines[-1]) == (code, line)
+
+
+def problems(lines: list[str]) -> list[str]:
+    return [line for line in lines if not line.startswith("ok ")]
