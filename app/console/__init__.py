@@ -19,6 +19,7 @@ from app.console import (
     job_bulk,
     jobs,
     log_cleaning,
+    logins,
     logs,
     preferences,
     scripting_groups,
@@ -61,5 +62,6 @@ def register(app: Flask) -> None:
     for area in AREAS:
         app.register_blueprint(area.blueprint)
     filters.init_app(app)
+    logins.init_app(app)
     words.init_app(app)
     preferences.init_app(app)

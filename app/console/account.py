@@ -4,13 +4,15 @@ from flask import Blueprint, make_response, redirect, render_template, request, 
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console import logins
+from app.console.confirm import confirm_page
 from app.console.current import LoggedIn, context_path, current_actor, current_user, delete_cookie, settings
 from app.console.forms import PasswordForm, SettingsForm
 from app.console.language import _
 from app.console.languages import LANGUAGE_COOKIE
 from app.console.notices import done, way_back
 from app.console.preferences import LANGUAGES, SIDEBAR_COOKIE, SIDEBARS, THEME_COOKIE, THEMES, WEEK_S, YEAR_S, keep, zone_names
-from app.db import session_scope
+from app.db import read_scope, session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.home import forget_first_password
@@ -92,6 +94,32 @@ def log_out() -> ResponseReturnValue:
     return response
 
 
+@blueprint.route("/account/logins/<int(max=9223372036854775807):login_id>/end", methods=["GET", "POST"])
+def end_login(login_id: int) -> ResponseReturnValue:
+    """End another login of one's own."""
+    user, at_ms = _user(), now_ms()
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+        return done("ended", url_for("account.show"))
+    with read_scope() as session:
+        row = login.get_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+    return confirm_page(logins.end_one(row), back=url_for("account.show"))
+
+
+@blueprint.route("/account/logins/end", methods=["GET", "POST"])
+def end_other_logins() -> ResponseReturnValue:
+    """End every login of one's own but this one."""
+    user, at_ms = _user(), now_ms()
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_logins(session, user.actor.user_id, keep_id=user.visitor.session_id, actor=user.actor, now_ms=at_ms)
+        return done("ended", url_for("account.show"))
+    with read_scope() as session:
+        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
+    return confirm_page(logins.end_others(user.username, max(0, live.total - 1)), back=url_for("account.show"))
+
+
 def _user() -> LoggedIn:
     user = current_user()
     assert user is not None, "the gate lets nobody else in"
@@ -104,8 +132,12 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
     own.language.choices = [("", _("As the browser says")), *((code, name) for code, (name, _tag) in LANGUAGES.items())]
     configured = _("As configured (%(zone)s)", zone=settings().time_zone)
     own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
+    with read_scope() as session:
+        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
     return render_template(
         "account/show.html",
+        logins=live,
+        own_id=user.visitor.session_id,
         password_form=password_form or PasswordForm(),
         settings_form=own,
         must_change=user.must_change_password,

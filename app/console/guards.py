@@ -73,6 +73,8 @@ POLICY: dict[str, Access] = {
     "account.preferences": Access.PUBLIC,
     "account.log_out": Access.FIRST,
     "account.change_settings": Access.LOGIN,
+    "account.end_login": Access.LOGIN,
+    "account.end_other_logins": Access.LOGIN,
     "scripting_users.update_password": Access.FIRST,
     "scripting_jobs.page_list": Access.VIEW,
     "scripting_jobs.add": Access.EDIT,
@@ -137,6 +139,9 @@ POLICY: dict[str, Access] = {
     "users.add": Access.ADMIN,
     "users.edit": Access.ADMIN,
     "users.remove": Access.ADMIN,
+    "users.list_logins": Access.ADMIN,
+    "users.end_login": Access.ADMIN,
+    "users.end_logins": Access.ADMIN,
     "users.audit": Access.ADMIN,
 }
 #: endpoints that take a state-changing request without the token of a page

@@ -24,6 +24,7 @@ TEXTS = {
     "cleaned": lazy_gettext("The log was cleaned."),
     "restored": lazy_gettext("The version was restored."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
+    "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
     "out": lazy_gettext("You are logged out."),
 }
 

@@ -10,6 +10,7 @@ from app.console.current import current_actor, say, settings
 from app.console.scripting import FAIL, bean_int, envelope, int_parameter, page_range, table, text_or_empty, text_parameter
 from app.console.scripting_rows import job_row
 from app.db import read_scope, session_scope
+from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import Delivery, ScheduleType, TriggerStatus
 from app.domain.permissions import Right
 from app.domain.schedule import Schedule, check_schedule, next_times
@@ -114,8 +115,8 @@ def next_trigger_time() -> Response:
     try:
         check_schedule(schedule)
         times = next_times(schedule, now_ms())
-    except (InvalidInput, ValueError) as exc:
-        return envelope(code=FAIL, msg=f"{say(N_('Schedule type is invalid'))} {exc}")
+    except (InvalidInput, InvalidCronExpression) as exc:
+        return envelope(code=FAIL, msg=say(N_("Schedule type is invalid: %(reason)s", reason=exc.message)))
     return envelope([_local(time_ms, zone) for time_ms in times])
 
 

@@ -4,8 +4,9 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console import logins
 from app.console.confirm import Question, confirm_page
-from app.console.current import current_actor
+from app.console.current import current_actor, current_user
 from app.console.forms import UserForm
 from app.console.language import _
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
@@ -16,7 +17,7 @@ from app.domain.permissions import Right, parse_rights
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services import audit as trail
-from app.services import groups, users
+from app.services import groups, login, users
 from app.services.users import UserDraft
 from app.store.audit import AuditFilter
 
@@ -87,6 +88,42 @@ def remove(user_id: int) -> ResponseReturnValue:
     return confirm_page(question, back=way_back("users.index"))
 
 
+@blueprint.get("/user/<int(max=2147483647):user_id>/logins")
+def list_logins(user_id: int) -> ResponseReturnValue:
+    """Show where a user is logged in."""
+    user, own_id = _user(user_id), _own_login(user_id)
+    with read_scope() as session:
+        page = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms())
+    return render_template("users/logins.html", user=user, page=page, own_id=own_id, is_own=bool(own_id))
+
+
+@blueprint.route("/user/<int(max=2147483647):user_id>/logins/<int(max=9223372036854775807):login_id>/end", methods=["GET", "POST"])
+def end_login(user_id: int, login_id: int) -> ResponseReturnValue:
+    """End one login of a user."""
+    back = url_for("users.list_logins", user_id=user_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+        return done("ended", back)
+    with read_scope() as session:
+        row = login.get_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+    return confirm_page(logins.end_one(row), back=back)
+
+
+@blueprint.route("/user/<int(max=2147483647):user_id>/logins/end", methods=["GET", "POST"])
+def end_logins(user_id: int) -> ResponseReturnValue:
+    """End every login of a user; of one's own all but this one."""
+    user, own_id, back = _user(user_id), _own_login(user_id), url_for("users.list_logins", user_id=user_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_logins(session, user_id, keep_id=own_id, actor=current_actor(), now_ms=now_ms())
+        return done("ended", back)
+    with read_scope() as session:
+        count = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
+    question = logins.end_others(user.username, max(0, count - 1)) if own_id else logins.end_all(user.username, count)
+    return confirm_page(question, back=back)
+
+
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
     """Show who did what."""
@@ -96,6 +133,12 @@ def audit() -> ResponseReturnValue:
     active = chips([("username", _("User name"), wanted.username), ("action", _("Action"), wanted.action)])
     shown = paging(page.total, capped=page.capped)
     return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, paging=shown)
+
+
+def _own_login(user_id: int) -> int:
+    """Return the id of the login in use where it is this user's, 0 where it is somebody else's."""
+    visitor = current_user()
+    return visitor.visitor.session_id if visitor is not None and visitor.actor.user_id == user_id else 0
 
 
 def _user(user_id: int) -> User:

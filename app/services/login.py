@@ -13,14 +13,16 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
-from app.domain.permissions import Actor, rights_by_group
+from app.domain.permissions import Actor, require_admin, rights_by_group
 from app.domain.texts import N_
-from app.errors import InvalidInput, TooManyAttempts
+from app.errors import InvalidInput, NotFound, TooManyAttempts
 from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.services import audit, passwords
 from app.store import rights, sessions, throttle, users
+from app.store.paging import Page
+from app.store.sessions import LiveLogins
 
 #: without "remember me": unused for so long, and however much it is used
 IDLE_MS = 12 * 60 * MINUTE_MS
@@ -29,6 +31,8 @@ REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
 #: `seen_ms` is written at most once in this time
 SEEN_EVERY_MS = MINUTE_MS
+#: logins of one user shown at most; scripts that log in for every call leave many
+LISTED_MAX = 50
 
 #: failures of one account before it has to wait, the first wait, the longest
 FREE_FAILURES = 5
@@ -150,6 +154,47 @@ def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None
     """Log out."""
     sessions.delete_by_hash(session, [visitor.token_hash])
     audit.record(session, "logout", actor=visitor.actor, now_ms=now_ms, target=("user", visitor.actor.user_id))
+
+
+def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
+    """Return the live logins of a user, the latest seen LISTED_MAX; administrators, and everybody their own."""
+    _require_own(user_id, actor)
+    return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
+
+
+def get_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> LoginSession:
+    """Return one live login of a user; administrators, and everybody their own."""
+    _require_own(user_id, actor)
+    row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
+    if row is None:
+        raise NotFound(N_("This login has ended already"))
+    return row
+
+
+def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """End one login of a user: whoever uses it has to log in again."""
+    row = get_login(session, user_id, session_id, actor=actor, now_ms=now_ms)
+    told = {"address": row.address, "agent": row.agent, "since_ms": row.created_ms}
+    if not sessions.delete_one(session, session_id, user_id=user_id):
+        raise NotFound(N_("This login has ended already"))
+    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
+
+
+def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
+    """End the logins of a user but ``keep_id``, 0 for none; return how many rows that were."""
+    _require_own(user_id, actor)
+    ended = sessions.delete_of_user(session, user_id, but_id=keep_id)
+    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended})
+    return ended
+
+
+def _require_own(user_id: int, actor: Actor) -> None:
+    if user_id != actor.user_id:
+        require_admin(actor)
+
+
+def _live_logins(user_id: int, now_ms: Millis) -> LiveLogins:
+    return LiveLogins(user_id, now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS)
 
 
 def hash_token(token: str) -> str:

@@ -1,12 +1,27 @@
 """Statements on `xxl_job_session`."""
 
-from sqlalchemy import delete, select, update
+from dataclasses import dataclass
+
+from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
 from app.models.session import LoginSession
 from app.models.user import User
+from app.store.paging import Page, fetch_page
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLogins:
+    """The logins of a user that are neither over nor unused for too long."""
+
+    user_id: int
+    now_ms: Millis
+    #: seen before: unused for too long
+    seen_from_ms: Millis
+    #: the same with "remember me"
+    remembered_from_ms: Millis
 
 
 def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[LoginSession, User]]:
@@ -21,6 +36,17 @@ def list_of_user(session: Session, user_id: int) -> list[LoginSession]:
     return list(session.scalars(query))
 
 
+def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:
+    """Return the newest seen of the logins that still let their user in, and how many there are."""
+    ordered = _live(query).order_by(LoginSession.seen_ms.desc(), LoginSession.id.desc())
+    return fetch_page(session, ordered, start=0, length=length)
+
+
+def find_live(session: Session, query: LiveLogins, session_id: int) -> LoginSession | None:
+    """Return one login of a user that still lets them in."""
+    return session.scalar(_live(query).where(LoginSession.id == session_id))
+
+
 def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: Millis) -> bool:
     """Move ``seen_ms`` forward unless somebody just did."""
     statement = update(LoginSession).where(LoginSession.id == session_id, LoginSession.seen_ms < seen_before_ms)
@@ -32,11 +58,24 @@ def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
     return affected(session, delete(LoginSession).where(LoginSession.token_hash.in_(token_hashes)))
 
 
-def delete_of_user(session: Session, user_id: int) -> int:
-    """End every login of a user."""
-    return affected(session, delete(LoginSession).where(LoginSession.user_id == user_id))
+def delete_one(session: Session, session_id: int, *, user_id: int) -> bool:
+    """End one login of a user; True if it was there."""
+    return affected(session, delete(LoginSession).where(LoginSession.id == session_id, LoginSession.user_id == user_id)) == 1
+
+
+def delete_of_user(session: Session, user_id: int, *, but_id: int = 0) -> int:
+    """End every login of a user but one."""
+    return affected(session, delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.id != but_id))
 
 
 def delete_expired(session: Session, now_ms: Millis) -> int:
     """Forget logins whose absolute end is over."""
     return affected(session, delete(LoginSession).where(LoginSession.expires_ms <= now_ms))
+
+
+def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
+    used = or_(
+        LoginSession.seen_ms >= query.seen_from_ms,
+        (LoginSession.remember != 0) & (LoginSession.seen_ms >= query.remembered_from_ms),
+    )
+    return select(LoginSession).where(LoginSession.user_id == query.user_id, LoginSession.expires_ms > query.now_ms, used)

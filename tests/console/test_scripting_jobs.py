@@ -1,6 +1,7 @@
 """The JSON endpoints of jobs, called as scripts of the original call them (spec/clients.md, B2 and B3; spec/console.md, 7 to 9)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from app.models.skip import Skip
 from app.store import fires, glue
 from app.store.fires import NewFire
 from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import token_of
 
 JOB_KEYS = """
     id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy executorRouteStrategy
@@ -232,7 +234,25 @@ def test_next_trigger_time_of_nothing_is_empty_and_of_nonsense_an_error(admin: C
     assert admin.call("/jobinfo/nextTriggerTime")["content"] == []
     refused = admin.call("/jobinfo/nextTriggerTime", scheduleType="CRON", scheduleConf="x")
     assert refused["code"] == 500
-    assert refused["msg"].startswith("Schedule type is invalid")
+    assert refused["msg"].startswith("Schedule type is invalid: ")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "conf", "words"),
+    [
+        ("CRON", "x", "6 or 7 fields"),
+        ("CRON", "0 61 0 * * ?", "minute"),
+        ("CRON", "0" * 200, "characters"),
+        ("FIX_RATE", "soon", "seconds"),
+        ("AT", "tomorrow", "time"),
+    ],
+)
+def test_a_refused_schedule_is_told_in_one_language(admin: Console, schedule: str, conf: str, words: str) -> None:
+    told = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
+    assert words in told
+    admin.post("/preferences", {"language": "zh_CN", "csrf_token": token_of(admin)})
+    said = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
+    assert set(re.findall("[A-Za-z]{2,}", said.replace(conf, ""))) <= {"MM", "dd", "HH", "mm", "ss", "yyyy"}
 
 
 def test_a_normal_user_sees_and_moves_only_the_own_group(console: Console, normal_user: Any) -> None:
