@@ -1,7 +1,7 @@
 """Users and their rights. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 13); passwords and self-changes stricter."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy.orm import Session
 
@@ -21,6 +21,8 @@ from app.store.paging import Page
 MISSING = N_("User id is invalid")
 NAME_MIN, NAME_MAX = 4, 20
 PERMISSION_MAX = 255
+#: what whoever names no rights gives: code that runs on the executors is given by name only
+NEW_RIGHTS = frozenset({Right.VIEW, Right.OPERATE, Right.EDIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class UserDraft:
     role: int = int(Role.NORMAL)
     #: groups of a normal user
     group_ids: tuple[int, ...] = ()
-    #: finer rights on some of them; a group without an entry has all
+    #: finer rights on some of them; a group without an entry keeps what it has, one given anew has NEW_RIGHTS
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
     disabled: bool = False
     #: the password must be changed at the next login
@@ -70,6 +72,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     stored = passwords.hash_password(draft.password, must_change=draft.must_change)  # before the first statement: it takes long
     if users.is_name_taken(session, username):
         raise InvalidInput("username", N_("The user name is taken"))
+    draft = _granted(draft, had=[])
     user = User(username=username, password=stored, disabled=int(draft.disabled), language="", time_zone="")
     told = _apply_rights(session, user, draft)
     session.add(user)
@@ -89,6 +92,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or draft.disabled)
     before = (user.role, user.disabled)
+    draft = _granted(draft, had=[] if user.is_admin else user.group_ids)
     told = _apply_rights(session, user, draft)
     user.disabled = int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
@@ -201,6 +205,12 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
         raise InvalidInput("permission", N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX))
     user.role, user.permission = draft.role, permission
     return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
+
+
+def _granted(draft: UserDraft, *, had: Collection[int]) -> UserDraft:
+    """Return the draft with NEW_RIGHTS on the groups given anew without a word on the rights, as scripts do."""
+    given = {group_id: NEW_RIGHTS for group_id in draft.group_ids if group_id not in had}
+    return replace(draft, rights={**given, **draft.rights})
 
 
 def _rows(draft: UserDraft) -> dict[int, str]:

@@ -15,7 +15,7 @@ from app.config import Config
 from app.console.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
-from app.domain.permissions import Right, system_actor
+from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
 from app.models.user import User
 from app.services import groups, jobs, login, passwords, users
@@ -126,9 +126,10 @@ def add_job(group_id: int, *, start: bool = False, **changes: Any) -> int:
 
 
 def add_user(username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None) -> int:
-    """Store a normal user."""
+    """Store a normal user, with all rights on the groups where none are named, as adopted users have them."""
     user_id = add_row(username, PASSWORD, Role.NORMAL)
-    draft = UserDraft(username=username, group_ids=tuple(group_ids), rights=rights or {})
+    given = tuple(group_ids)
+    draft = UserDraft(username=username, group_ids=given, rights={**dict.fromkeys(given, ALL_RIGHTS), **(rights or {})})
     with session_scope() as session:
         users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
     return user_id

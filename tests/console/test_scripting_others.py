@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import DAY_MS, now_ms
-from app.db import session_scope
+from app.db import read_scope, session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.session import LoginSession
 from app.models.user import User
+from app.store import rights
 from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
 
 GROUP = {"appname": "some-app", "title": "Some executor", "addressType": "1", "addressList": "http://10.0.0.5:9999,http://10.0.0.6:9999"}
@@ -107,6 +108,37 @@ def test_a_user_is_added_listed_changed_and_removed(admin: Console) -> None:
         assert list(session.scalars(select(LoginSession.user_id).where(LoginSession.user_id == 2))) == []
     assert admin.call("/user/remove", id=2)["code"] == 200
     assert admin.call("/user/update", id=2, username="norman")["code"] == 200
+
+
+def rights_named(user_id: int) -> dict[int, str]:
+    with read_scope() as session:
+        return rights.rights_of(session, user_id)
+
+
+def test_a_new_user_may_not_change_code_until_somebody_says_so(admin: Console) -> None:
+    first, second = add_group(), add_group("other-app", "Other")
+    assert admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(first))["code"] == 200
+    job_id = add_job(first, glue_type="GLUE_SHELL", executor_handler="")
+    norman = admin.another().log_in("norman")
+    assert norman.call("/jobinfo/start", id=job_id)["code"] == 200
+    refused = norman.call("/jobcode/save", id=job_id, glueSource="echo", glueRemark="by norman")
+    assert refused == {"code": 500, "msg": "permission denied", "content": None}
+    assert admin.call("/user/update", id=2, username="norman", role=0, permission=f"{first},{second}")["code"] == 200
+    assert rights_named(2) == {first: "view,operate,edit", second: "view,operate,edit"}
+
+
+def test_an_adopted_user_keeps_every_right_on_the_own_groups_and_no_more(admin: Console) -> None:
+    first, second = add_group(), add_group("other-app", "Other")
+    user_id = add_user("norman", [first])
+    assert rights_named(user_id) == {}
+    assert admin.call("/user/update", id=user_id, username="norman", role=0, permission=f"{first},{second}")["code"] == 200
+    assert rights_named(user_id) == {second: "view,operate,edit"}
+
+
+def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admin: Console) -> None:
+    assert admin.call("/user/add", username="norman", password=PASSWORD)["code"] == 200
+    assert rights_named(2) == {}
+    assert admin.another().log_in("norman").call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["code"] == 500
 
 
 @pytest.mark.parametrize(
