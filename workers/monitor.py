@@ -3,17 +3,19 @@
 import logging
 import threading
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
 from app.home import access_tokens
 from app.pipeline import registration, resolve
+from app.pipeline.clock_guard import ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.services import nodes
+from app.services.alarm_texts import compose_clock
 from app.services.alarms import AlarmTeller
 from app.services.reporting import Cleaner, Reporter
-from workers.loop import Loop
+from workers.loop import Loop, Tick
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,8 @@ logger = logging.getLogger(__name__)
 REGISTRY_PERIOD_MS: Millis = 30_000
 #: period of the look for expired leases
 LEASE_PERIOD_MS: Millis = 500
+#: a round that a wrong clock has kept from its work is tried again after this
+CLOCK_WAIT_MS: Millis = 1_000
 #: wait for the round a loop is in, at a stop; whatever it does can be done again
 STOP_S = 1.0
 
@@ -31,16 +35,18 @@ class Monitor:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
-        self._teller = AlarmTeller(config, node=nodes.node_name(config))
+        self._node = nodes.node_name(config)
+        self._teller = AlarmTeller(config, node=self._node)
+        self._clock = ClockWatch(ClockGuard(now_ms))
         self._loops = [
             Loop("node-beat", lambda now_ms: nodes.beat(config, NodeKind.WORKERS, now_ms=now_ms)),
-            Loop("registry", tick_registry),
-            Loop("leases", tick_leases),
-            Loop("resolve", self._resolver.tick),
-            Loop("delays", tick_delays),
-            Loop("alarms", self._teller.tick),
-            Loop("report", Reporter(config).tick),
-            Loop("clean-up", Cleaner(config).tick),
+            Loop("registry", by_a_right_clock(tick_registry, ClockGuard(now_ms))),
+            Loop("leases", by_a_right_clock(tick_leases, ClockGuard(now_ms))),
+            Loop("resolve", by_a_right_clock(self._resolver.tick, ClockGuard(now_ms))),
+            Loop("delays", by_a_right_clock(tick_delays, ClockGuard(now_ms))),
+            Loop("alarms", self.tick_alarms),
+            Loop("report", by_a_right_clock(Reporter(config).tick, ClockGuard(now_ms))),
+            Loop("clean-up", by_a_right_clock(Cleaner(config).tick, ClockGuard(now_ms))),
         ]
 
     def start(self) -> None:
@@ -57,6 +63,28 @@ class Monitor:
         self._resolver.close()
         self._teller.close()
         nodes.end(self._config, NodeKind.WORKERS)
+
+    def tick_alarms(self, at_ms: Millis) -> Millis:
+        """Tell people of failed runs, and of a clock that keeps this node from firing; return the wait until the next round.
+
+        The clock is compared here once more, so that the scan has nobody to tell and nothing to wait for.
+        """
+        news = self._clock.news()
+        if news:
+            self._teller.announce(compose_clock(self._node, news, self._config), at_ms)
+        return self._teller.tick(at_ms)
+
+
+def by_a_right_clock(tick: Tick, guard: ClockGuard) -> Tick:
+    """Return a tick that pauses while this node's clock is wrong.
+
+    By a clock that is ahead every executor would be silent, every lease over and every log row old, for all nodes of the database.
+    """
+
+    def guarded(at_ms: Millis) -> Millis:
+        return tick(at_ms) if guard.look() else CLOCK_WAIT_MS
+
+    return guarded
 
 
 def tick_registry(now_ms: Millis) -> Millis:

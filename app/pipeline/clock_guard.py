@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from app.clock import Millis, monotonic_ms
 from app.db import read_scope
@@ -15,16 +16,27 @@ PERIOD_MS: Millis = 10_000
 SKEW_MAX_MS: Millis = 1_000
 #: a wall clock that has moved by so much more or less than the monotonic one has been set
 JUMP_MS: Millis = 1_000
+#: a clock that was wrong is called right again after so long: one that hovers about the limit is told once
+STEADY_MS: Millis = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClockNews:
+    """A change of what this node's clock is worth: ``skew_ms`` is how far it is ahead of the database's."""
+
+    right: bool
+    skew_ms: Millis
 
 
 class ClockGuard:
-    """Says whether this node's clock can be trusted; used by the scan, in one thread."""
+    """Says whether this node's clock can be trusted; used by one thread, like the scan's."""
 
     def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._now = now
         self._monotonic = monotonic
         self._compared_at: Millis | None = None
         self._last: tuple[Millis, Millis] | None = None
+        #: how far the wall clock is ahead of the database's, as far as was seen
         self.skew_ms: Millis = 0
 
     @property
@@ -33,18 +45,29 @@ class ClockGuard:
         return abs(self.skew_ms) <= SKEW_MAX_MS
 
     def check(self) -> bool:
-        """Compare when it is time to; return whether this node may fire. A change either way is logged."""
-        self._note_jump()
+        """Do as ``look``, and log a jump and a change either way."""
+        jump_ms = self._take_jump()
+        if jump_ms:
+            logger.warning("clock jumped by_ms=%s", jump_ms)
+        was_trusted = self.trusted
+        self._compare_when_due()
+        if was_trusted and not self.trusted:
+            logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
+        elif not was_trusted and self.trusted:
+            logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
+        return self.trusted
+
+    def look(self) -> bool:
+        """Compare when it is time to, or when the clock was set; return whether this node may fire. Reads the database."""
+        self._take_jump()
+        self._compare_when_due()
+        return self.trusted
+
+    def _compare_when_due(self) -> None:
         monotonic = self._monotonic()
         if self._compared_at is None or monotonic - self._compared_at >= PERIOD_MS:
-            was_trusted = self.trusted
             self._compare()
             self._compared_at = monotonic
-            if was_trusted and not self.trusted:
-                logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
-            elif not was_trusted and self.trusted:
-                logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
-        return self.trusted
 
     def _compare(self) -> None:
         before = self._now()
@@ -56,11 +79,37 @@ class ClockGuard:
             return
         self.skew_ms = (before + after) // 2 - theirs
 
-    def _note_jump(self) -> None:
+    def _take_jump(self) -> Millis:
+        """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
         wall, monotonic = self._now(), self._monotonic()
-        if self._last is not None:
-            jump = (wall - self._last[0]) - (monotonic - self._last[1])
-            if abs(jump) > JUMP_MS:
-                logger.warning("clock jumped by_ms=%s", jump)
-                self._compared_at = None
-        self._last = (wall, monotonic)
+        last, self._last = self._last or (wall, monotonic), (wall, monotonic)
+        jump_ms = (wall - last[0]) - (monotonic - last[1])
+        if abs(jump_ms) <= JUMP_MS:
+            return 0
+        self._compared_at = None
+        return jump_ms
+
+
+class ClockWatch:
+    """Turns what a guard sees into news: once when the clock goes wrong, once when it has been right for STEADY_MS; used by one thread."""
+
+    def __init__(self, guard: ClockGuard, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
+        self._guard = guard
+        self._monotonic = monotonic
+        self._right_since: Millis | None = None
+        self._told_wrong = False
+
+    def news(self) -> ClockNews | None:
+        """Return what there is to tell, None almost always. Reads the database; call it outside of transactions."""
+        if not self._guard.look():
+            self._right_since = None
+            if self._told_wrong:
+                return None
+            self._told_wrong = True
+            return ClockNews(False, self._guard.skew_ms)
+        monotonic = self._monotonic()
+        self._right_since = monotonic if self._right_since is None else self._right_since
+        if not self._told_wrong or monotonic - self._right_since < STEADY_MS:
+            return None
+        self._told_wrong = False
+        return ClockNews(True, self._guard.skew_ms)

@@ -1,4 +1,4 @@
-"""What people are told: of failed and unresolved runs, and of recoveries. Plain text."""
+"""What people are told: of failed and unresolved runs, of recoveries, of a node's clock. Plain text."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from app.domain.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.clock_guard import SKEW_MAX_MS, ClockNews
 from app.services.channels import Message
 
 #: characters of a run's text in a message, and runs named in it
@@ -39,6 +40,22 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: 
     name = f"{job.job_desc} (job {job.id})" if job else "a deleted job"
     lines = [f"Job: {name}", f"Executor group: {group.title}" if group else "", _headline(run, config)]
     return Message(f"[XXL-JOB] {name}: recovered", "\n".join([*lines, f"{console_url(config)}/joblog/logDetailPage?id={run.id}"]))
+
+
+def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
+    """Write the message that a node fires nothing because its clock is wrong, or that it goes on."""
+    if news.right:
+        lines = [f"Node: {node}", "Its clock agrees with the database's again: the node fires jobs as before.", console_url(config)]
+        return Message(f"[XXL-JOB] {node}: clock right again, scheduling goes on", "\n".join(lines))
+    side = "ahead of" if news.skew_ms > 0 else "behind"
+    lines = [
+        f"Node: {node}",
+        f"Its clock is {abs(news.skew_ms) / 1000:.1f} s {side} the database's; beyond {SKEW_MAX_MS / 1000:g} s a node fires nothing.",
+        "Set the clock of this machine, or of the database's: the node then goes on by itself. Where no other node fires the jobs"
+        " meanwhile, what they miss follows their misfire strategies.",
+        console_url(config),
+    ]
+    return Message(f"[XXL-JOB] {node}: clock wrong, scheduling stopped", "\n".join(lines))
 
 
 def console_url(config: Config) -> str:

@@ -1,4 +1,4 @@
-"""Telling people of failed and unresolved runs, and of recoveries. Each channel by itself: one that hangs delays no other.
+"""Telling people of failed and unresolved runs, of recoveries, of a wrong clock. Each channel by itself: one that hangs delays no other.
 
 Alarms of one job within GROUP_MS become one message; what every target said is kept with the alarm.
 """
@@ -24,7 +24,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarm_texts import compose, compose_recovery
 from app.services.channels import OK, Message, send_apprise, send_mail
-from app.store import alarms, groups, jobs, logs
+from app.store import alarms, group_lists, groups, jobs, logs
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,20 @@ class _Case:
     group: Group | None
     logs: list[JobLog]
     #: targets that have had this message at an earlier attempt
+    done: set[str] = field(default_factory=set)
+    #: channels beside the group's and the installation's
+    urls: Sequence[str] = ()
+    notice: "_Notice | None" = None
+
+
+@dataclass(slots=True)
+class _Notice:
+    """Something about this node, of no job and no run: no row keeps it."""
+
+    message: Message
+    #: not told before; None while it is on its way
+    next_ms: Millis | None
+    attempts: int = 0
     done: set[str] = field(default_factory=set)
 
 
@@ -116,14 +130,22 @@ class AlarmTeller:
         self._channels = _Channels()
         self._deliveries: list[_Delivery] = []
         self._recovery_ms: Millis = 0
+        #: the latest one, until it has been told or given up
+        self._notice: _Notice | None = None
 
     def close(self) -> None:
         """Speak to nobody any more; what was not told is told after the next start."""
         self._channels.close()
 
+    def announce(self, message: Message, now_ms: Millis) -> None:
+        """Let the next round tell something about this node, in place of what it may still have to tell of it. Does nothing else."""
+        self._notice = _Notice(message, now_ms)
+
     def tick(self, now_ms: Millis) -> Millis:
         """Write down what targets have said, tell what is due; return the wait until the next round. Waits for no channel."""
         self._write_down(now_ms)
+        if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
+            self._send_notice(self._notice, now_ms)
         with read_scope() as session:
             due = alarms.has_due(session, now_ms=now_ms)
         if due:
@@ -160,6 +182,30 @@ class AlarmTeller:
         answers = {name: self._channels.submit(target, message) for name, target in targets.items()}
         self._deliveries.append(_Delivery(case, answers, now_ms + DELIVERY_MS))
 
+    def _send_notice(self, notice: _Notice, now_ms: Millis) -> None:
+        """Tell the channels of the installation; where it has none, those of all groups: it is their jobs that are not fired."""
+        urls: list[str] = []
+        if not self._config.alarm_urls:
+            with read_scope() as session:
+                urls = [url for group in group_lists.find_visible(session, None) for url in split_urls(group.alarm_urls)]
+            if not urls:
+                logger.warning("no channel for a notice title=%s", notice.message.title)
+        notice.attempts, notice.next_ms = notice.attempts + 1, None
+        self._send(_Case([], None, None, [], notice.done, urls, notice), notice.message, now_ms)
+
+    def _settle_notice(self, notice: _Notice, answers: dict[str, str], now_ms: Millis) -> None:
+        """Try again where a target has not had it, unless there is something newer to tell."""
+        failed = {target: answer for target, answer in answers.items() if answer != OK}
+        if failed:
+            logger.warning("notice not told everywhere title=%s failed=%s", notice.message.title, failed)
+        if notice is not self._notice:
+            return
+        if failed and notice.attempts < ATTEMPTS_MAX:
+            notice.done = answers.keys() - failed.keys()
+            notice.next_ms = now_ms + RETRY_MS * 2 ** (notice.attempts - 1)
+        else:
+            self._notice = None
+
     def _write_down(self, now_ms: Millis) -> None:
         """Store what became of the messages that have reached all their targets, or have had their time."""
         over = [delivery for delivery in self._deliveries if delivery.is_over(now_ms)]
@@ -171,6 +217,9 @@ class AlarmTeller:
                 outcome = json.dumps(answers, ensure_ascii=False)
                 transact(partial(alarms.finish, alarms=case.alarms, state=state, outcome=outcome, next_ms=next_ms))
             self._deliveries.remove(delivery)
+            if case.notice:
+                self._settle_notice(case.notice, answers, now_ms)
+                continue
             failed = {target: answer for target, answer in answers.items() if answer != OK}
             if failed:
                 logger.warning("alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed)
@@ -183,7 +232,7 @@ class AlarmTeller:
             for address in (case.job.alarm_email or "").split(","):
                 if address.strip():
                     targets[f"mail {address.strip()}"] = _Target("mail", partial(send_mail, self._config.mail, address.strip()))
-        urls = [*split_urls(case.group.alarm_urls if case.group else None), *self._config.alarm_urls]
+        urls = [*split_urls(case.group.alarm_urls if case.group else None), *case.urls, *self._config.alarm_urls]
         for number, url in enumerate(dict.fromkeys(urls), 1):
             targets[f"{number} {label(url)}"] = _Target(url, partial(send_apprise, url))
         return targets

@@ -5,6 +5,7 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
 from app.config import Config
@@ -15,7 +16,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
 from app.pipeline import clock_guard
-from app.pipeline.clock_guard import JUMP_MS, PERIOD_MS, SKEW_MAX_MS, ClockGuard
+from app.pipeline.clock_guard import JUMP_MS, PERIOD_MS, SKEW_MAX_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.scan import scan
 from tests.domain.brute_cron import quartz_fires
 from tests.domain.test_schedule import ms
@@ -93,6 +94,40 @@ def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, ca
         clocks.pass_time(1_000, jump_ms=JUMP_MS // 2)
         clocks.database_ms = clocks.wall_ms
     assert "jumped" not in caplog.text
+
+
+def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minute(clocks: Clocks, guard: ClockGuard) -> None:
+    watch = ClockWatch(guard, lambda: clocks.monotonic_ms)
+
+    def pass_rounds(count: int) -> list[ClockNews]:
+        told = []
+        for _ in range(count):
+            told.append(watch.news())
+            clocks.pass_time(1_000)
+        return [news for news in told if news]
+
+    assert pass_rounds(30) == []
+    clocks.wall_ms += 5_000
+    assert pass_rounds(300) == [ClockNews(right=False, skew_ms=5_000)]
+    for off_ms in (-4_900, 4_900, -4_900):  # it hovers about the limit: within, beyond, within
+        clocks.wall_ms += off_ms
+        assert pass_rounds(STEADY_MS // 1_000 - 5) == []
+    assert pass_rounds(300) == [ClockNews(right=True, skew_ms=100)]
+    clocks.wall_ms -= 7_000
+    assert pass_rounds(300) == [ClockNews(right=False, skew_ms=-6_900)]
+
+
+def test_a_watch_that_could_not_ask_tells_it_later(clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_session: object) -> Millis:
+        raise OperationalError("SELECT", {}, Exception("away"))
+
+    watch = ClockWatch(guard, lambda: clocks.monotonic_ms)
+    clocks.wall_ms += 5_000
+    monkeypatch.setattr(clock_guard, "database_now_ms", away)
+    with pytest.raises(OperationalError):
+        watch.news()
+    monkeypatch.setattr(clock_guard, "database_now_ms", clocks.database)
+    assert watch.news() == ClockNews(right=False, skew_ms=5_000)
 
 
 def test_a_node_with_a_wrong_clock_does_not_scan(clocks: Clocks, config: Config) -> None:

@@ -16,6 +16,8 @@ from app.log_setup import QUIET, SILENT
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.clock_guard import ClockNews
+from app.services.alarm_texts import compose_clock
 from app.services.alarms import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, LEASE_MS, RETRY_MS, AlarmTeller
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
@@ -246,6 +248,68 @@ def test_alarms_of_a_teller_that_died_are_taken_over(database: str, config: Conf
         tell(heir, T0 + LEASE_MS + 1, "SENT")
         release.set()
     assert (only_row(Alarm).owner, only_row(Alarm).attempts) == ("two", 2)
+
+
+WRONG = ClockNews(right=False, skew_ms=-5_230)
+
+
+def tell_notice(teller: AlarmTeller, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]) -> None:
+    """Announce something of the node and make rounds until these webhooks have had so many requests."""
+    teller.announce(compose_clock("one", news, config), now_ms)
+    eventually(lambda: teller.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items()))
+
+
+def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(database: str, config: Config, hook: FakeExecutor) -> None:
+    with FakeExecutor() as everywhere, telling(config, alarm_urls=(url_of(everywhere),)) as teller:
+        job_told_to(hook)
+        tell_notice(teller, WRONG, config, T0, {everywhere: 1})
+        tell_notice(teller, ClockNews(right=True, skew_ms=3), config, T0 + MINUTE, {everywhere: 2})
+        for second in range(600):
+            teller.tick(T0 + MINUTE + second * 1_000)
+    wrong, right = messages(everywhere)
+    assert wrong["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert "5.2 s behind the database's; beyond 1 s a node fires nothing" in wrong["message"]
+    assert right["title"] == "[XXL-JOB] one: clock right again, scheduling goes on"
+    assert hook.requests == []
+
+
+def test_without_a_channel_of_the_installation_the_groups_are_told(database: str, config: Config, hook: FakeExecutor) -> None:
+    job_told_to(hook)
+    job_told_to(hook)
+    with telling(config) as teller:
+        tell_notice(teller, WRONG, config, T0, {hook: 1})
+
+
+def test_a_notice_nobody_can_be_told_of_is_in_the_log(database: str, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+    with telling(config) as teller:
+        teller.announce(compose_clock("one", WRONG, config), T0)
+        teller.tick(T0)
+        teller.tick(T0 + 1000)
+    assert caplog.text.count("no channel for a notice title=[XXL-JOB] one: clock wrong") == 1
+
+
+def test_a_notice_is_told_again_to_who_has_not_had_it(
+    database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    with FakeExecutor() as broken, telling(config, alarm_urls=(url_of(hook), url_of(broken))) as teller:
+        broken.tell("*", Answer(status=500), Answer())
+        tell_notice(teller, WRONG, config, T0, {hook: 1, broken: 1})
+        eventually(lambda: teller.tick(T0) and "notice not told everywhere" in caplog.text)
+        teller.tick(T0 + RETRY_MS - 1)
+        eventually(lambda: teller.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
+        for second in range(600):
+            teller.tick(T0 + RETRY_MS + second * 1_000)
+        assert (len(hook.requests), len(broken.requests)) == (1, 2)
+
+
+def test_a_notice_that_is_out_of_date_is_not_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
+    hook.tell("*", Answer(status=500), Answer())
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        tell_notice(teller, WRONG, config, T0, {hook: 1})
+        tell_notice(teller, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
+        for second in range(600):
+            teller.tick(T0 + MINUTE + second * 1_000)
+    assert ["right again" in message["title"] for message in messages(hook)] == [False, True]
 
 
 def test_no_secret_of_a_channel_is_written_anywhere(

@@ -1,0 +1,97 @@
+"""The monitor child in this process: what it does on a node whose clock is wrong."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.pipeline import clock_guard
+from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
+from app.services.reporting import Cleaner
+from tests.eventually import eventually
+from tests.factories import T0, all_rows, make_job, make_log, save
+from tests.fake_executor import FakeExecutor
+from workers import monitor
+from workers.loop import Tick
+from workers.monitor import CLOCK_WAIT_MS, Monitor, by_a_right_clock
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+DAY: Millis = 86_400_000
+HOUR: Millis = 3_600_000
+
+
+class Clocks:
+    """This node's clock and the monotonic one; the database's stands at T0."""
+
+    def __init__(self) -> None:
+        self.wall_ms, self.monotonic_ms = T0, 0
+
+    def guard(self) -> ClockGuard:
+        return ClockGuard(lambda: self.wall_ms, lambda: self.monotonic_ms)
+
+
+@pytest.fixture
+def clocks(database: str, monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    monkeypatch.setattr(clock_guard, "database_now_ms", lambda _session: T0)
+    return Clocks()
+
+
+@pytest.fixture
+def hook() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as server:
+        yield server
+
+
+def test_a_tick_pauses_while_the_clock_is_wrong(clocks: Clocks) -> None:
+    seen: list[Millis] = []
+
+    def tick(at_ms: Millis) -> Millis:
+        seen.append(at_ms)
+        return 77
+
+    guarded = by_a_right_clock(tick, clocks.guard())
+    assert guarded(T0) == 77
+    clocks.wall_ms += HOUR
+    assert guarded(T0 + HOUR) == CLOCK_WAIT_MS, "a jump is noticed at once"
+    clocks.wall_ms = T0
+    assert guarded(T0 + 1) == 77
+    assert seen == [T0, T0 + 1]
+
+
+@pytest.mark.parametrize(
+    ("tick_of", "ahead_ms"),
+    [(lambda _config: monitor.tick_registry, HOUR), (lambda config: Cleaner(config).tick, 60 * DAY)],
+    ids=["registry", "clean-up"],
+)
+def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
+    clocks: Clocks, config: Config, tick_of: Callable[[Config], Tick], ahead_ms: Millis
+) -> None:
+    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0))
+    make_log(make_job(), handle_code=200, handle_time=T0)
+    clocks.wall_ms += ahead_ms
+    by_a_right_clock(tick_of(config), clocks.guard())(clocks.wall_ms)
+    assert len(all_rows(Registration)) == 1
+    assert len(all_rows(JobLog)) == 1
+
+
+def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
+    url = f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2"
+    made = Monitor(replace(config, alarm_urls=(url,), access_tokens=("a-token-of-some-length",), node_name="one"))
+    made._clock = ClockWatch(clocks.guard(), lambda: clocks.monotonic_ms)
+    made.tick_alarms(T0)
+    clocks.wall_ms += 5_000
+    for _ in range(30):
+        clocks.monotonic_ms += PERIOD_MS
+        clocks.wall_ms += PERIOD_MS
+        made.tick_alarms(T0)
+    eventually(lambda: made.tick_alarms(T0) and hook.requests)
+    (request,) = hook.requests
+    assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    made._teller.close()
+    made._resolver.close()
