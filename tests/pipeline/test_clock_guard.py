@@ -1,7 +1,9 @@
 """A clock that is set: what the scan does before, at and after a jump, and that a node with a wrong clock does not scan."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +11,8 @@ from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
 from app.config import Config
-from app.domain.enums import ScheduleType
+from app.domain.enums import MisfireStrategy, ScheduleType
+from app.domain.planning import PRE_READ_MS
 from app.domain.schedule import Schedule, next_times
 from app.home import access_tokens
 from app.models.fire import Fire
@@ -18,12 +21,15 @@ from app.models.skip import Skip
 from app.pipeline import clock_guard
 from app.pipeline.clock_guard import JUMP_MS, PERIOD_MS, SKEW_MAX_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.scan import scan
-from tests.domain.brute_cron import quartz_fires
+from tests.domain.brute_cron import quartz_fires, unix_fires
 from tests.domain.test_schedule import ms
 from tests.factories import T0, all_rows, make_due_job, only_row
 from workers.scheduler import SCAN_PERIOD_MS, Scheduler
 
 HOUR: Millis = 3_600_000
+
+#: expression, zone, after, until -> instants
+Fires = Callable[[str, tzinfo, Millis, Millis], list[Millis]]
 
 
 class Clocks:
@@ -178,23 +184,63 @@ def test_no_instant_is_doubled_or_without_a_trace_under_any_clock(database: str,
     assert only_row(Job).trigger_next_time > latest_ms
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe"])
+#: zone -> local dates on which its clocks are set forward and back; Lord Howe's by half an hour
+CHANGES = {
+    "America/New_York": ("2025-03-09", "2025-11-02"),
+    "Europe/Berlin": ("2025-03-30", "2025-10-26"),
+    "Australia/Lord_Howe": ("2025-10-05", "2025-04-06"),
+}
+CHANGE_DAYS = [(zone, day) for zone, days in CHANGES.items() for day in days]
+
+
+@pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
 @pytest.mark.parametrize(
-    ("day", "expression"), [("spring", "0 0/10 1-3 * * ?"), ("autumn", "0 0/10 1-3 * * ?"), ("spring", "0 15 2 * * ?")]
+    ("expression", "expected_of"),
+    [("0 0/10 1-3 * * ?", quartz_fires), ("0 15 2 * * ?", quartz_fires), ("*/10 1-3 * * *", unix_fires), ("15 2 * * *", unix_fires)],
 )
 def test_scans_over_a_change_of_the_clocks_fire_what_an_independent_evaluator_says(
-    database: str, zone: str, day: str, expression: str
+    database: str, zone: str, day: str, expression: str, expected_of: Fires
 ) -> None:
-    days = {
-        "America/New_York": ("2025-03-09", "2025-11-02"),
-        "Europe/Berlin": ("2025-03-30", "2025-10-26"),
-        "Australia/Lord_Howe": ("2025-10-05", "2025-04-06"),
-    }
-    midnight = ms(f"{days[zone][day == 'autumn']} 00:00", zone)
-    expected = quartz_fires(expression, ZoneInfo(zone), midnight, midnight + 6 * HOUR)
+    midnight = ms(f"{day} 00:00", zone)
+    expected = expected_of(expression, ZoneInfo(zone), midnight, midnight + 6 * HOUR)
     first = next_times(Schedule(ScheduleType.CRON, expression, zone), midnight, 1)[0]
     make_due_job(first, "CRON", expression, time_zone=zone)
     while (next_ms := only_row(Job).trigger_next_time) <= midnight + 6 * HOUR:
         scan(node="one", zone="UTC", now_ms=next_ms - 1_000)
     assert [fire.due_time for fire in all_rows(Fire)] == expected
     assert all_rows(Skip) == []
+
+
+@pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
+def test_a_fixed_rate_knows_nothing_of_a_change_of_the_clocks(database: str, zone: str, day: str) -> None:
+    midnight = ms(f"{day} 00:00", zone)
+    make_due_job(midnight, "FIX_RATE", "600", time_zone=zone)
+    while (next_ms := only_row(Job).trigger_next_time) <= midnight + 6 * HOUR:
+        scan(node="one", zone=zone, now_ms=next_ms)
+    assert [fire.due_time for fire in all_rows(Fire)] == list(range(midnight, midnight + 6 * HOUR + 1, 600_000))
+
+
+@pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
+@pytest.mark.parametrize(("expression", "expected_of"), [("0 0/10 0-4 * * ?", quartz_fires), ("*/10 0-4 * * *", unix_fires)])
+@pytest.mark.parametrize("misfire", MisfireStrategy)
+def test_a_clock_that_is_set_over_a_change_of_the_clocks_loses_and_doubles_nothing(
+    database: str, zone: str, day: str, expression: str, expected_of: Fires, misfire: MisfireStrategy
+) -> None:
+    """Set an hour or a day to and fro, to local times that do not exist and to those that come twice: fires and skips are the schedule."""
+    dice = random.Random(f"{zone} {day} {expression} {misfire}")
+    change = ms(f"{day} 02:00", zone)
+    begin, end = change - 2 * 24 * HOUR, change + 2 * 24 * HOUR
+    expected = expected_of(expression, ZoneInfo(zone), begin, end)
+    make_due_job(expected[0], "CRON", expression, time_zone=zone, misfire_strategy=misfire.value)
+    at_ms, decided_ms = change - 2 * HOUR, 0
+    for _ in range(25):
+        scan(node="one", zone="UTC", now_ms=at_ms)
+        decided_ms = max(decided_ms, at_ms)
+        jump_ms = dice.choice([600_000, 600_000, 1_800_000, HOUR, -HOUR, -1_800_000, 24 * HOUR, -24 * HOUR])
+        at_ms = at_ms + jump_ms if change - 24 * HOUR < at_ms + jump_ms < change + 24 * HOUR else change + dice.randrange(-HOUR, HOUR)
+    fired = [fire.due_time for fire in all_rows(Fire)]
+    ranges = [[instant for instant in expected if skip.from_ms <= instant <= skip.to_ms] for skip in all_rows(Skip)]
+    assert [len(instants) for instants in ranges] == [skip.skipped for skip in all_rows(Skip)]
+    assert sorted(fired + [instant for instants in ranges for instant in instants]) == [
+        instant for instant in expected if instant <= decided_ms + PRE_READ_MS
+    ]
