@@ -35,6 +35,8 @@ TOKEN = "bench-token-0123456789abcdef"
 #: a process that has not answered by then has failed
 START_S = 30
 STOP_S = 20
+#: between two looks at a condition
+LOOK_S = 0.1
 
 
 def free_port() -> int:
@@ -149,7 +151,7 @@ def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeou
         if dead or time.monotonic() > until:
             tail = (cluster.home / f"{dead[0]}.log").read_text()[-2000:] if cluster and dead else ""
             raise SystemExit(f"gave up waiting for {what}; ended: {dead}\n{tail}")
-        time.sleep(0.02)
+        time.sleep(LOOK_S)
 
 
 @contextlib.contextmanager

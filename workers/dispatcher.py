@@ -29,7 +29,7 @@ from app.pipeline.claim import PROBE_LEASE_MS, ClaimBatch, Claimed, Claimer, cla
 from app.pipeline.record import fix_address, give_back, record
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from app.pipeline.warm_up import warm_up
-from workers.lanes import Lane, Lanes
+from workers.lanes import Lane, Lanes, Place
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 _AWAY = (OperationalError, InterfaceError)
 
 #: fires of one claim
-CLAIM_MAX = 256
+CLAIM_MAX = 512
 #: period of the poll for rows the console wrote, and for orphans
 POLL_MS: Millis = 250
 POLL_ROWS = 1_000
@@ -46,8 +46,14 @@ POLL_ROWS = 1_000
 LEASE_MARGIN_MS: Millis = 2_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = (LEASE_MARGIN_MS - 1_100) / 1000
-#: outcomes are written when there are so many, even while fires are due
-OUTCOMES_MAX = 500
+#: claims wait no longer than this for the sends before them
+CROWD_WAIT_S = 0.1
+CROWD_LOOK_S = 0.002
+#: period of the look for sends that hold a place of the fast lane for too long
+OVERDUE_LOOK_S = 0.1
+#: outcomes are written when there are so many, or after so long, even while fires are due
+OUTCOMES_MAX = 2_000
+OUTCOMES_WAIT_S = 0.5
 #: outcomes gather for so long before they are written
 GATHER_S = 0.01
 #: wait after a transaction that failed
@@ -85,6 +91,7 @@ class Dispatcher:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
+        self._written_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._started = threading.Event()
@@ -102,7 +109,8 @@ class Dispatcher:
 
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
-        self._loop.call_soon_threadsafe(self._begin_stop)
+        with suppress(RuntimeError):  # the loop has ended already
+            self._loop.call_soon_threadsafe(self._begin_stop)
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
             logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
@@ -132,6 +140,7 @@ class Dispatcher:
         self._offered = asyncio.Event()
         self._sender = Sender(self._config)
         poll = asyncio.create_task(self._poll())
+        watch = asyncio.create_task(self._watch_lanes())
         self._started.set()
         try:
             while not self._stopping:
@@ -139,6 +148,7 @@ class Dispatcher:
                 self._wake.clear()
                 await self._write()
             poll.cancel()
+            watch.cancel()
             while self._tasks or self._outcomes or self._unsent:
                 if self._tasks:
                     await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -149,13 +159,27 @@ class Dispatcher:
     async def _write(self) -> None:
         """Claim what is due; outcomes wait until nothing is, but not for long."""
         while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
+            await self._let_sends_begin()
             due = self._lanes.take(CLAIM_MAX)
             if due:
                 await self._claim(due)
             else:
                 await self._gather()
-            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX:
+            kept_back = time.monotonic() - self._written_at
+            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX or kept_back > OUTCOMES_WAIT_S:
                 await self._write_back()
+
+    async def _let_sends_begin(self) -> None:
+        """Let runs that are claimed and wait for a turn go first: another claim beside them would slow both down."""
+        until = time.monotonic() + CROWD_WAIT_S
+        while self._lanes.is_crowded() and time.monotonic() < until:
+            await asyncio.sleep(CROWD_LOOK_S)
+
+    async def _watch_lanes(self) -> None:
+        """Let others into the fast lane in the place of sends that hang."""
+        while True:
+            await asyncio.sleep(OVERDUE_LOOK_S)
+            self._lanes.let_go_overdue(time.monotonic())
 
     async def _gather(self) -> None:
         """Let outcomes gather for a moment; a fire that is due ends it at once."""
@@ -187,6 +211,7 @@ class Dispatcher:
 
     async def _write_back(self) -> None:
         """Write outcomes; while the database is away they wait here, the claims' leases in the rows."""
+        self._written_at = time.monotonic()
         outcomes, self._outcomes = self._outcomes, []
         unsent, self._unsent = self._unsent, []
         try:
@@ -242,28 +267,28 @@ class Dispatcher:
 
     async def _send_to(self, sending: _Sending, address: str) -> Sent | None:
         """Send, unless this process was held up for so long that another may have the row by now."""
-        if not await self._take_turn(address, sending.start_before):
+        place = await self._take_place(sending, address)
+        if place is None:
             return None
         try:
             sent = await self._sender.send(sending.claimed, address)
         finally:
-            self._lanes.turn(address).release()
+            self._lanes.end(place)
         self._lanes.note(sending.claimed.job_id, address, sent.took_ms, now_ms())
         return sent
 
-    async def _take_turn(self, address: str, until: float) -> bool:
-        """Wait for a turn at an address, no longer than until a monotonic instant; False: it came too late or not at all."""
-        turn = self._lanes.turn(address)
+    async def _take_place(self, sending: _Sending, address: str) -> Place | None:
+        """Wait for a turn, no longer than the claim allows; None: it came too late or not at all."""
         try:
-            async with asyncio.timeout(until - time.monotonic() if turn.locked() else None):
-                await turn.acquire()
+            async with asyncio.timeout(sending.start_before - time.monotonic()):
+                place = await self._lanes.begin(sending.lane, address)
         except TimeoutError:
             self._lanes.hold_back(address)
-            return False
-        if time.monotonic() > until:
-            turn.release()
-            return False
-        return True
+            return None
+        if time.monotonic() > sending.start_before:
+            self._lanes.end(place)
+            return None
+        return place
 
     async def _probe_and_send(self, sending: _Sending) -> Sent | None:
         """Take the first candidate in order that says yes, and the next one where it then refuses."""

@@ -1,12 +1,18 @@
 """How many sends may be in flight: fast and slow lane, and per address. Lives in the dispatcher's loop, no lock.
 
 Source: XXL-JOB 2.4.1 JobTriggerPoolHelper: a job with more than 10 sends of over 500 ms within a minute goes to the slow
-pool. The cap per address is ours: one hanging executor holds only its own slots.
+pool. Ours: the cap per address, so that one hanging executor holds only its own slots, and that a send of the fast lane gives
+its place there to others when it has not been answered after 500 ms.
+
+A run is claimed first and sent in its turn. How many runs may be claimed beyond the slots depends on how quickly their address
+answers: claims in large groups cost less, but what is claimed here no other node can send.
 """
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from app.clock import MINUTE_MS, Millis
@@ -16,10 +22,15 @@ from app.domain.planning import DueFire
 SLOW_SEND_MS: Millis = 500
 #: more slow sends than this within a minute make a slow job
 SLOW_SENDS = 10
-#: an address whose answers take less than this on average may have runs claimed ahead: they wait a moment here, not in the table
+#: an address may have as many runs claimed as it answers in this time: they wait a moment here, not in the table
 QUICK_ANSWER_MS = 250
-#: so many times its slots
-CLAIM_AHEAD = 4
+#: so many times its slots at most, and where nothing is known of it yet
+AHEAD_MAX = 16
+AHEAD_UNKNOWN = 4
+#: runs of the fast lane claimed at a time, in multiples of its places
+FAST_AHEAD = 4
+#: with more runs than this waiting for a turn, claims wait: both threads share one interpreter
+CROWD = 32
 
 
 class Lane(StrEnum):
@@ -29,11 +40,27 @@ class Lane(StrEnum):
     SLOW = "slow"
 
 
+@dataclass(slots=True, eq=False)
+class Place:
+    """A send under way: a slot of its address and a place in its lane."""
+
+    lane: Lane
+    address: str
+    #: monotonic seconds
+    began: float
+    overdue: bool = False
+
+
 class Lanes:
     """Who waits, who is in flight."""
 
     def __init__(self, *, fast_max: int, slow_max: int, address_max: int) -> None:
-        self._max = {Lane.FAST: fast_max, Lane.SLOW: slow_max}
+        self._claims_max = {Lane.FAST: fast_max * FAST_AHEAD, Lane.SLOW: slow_max}
+        self._gates = {Lane.FAST: asyncio.Semaphore(fast_max), Lane.SLOW: asyncio.Semaphore(slow_max)}
+        #: sends that hold a place of the fast lane, those that began first in front
+        self._in_fast: dict[Place, None] = {}
+        #: sends of the fast lane that have lost their place there
+        self._overdue = 0
         self._address_max = address_max
         self._ready: dict[Lane, deque[DueFire]] = {Lane.FAST: deque(), Lane.SLOW: deque()}
         self._parked: dict[str, deque[DueFire]] = {}
@@ -59,20 +86,63 @@ class Lanes:
         return Lane.SLOW if self._slow_sends[job_id] > SLOW_SENDS else Lane.FAST
 
     def take(self, limit: int) -> list[DueFire]:
-        """Take fires to be claimed, no more of a lane than it has free slots."""
+        """Take fires to be claimed, no more of a lane than it may have."""
         taken: list[DueFire] = []
         for lane, ready in self._ready.items():
-            free = min(self._max[lane] - self._in_lane[lane], limit - len(taken))
+            free = min(self._free(lane), limit - len(taken))
             taken += [ready.popleft() for _ in range(min(max(free, 0), len(ready)))]
         return taken
 
     def room(self, address: str) -> int:
-        """Return how many more runs may be claimed for an address: its free slots, and some ahead unless it is known to be slow."""
-        quick = self._answer_ms.get(address, 0) < QUICK_ANSWER_MS
-        return self._address_max * (CLAIM_AHEAD if quick else 1) - self._at_address[address]
+        """Return how many more runs may be claimed for an address: its free slots, and the more ahead the quicker it answers."""
+        answer_ms = self._answer_ms.get(address, QUICK_ANSWER_MS / AHEAD_UNKNOWN)
+        ahead = min(max(QUICK_ANSWER_MS / max(answer_ms, 1), 1), AHEAD_MAX)
+        return int(self._address_max * ahead) - self._at_address.get(address, 0)
 
-    def turn(self, address: str) -> asyncio.Semaphore:
-        """Return what a send enters: it holds back sends beyond the slots of the address."""
+    def is_crowded(self) -> bool:
+        """Whether many claimed runs wait for a turn at addresses that will soon have one for them."""
+        ahead = {address: count - self._address_max for address, count in self._at_address.items() if count > self._address_max}
+        return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS) > CROWD
+
+    async def begin(self, lane: Lane, address: str) -> Place:
+        """Wait for a turn at the address, then for a place in the lane; give it back with ``end``."""
+        turn = self._turn(address)
+        await turn.acquire()
+        try:
+            await self._gates[lane].acquire()
+        except asyncio.CancelledError:
+            turn.release()
+            raise
+        place = Place(lane, address, time.monotonic())
+        if lane is Lane.FAST:
+            self._in_fast[place] = None
+        return place
+
+    def end(self, place: Place) -> None:
+        """Give back a turn and a place."""
+        self._turn(place.address).release()
+        if place.overdue:
+            self._overdue -= 1
+            return
+        self._in_fast.pop(place, None)
+        self._gates[place.lane].release()
+
+    def let_go_overdue(self, now: float) -> None:
+        """Take from sends of the fast lane that have been unanswered for too long their place there; ``now`` in monotonic seconds."""
+        for place in list(self._in_fast):
+            if now - place.began < SLOW_SEND_MS / 1000:
+                break
+            del self._in_fast[place]
+            place.overdue = True
+            self._overdue += 1
+            self._gates[Lane.FAST].release()
+            self.hold_back(place.address)
+
+    def _free(self, lane: Lane) -> int:
+        overdue = self._overdue if lane is Lane.FAST else 0
+        return self._claims_max[lane] - self._in_lane[lane] + overdue
+
+    def _turn(self, address: str) -> asyncio.Semaphore:
         if address not in self._turns:
             self._turns[address] = asyncio.Semaphore(self._address_max)
         return self._turns[address]
@@ -85,7 +155,7 @@ class Lanes:
         self._unpark(address)
 
     def enter(self, lane: Lane, address: str | None) -> None:
-        """Count a send that begins; no address: probing."""
+        """Count a claimed run; no address: probing."""
         self._in_lane[lane] += 1
         if address is not None:
             self._at_address[address] += 1
@@ -97,6 +167,8 @@ class Lanes:
     def free_slot(self, address: str) -> None:
         """Give back a slot; whoever waited for it lines up again."""
         self._at_address[address] -= 1
+        if not self._at_address[address]:
+            del self._at_address[address]
         self._unpark(address)
 
     def leave(self, lane: Lane) -> None:
@@ -123,7 +195,7 @@ class Lanes:
     @property
     def waiting(self) -> bool:
         """Whether a fire could be claimed now."""
-        return any(ready and self._in_lane[lane] < self._max[lane] for lane, ready in self._ready.items())
+        return any(ready and self._free(lane) > 0 for lane, ready in self._ready.items())
 
     def _unpark(self, address: str) -> None:
         parked = self._parked.get(address)

@@ -191,6 +191,24 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
     assert len(all_rows(JobLog)) == 38
 
 
+def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(database: str, config: Config) -> None:
+    """Three of them with two slots each on four places: a healthy one has its runs long before the time-out of 8 s."""
+    release = threading.Event()
+    with executors(4) as (*hanging, quick):
+        for one in hanging:
+            one.tell("run", Answer(wait=release))
+        stuck = [fire for one in hanging for fire in fires_of(make_job(addresses=one.address), 4)]
+        with dispatching(config, address_inflight_max=2, fast_max=4, trigger_timeout_s=8) as dispatcher:
+            dispatcher.offer(as_due(stuck))
+            eventually(lambda: sum(len(one.requests) for one in hanging) >= 4)
+            dispatcher.offer(as_due(fires_of(make_job(addresses=quick.address), 30)))
+            eventually(lambda: len(quick.requests) == 30, timeout_s=4)
+            assert [len(one.requests) for one in hanging] == [2, 2, 2]
+            release.set()
+            eventually(lambda: states() == {"ACCEPTED": 42})
+    assert len(all_rows(JobLog)) == 42
+
+
 def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: str, config: Config, executor: FakeExecutor) -> None:
     job = make_job(addresses=executor.address)
     with dispatching(config):
@@ -243,6 +261,7 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
     assert not stopping.is_alive()
     assert states() == {"ACCEPTED": 1, "PENDING": 1}
     assert only_row(Fire, id=late[0].id).log_id is None
+    dispatcher.stop()  # once more is no error
     assert len(executor.requests) == 1
 
 
