@@ -18,13 +18,16 @@ from app.config import Config
 from app.db import read_scope, transact
 from app.domain.alarm_urls import label, split_urls
 from app.domain.enums import AlarmState
+from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services import audit
 from app.services.alarm_texts import compose, compose_recovery
 from app.services.channels import OK, Message, send_apprise, send_mail
 from app.store import alarms, group_lists, groups, jobs, logs
+from app.store import audit as audit_store
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,9 @@ RECOVERY_PERIOD_MS: Millis = 10_000
 RECOVERY_JOBS = 500
 #: messages on their way to one channel at once
 AT_ONCE = 2
+#: entries of the trail: who could not be told at last (by job, and of a node), what was said of a node
+NOT_TOLD = "alarm.failed"
+NODE_NOTICE = "node.notice"
 
 
 @dataclass(slots=True)
@@ -190,12 +196,15 @@ class AlarmTeller:
                 urls = [url for group in group_lists.find_visible(session, None) for url in split_urls(group.alarm_urls)]
             if not urls:
                 logger.warning("no channel for a notice title=%s", notice.message.title)
+        if not notice.attempts:
+            told = {"notice": notice.message.title}
+            transact(lambda session: self._record(session, NODE_NOTICE, ("node", 0), told, now_ms))
         notice.attempts, notice.next_ms = notice.attempts + 1, None
         self._send(_Case([], None, None, [], notice.done, urls, notice), notice.message, now_ms)
 
     def _settle_notice(self, notice: _Notice, answers: dict[str, str], now_ms: Millis) -> None:
         """Try again where a target has not had it, unless there is something newer to tell."""
-        failed = {target: answer for target, answer in answers.items() if answer != OK}
+        failed = _failed(answers)
         if failed:
             logger.warning("notice not told everywhere title=%s failed=%s", notice.message.title, failed)
         if notice is not self._notice:
@@ -203,8 +212,10 @@ class AlarmTeller:
         if failed and notice.attempts < ATTEMPTS_MAX:
             notice.done = answers.keys() - failed.keys()
             notice.next_ms = now_ms + RETRY_MS * 2 ** (notice.attempts - 1)
-        else:
-            self._notice = None
+            return
+        self._notice = None
+        if failed:
+            transact(lambda session: self._record(session, NOT_TOLD, ("node", 0), failed, now_ms))
 
     def _write_down(self, now_ms: Millis) -> None:
         """Store what became of the messages that have reached all their targets, or have had their time."""
@@ -213,17 +224,26 @@ class AlarmTeller:
             case = delivery.case
             answers = {name: _answer(future) for name, future in delivery.answers.items()} | dict.fromkeys(case.done, OK)
             if case.alarms:
-                state, next_ms = _judge(case, answers, now_ms)
-                outcome = json.dumps(answers, ensure_ascii=False)
-                transact(partial(alarms.finish, alarms=case.alarms, state=state, outcome=outcome, next_ms=next_ms))
+                transact(partial(self._finish, case=case, answers=answers, now_ms=now_ms))
             self._deliveries.remove(delivery)
+            failed = _failed(answers)
             if case.notice:
                 self._settle_notice(case.notice, answers, now_ms)
-                continue
-            failed = {target: answer for target, answer in answers.items() if answer != OK}
-            if failed:
+            elif failed:
                 logger.warning("alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed)
         self._channels.tidy()
+
+    def _finish(self, session: Session, *, case: _Case, answers: dict[str, str], now_ms: Millis) -> None:
+        """Store what targets have said; who could not be told at last stands in the trail of the job, where people see it."""
+        state, next_ms = _judge(case, answers, now_ms)
+        alarms.finish(session, case.alarms, state=state, outcome=json.dumps(answers, ensure_ascii=False), next_ms=next_ms)
+        if state is AlarmState.FAILED and case.job is not None:
+            last = audit_store.list_of_object(session, "job", case.job.id, limit=1)
+            if not any(entry.action == NOT_TOLD and json.loads(entry.changes or "{}") == _failed(answers) for entry in last):
+                self._record(session, NOT_TOLD, ("job", case.job.id), _failed(answers), now_ms)
+
+    def _record(self, session: Session, action: str, target: tuple[str, int], changes: dict[str, str], now_ms: Millis) -> None:
+        audit.record(session, action, actor=system_actor(self._node), now_ms=now_ms, target=target, changes=changes)
 
     def _targets(self, case: _Case) -> dict[str, _Target]:
         """Return who is to be told, by a name fit for people to read."""
@@ -269,6 +289,10 @@ def _answer(future: Future[str]) -> str:
         return f"no answer in {DELIVERY_MS // 1000} s"
     error = future.exception()
     return future.result() if error is None else type(error).__name__
+
+
+def _failed(answers: dict[str, str]) -> dict[str, str]:
+    return {target: answer for target, answer in answers.items() if answer != OK}
 
 
 def _done(own: Sequence[Alarm]) -> set[str]:

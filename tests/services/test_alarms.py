@@ -14,6 +14,7 @@ from app.clock import Millis
 from app.config import Config, MailConfig
 from app.log_setup import QUIET, SILENT
 from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.clock_guard import ClockNews
@@ -158,6 +159,28 @@ def test_a_target_that_keeps_failing_is_given_up_and_seen(
     assert only_row(JobLog).alarm_status == 3
     assert "refused the message" in (only_row(Alarm).outcome or "")
     assert "alarm not told everywhere" in caplog.text
+    entry = only_row(AuditEntry)
+    assert (entry.action, entry.object_type, entry.object_id) == ("alarm.failed", "job", only_row(Job).id), "the job's page shows it"
+    assert json.loads(entry.changes or "") == {"1 json://…": "the channel refused the message or did not answer"}
+
+
+def test_a_channel_that_stays_broken_fills_no_trail(database: str, config: Config, hook: FakeExecutor) -> None:
+    hook.tell("*", Answer(status=404))
+    job = job_told_to(hook)
+    with telling(config) as teller:
+        for round_number in range(1, 3):
+            now_ms = T0 + round_number * 1_000_000
+            fail_run(job, now_ms)
+            for attempt in range(ATTEMPTS_MAX):
+                wanted = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
+                eventually(
+                    lambda at=now_ms, state=wanted, number=attempt + 1: (
+                        teller.tick(at) and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
+                    )
+                )
+                now_ms = all_rows(Alarm)[-1].next_ms
+    assert states() == ["FAILED", "FAILED"]
+    assert only_row(AuditEntry).action == "alarm.failed"
 
 
 def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(database: str, config: Config, hook: FakeExecutor) -> None:
@@ -271,6 +294,8 @@ def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(databas
     assert "5.2 s behind the database's; beyond 1 s a node fires nothing" in wrong["message"]
     assert right["title"] == "[XXL-JOB] one: clock right again, scheduling goes on"
     assert hook.requests == []
+    assert [(entry.action, entry.username) for entry in all_rows(AuditEntry)] == [("node.notice", "one")] * 2
+    assert "clock wrong" in (all_rows(AuditEntry)[0].changes or "")
 
 
 def test_without_a_channel_of_the_installation_the_groups_are_told(database: str, config: Config, hook: FakeExecutor) -> None:
@@ -300,6 +325,19 @@ def test_a_notice_is_told_again_to_who_has_not_had_it(
         for second in range(600):
             teller.tick(T0 + RETRY_MS + second * 1_000)
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
+
+
+def test_a_notice_that_is_never_taken_is_given_up_and_seen(database: str, config: Config, hook: FakeExecutor) -> None:
+    hook.tell("*", Answer(status=404))
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        teller.announce(compose_clock("one", WRONG, config), T0)
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            at_ms = T0 + attempt * MINUTE * 5
+            eventually(lambda at=at_ms, number=attempt: teller.tick(at) and len(hook.requests) == number)
+            eventually(lambda at=at_ms: teller.tick(at) and not teller._deliveries)
+        teller.tick(T0 + 60 * MINUTE)
+    assert len(hook.requests) == ATTEMPTS_MAX
+    assert [entry.action for entry in all_rows(AuditEntry)] == ["node.notice", "alarm.failed"]
 
 
 def test_a_notice_that_is_out_of_date_is_not_told_again(database: str, config: Config, hook: FakeExecutor) -> None:

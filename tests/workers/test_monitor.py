@@ -1,19 +1,24 @@
-"""The monitor child in this process: what it does on a node whose clock is wrong."""
+"""The monitor child: what it does on a node whose clock is wrong."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
 from app.config import Config
+from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline import clock_guard
 from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.reporting import Cleaner
+from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_job, make_log, save
+from tests.factories import T0, all_rows, make_due_job, make_job, make_log, save
 from tests.fake_executor import FakeExecutor
 from workers import monitor
 from workers.loop import Tick
@@ -95,3 +100,38 @@ def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config,
     assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
     made._teller.close()
     made._resolver.close()
+
+
+#: read by Python at its start: the machine's clock, set by so many milliseconds
+FAST_CLOCK = """
+import time
+_read = time.time_ns
+time.time_ns = lambda: _read() + 5_000_000_000
+time.time = lambda: time.time_ns() / 1e9
+"""
+
+
+def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
+    database: str, database_kind: str, tmp_path: Path, hook: FakeExecutor
+) -> None:
+    if database_kind == "sqlite":
+        pytest.skip("SQLite has no clock of its own")
+    (tmp_path / "sitecustomize.py").write_text(FAST_CLOCK)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
+    settings = {"XXL_JOB_HOME": str(tmp_path / "home"), "XXL_JOB_DATABASE_URL": database, "XXL_JOB_NODE_NAME": "one"}
+    told_to = {"XXL_JOB_ALARM_URLS": hook.address.replace("http", "json", 1), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    make_due_job(now_ms() + 1_000, conf="1")
+    programs = Programs(tmp_path)
+    program = programs.start("workers", (sys.executable, "-m", "workers"), {**kept, **settings, **told_to})
+    try:
+        eventually(lambda: hook.requests, 60, "somebody is told")
+        told_ms = now_ms()
+        eventually(lambda: now_ms() > told_ms + 3_000)
+        assert program.end() == 0
+    finally:
+        program.kill()
+    (request,) = hook.requests
+    assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert "5.0 s ahead of the database's" in request.json["message"]
+    assert program.output.count("clock off, scheduling stopped") == 1, "the scan says it, and the monitors do not repeat it"
+    assert all_rows(Fire) == []
