@@ -18,7 +18,7 @@ LOG = "xxl_job_log"
 FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
 #: (name, columns, rows it holds where a database can leave others out)
 INDEXES = [
-    ("ix_xxl_job_log_failed", ["failed", "trigger_time", "job_group"], "failed = 1"),
+    ("ix_xxl_job_log_failed", ["failed", "trigger_time"], "failed = 1"),
     ("ix_xxl_job_log_source", ["source_log_id"], "source_log_id IS NOT NULL"),
 ]
 

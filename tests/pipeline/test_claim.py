@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.db import read_scope
 from app.domain.enums import RouteStrategy
 from app.models.fire import Fire
 from app.models.group import Group
@@ -9,6 +10,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, find_unseen
+from app.store import log_lists
 from tests.factories import (
     FIRST,
     SECOND,
@@ -39,9 +41,22 @@ def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None
     assert (log.executor_param, log.executor_sharding_param, log.executor_fail_retry_count) == ("day=1", None, 3)
     assert (log.trigger_time, log.trigger_code, log.trigger_msg) == (T0, 0, None)
     assert (log.handle_code, log.handle_time, log.handle_msg, log.alarm_status) == (0, None, None, 0)
-    assert log.fire_time == T0
+    assert (log.fire_time, log.trigger_type, log.source_log_id, log.failed) == (T0, "CRON", None, 0)
     assert (claimed.fire_id, claimed.log_id, claimed.job_id, claimed.address) == (fire.id, log.id, job.id, FIRST)
     assert (claimed.epoch, claimed.attempt, claimed.due_ms) == (1, 1, T0)
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [("child:41:7", 41), ("retry:41:3", 41), ("retry:41:3:0", 41), ("cron:7:1714532645000", None), ("manual:ab41", None), ("", None)],
+)
+def test_a_child_and_a_retry_know_the_run_they_follow(database: str, key: str, source: int | None) -> None:
+    make_fire(make_job(), fire_key=key, trigger_type="RETRY")
+    claim_one(now_ms=T0)
+    log = only_row(JobLog)
+    assert (log.trigger_type, log.source_log_id) == ("RETRY", source)
+    with read_scope() as session:
+        assert [found.id for found in log_lists.find_successors(session, 41)] == ([log.id] if source else [])
 
 
 def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
