@@ -17,6 +17,7 @@ from app.models.log import JobLog
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
+from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.user import User
 from app.services import users
@@ -56,6 +57,11 @@ JOBS = {
         ("检查各门店库存", "李娜", "CRON", "0 0 8-20/2 * * ?", "checkStock", "BEAN", 1),
     ),
 }
+#: where the normal user is logged in: address, browser
+LOGINS = (
+    ("10.0.3.70", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
+    ("10.0.3.8", "python-requests/2.32.3"),
+)
 #: index of the group each job belongs to
 GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
 STORY = (
@@ -72,6 +78,8 @@ class Seeded:
     jobs: list[int]
     #: a run with a log, the newest
     log_id: int
+    #: the normal user
+    user_id: int
 
 
 def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: str = "http://127.0.0.1:9999") -> Seeded:
@@ -89,8 +97,8 @@ def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: st
     log_id = _last_runs(session, jobs, executor, now_ms)
     _days(session, now_ms, chance)
     session.add(Node(name="node-1", kind=NodeKind.WORKERS, started_ms=now_ms, heartbeat_ms=now_ms + DAY_MS, version="0.1.0"))
-    _people(session, groups, now_ms)
-    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id)
+    user_id = _people(session, groups, now_ms)
+    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id)
 
 
 def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> list[Group]:
@@ -212,9 +220,15 @@ def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
         )  # fmt: skip
 
 
-def _people(session: Session, groups: list[Group], now_ms: Millis) -> None:
+def _people(session: Session, groups: list[Group], now_ms: Millis) -> int:
+    """Add an administrator and a normal user who is logged in twice; return the id of the latter."""
     system = system_actor("seed")
     users.add_user(session, UserDraft(username=ADMIN[0], password=ADMIN[1], role=1), actor=system, now_ms=now_ms)
     rights = {groups[0].id: frozenset({Right.VIEW, Right.OPERATE})}
     normal = UserDraft(username=NORMAL[0], password=NORMAL[1], group_ids=(groups[0].id,), rights=rights)
-    users.add_user(session, normal, actor=system, now_ms=now_ms)
+    user_id = users.add_user(session, normal, actor=system, now_ms=now_ms)
+    for number, (address, agent) in enumerate(LOGINS):
+        row = LoginSession(token_hash=f"{number:064x}", user_id=user_id, remember=1 - number, address=address, agent=agent)
+        row.created_ms, row.seen_ms, row.expires_ms = now_ms - (3 - number) * DAY_MS, now_ms - number * 7 * MINUTE_MS, now_ms + 30 * DAY_MS
+        session.add(row)
+    return user_id

@@ -15,13 +15,15 @@ pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
-def test_every_page_keeps_the_policy_and_asks_nobody_else(console: Console, open_page: OpenPage) -> None:
-    page = open_page()
+@pytest.mark.parametrize(("locale", "language"), [("en-US", "en"), ("zh-CN", "zh-Hans"), ("zh-TW", "zh-Hant")])
+def test_every_page_keeps_the_policy_and_asks_nobody_else(console: Console, open_page: OpenPage, locale: str, language: str) -> None:
+    page = open_page(locale=locale)
     for name, path in pages(console).items():
         if name != "missing":
             page.goto(console.url + path)
             page.wait_for_load_state("networkidle")
             expect(page.locator("main")).to_be_visible()
+            expect(page.locator("html")).to_have_attribute("lang", language)
 
 
 def test_every_page_fits_a_phone(console: Console, open_page: OpenPage) -> None:
