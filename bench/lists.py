@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from harness import cluster, make_jobs
-from sqlalchemy import Engine, insert, text, update
+from sqlalchemy import Engine, text, update
 
 from app.db import read_scope, transact
 from app.domain.enums import TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState
 from app.models.group import Group
-from app.models.log import JobLog
 from app.pipeline.claim import Claimer, claim
 from app.pipeline.complete import callback_result, complete
 from app.pipeline.record import record
@@ -31,36 +30,39 @@ from app.store import fires, log_lists
 from app.store.fires import NewFire
 
 JOBS = 1_000
-#: rows of one insert while the table is filled, and seconds between two rows of the log
-FILL = 10_000
+#: rows of one insert while the table is filled
+FILL = 500_000
 #: fires of one claim, as a busy second has them
 BATCH = 100
 ROUNDS = 20
 
 
+#: by dialect: how a server counts from {first} to {last}, writes {at} seconds as a DATETIME, and divides with a rest
+MADE_BY_SERVER = {
+    "sqlite": (
+        "(WITH RECURSIVE n(number) AS (SELECT {first} UNION ALL SELECT number + 1 FROM n WHERE number < {last}) SELECT number FROM n)",
+        "strftime('%Y-%m-%d %H:%M:%S.000000', {at}, 'unixepoch')",
+        "number % {by}",
+    ),
+    "mysql": ("(SELECT seq AS number FROM seq_{first}_to_{last}) AS numbers", "FROM_UNIXTIME(FLOOR({at}))", "mod(number, {by})"),
+    "postgresql": ("generate_series({first}, {last}) AS number", "to_timestamp(floor({at})) AT TIME ZONE 'UTC'", "mod(number, {by})"),
+}
+
+
 def fill(engine: Engine, rows: int, now_ms: int) -> None:
-    """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs."""
-    step_ms = 30 * 86_400_000 // rows
-    for start in range(0, rows, FILL):
-        batch = [
-            {
-                "job_group": 1,
-                "job_id": number % JOBS + 1,
-                "executor_address": "http://127.0.0.1:9999/",
-                "executor_handler": "bench",
-                "executor_param": "",
-                "executor_fail_retry_count": 0,
-                "trigger_time": now_ms - (rows - number) * step_ms,
-                "trigger_code": 200,
-                "trigger_msg": "Trigger: CRON",
-                "handle_time": now_ms - (rows - number) * step_ms + 1000,
-                "handle_code": 500 if number % 50 == 0 else 200,
-                "alarm_status": 0,
-            }
-            for number in range(start, min(start + FILL, rows))
-        ]
+    """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs; the server makes them by itself."""
+    numbers, moment, rest = MADE_BY_SERVER[engine.dialect.name]
+    at = f"{now_ms // 1000} - ({rows} - number) * {30 * 86_400 / rows:.6f}"
+    for first in range(1, rows + 1, FILL):
+        source = numbers.format(first=first, last=min(first + FILL - 1, rows))
         with engine.begin() as connection:
-            connection.execute(insert(JobLog.__table__), batch)  # type: ignore[arg-type]
+            connection.exec_driver_sql(
+                "INSERT INTO xxl_job_log (job_group, job_id, executor_address, executor_handler, executor_param,"
+                " executor_fail_retry_count, trigger_time, trigger_code, trigger_msg, handle_time, handle_code, alarm_status)"
+                f" SELECT 1, {rest.format(by=JOBS)} + 1, 'http://127.0.0.1:9999/', 'bench', '', 0, {moment.format(at=at)}, 200,"
+                f" 'Trigger: CRON', {moment.format(at=f'{at} + 1')}, CASE WHEN {rest.format(by=50)} = 0 THEN 500 ELSE 200 END, 0"
+                f" FROM {source}"
+            )
     with engine.begin() as connection:
         connection.execute(text("ANALYZE TABLE xxl_job_log" if engine.dialect.name == "mysql" else "ANALYZE"))
 
