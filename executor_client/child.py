@@ -33,7 +33,7 @@ def main(order_descriptor: int, answer_descriptor: int) -> None:
     log.open()
     context = JobContext(RunRequest.from_wire(order["run"]), log.write)
     _listen_to_sigterm(context, order["cooperative_s"])
-    logging.getLogger().addHandler(JobLogHandler())
+    _route_logging(order["log_level"])
     error: BaseException | None = None
     try:
         handler = _find_handler(order)
@@ -59,6 +59,13 @@ def _find_handler(order: dict[str, Any]) -> Handler:
         pass  # what follows its start is of no use here
     handler = registry.find(order["handler"])
     return handler or Handler(order["handler"], names[order["qualname"]])
+
+
+def _route_logging(level: int | None) -> None:
+    """Copy ``logging`` into the run's log as the executor does, if it does."""
+    if level is not None:
+        logging.getLogger().setLevel(level)
+        logging.getLogger().addHandler(JobLogHandler())
 
 
 def _listen_to_sigterm(context: JobContext, cooperative_s: float) -> None:

@@ -93,12 +93,12 @@ class Run:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line: ``ValueError: bad day (jobs.py:12)``."""
+    """Return an exception in one line, the first of its text: ``ValueError: bad day (jobs.py:12)``."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
-    text = str(error)
+    text = str(error).strip().partition("\n")[0].rstrip()
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.config import Timing
-from executor_client.context import JobContext
+from executor_client.context import JobContext, JobLogHandler
 from executor_client.errors import Interruption, RunFailed
 from executor_client.glue import GlueScript, run_script
 from executor_client.handlers import Handler
@@ -137,6 +138,7 @@ class ChildWork(_TreeWork):
             "run": self._run.request.to_wire(),
             "log": str(self._run.log.path),
             "cooperative_s": self._timing.cooperative_s,
+            "log_level": _routed_level(),
             "sys_path": sys.path,
         }
 
@@ -145,6 +147,12 @@ class ChildWork(_TreeWork):
             raise RunFailed(f"the handler's process ended without a result, exit value({code})")
         result = json.loads(answer)
         self._run.context.result(result["code"], result["msg"])
+
+
+def _routed_level() -> int | None:
+    """Return from which level on ``logging`` is copied into job logs here, None if it is not."""
+    root = logging.getLogger()
+    return root.level if any(isinstance(handler, JobLogHandler) for handler in root.handlers) else None
 
 
 def _child_environment() -> dict[str, str]:

@@ -142,6 +142,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
         (("no.such.module", *GOOD[1:]), {}, "cannot import no.such.module: ModuleNotFoundError: No module named 'no'"),
         (("broken", *GOOD[1:]), {}, "cannot import broken: ZeroDivisionError: integer division or modulo by zero (broken.py:1)"),
+        (("wordy", *GOOD[1:]), {}, "cannot import wordy: ImportError: one (wordy.py:1)"),
         (("twice", *GOOD[1:]), {}, "naming conflicts"),
         (("bound", *GOOD[1:]), {}, "call executor_client.register()"),
         (("empty", *GOOD[1:]), {}, "no handler: name a module"),
@@ -153,6 +154,7 @@ def test_a_start_that_cannot_work_ends_in_one_line(
     tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], words: str
 ) -> None:
     (tmp_path / "broken.py").write_text("1 // 0\n")
+    (tmp_path / "wordy.py").write_text("raise ImportError('one\\n\\ntwo')\n")
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "twice.py").write_text("from executor_client import job\n@job('a')\ndef one(): pass\n@job('a')\ndef two(): pass\n")
     (tmp_path / "bound.py").write_text("from executor_client import job\nclass A:\n    @job('a')\n    def one(self): pass\n")

@@ -22,6 +22,10 @@ def raise_error() -> None:
     raise ValueError("bad day")
 
 
+def raise_lines() -> None:
+    raise ValueError("\nfirst\r\nsecond")
+
+
 def leave() -> None:
     raise SystemExit(3)
 
@@ -50,6 +54,7 @@ OUTCOMES: dict[str, tuple[Callable[[], Any], int, str | None]] = {
     "long": (lambda: "x" * 50_001, 200, "x" * 50_000 + "..."),
     "odd": (lambda: "a\x00b\ud800", 200, "ab?"),
     "error": (raise_error, 500, f"ValueError: bad day {line_of(raise_error)}"),
+    "error_of_many_lines": (raise_lines, 500, f"ValueError: first {line_of(raise_lines)}"),
     "exit": (leave, 500, f"SystemExit: 3 {line_of(leave)}"),
 }
 
@@ -277,6 +282,11 @@ def child_spins_with_family() -> None:
             continue
 
 
+def child_logs() -> None:
+    logging.getLogger("myapp").info("seen")
+    logging.getLogger("myapp").debug("fine detail")
+
+
 def child_dies() -> None:
     os._exit(7)
 
@@ -295,6 +305,21 @@ def test_a_process_handlers_error_is_its_result(caller: Caller, handlers: Handle
     caller.accepted(1, executorHandler="h")
     assert result(1) == (500, f"ValueError: bad day {line_of(raise_error)}")
     assert "Traceback" in caller.log(1)["logContent"]
+
+
+@pytest.mark.parametrize("routed", [True, False])
+def test_a_child_logs_like_its_executor(start: MakeExecutor, handlers: HandlerRegistry, result: Result, routed: bool) -> None:
+    caller = start(route_logging=routed)
+    handlers.job("h", process=True)(child_logs)
+    level = logging.getLogger().level
+    logging.getLogger().setLevel(logging.INFO)
+    try:
+        caller.accepted(1, executorHandler="h")
+        assert result(1) == (200, None)
+    finally:
+        logging.getLogger().setLevel(level)
+    assert ("[test_runs#child_logs]" in caller.log(1)["logContent"]) is routed
+    assert "fine detail" not in caller.log(1)["logContent"]
 
 
 def test_a_child_that_dies_fails_its_run_only(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
