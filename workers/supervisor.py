@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 RESTART_FIRST_S = 0.2
 RESTART_MAX_S = 30.0
 STABLE_S = 60.0
-#: a child that has not ended by then is killed; the scheduler waits for answers to what it has sent
-STOP_TIMEOUTS_S = {"scheduler": 9.0, "monitor": 3.0}
+#: a child that has not ended by then is killed; the scheduler's time begins when its last send has had its own
+STOP_TIMEOUTS_S = {"scheduler": 6.0, "monitor": 3.0}
 #: signals after which nothing is waited for any more
 IMPATIENT = 2
 
@@ -32,6 +32,11 @@ class _Child:
     started_at: float
     backoff_s: float = RESTART_FIRST_S
     restart_at: float | None = None
+
+
+def stop_timeout_s(name: str, config: Config) -> float:
+    """Return how long a child may take to end, in seconds: killed earlier, the scheduler would leave sends nobody knows the fate of."""
+    return STOP_TIMEOUTS_S[name] + (config.trigger_timeout_s if name == "scheduler" else 0)
 
 
 class Supervisor:
@@ -87,7 +92,7 @@ class Supervisor:
 
     def _end(self, child: _Child) -> None:
         """Ask a child to end and wait for it; kill it where it takes too long, or at once after a second signal."""
-        until = time.monotonic() + STOP_TIMEOUTS_S[child.name]
+        until = time.monotonic() + stop_timeout_s(child.name, self._config)
         if child.process.is_alive():
             child.process.terminate()
         while child.process.is_alive() and time.monotonic() < until and self._signals < IMPATIENT:

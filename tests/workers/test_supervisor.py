@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import manage
 from app.clock import now_ms
 from app.config import Config
 from app.db import bind_engine, unbind_engine
@@ -20,6 +21,9 @@ from tests.databases import migrate
 from tests.eventually import eventually
 from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
+from workers.child import PARTS
+from workers.dispatcher import STOP_MARGIN_S
+from workers.supervisor import stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -101,6 +105,13 @@ def _beat_of_a_living_node() -> bool:
     node = only_row(Node)
     assert node.heartbeat_ms > now_ms() - NODE_DEAD_MS, "the node counts as gone"
     return True
+
+
+@pytest.mark.parametrize("trigger_timeout_s", [1, 3, 10])
+def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger_timeout_s: int) -> None:
+    config = Config(trigger_timeout_s=trigger_timeout_s)
+    assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, "what the dispatcher waits for"
+    assert sum(stop_timeout_s(name, config) for name in PARTS) < manage.STOP_S
 
 
 @pytest.mark.parametrize(
