@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import requests
+
 from executor_client.admin_client import AdminClient
 from executor_client.config import ExecutorConfig, is_http_url
 from executor_client.errors import AdminUnreachable, StartRefused
-from executor_client.protocol import Reply
+from executor_client.protocol import CAPABILITIES_HEADER, Reply
 from executor_client.server import bound_socket
 
 
@@ -61,9 +63,25 @@ def _check_port(config: ExecutorConfig) -> Finding:
     try:
         bound: socket.socket = bound_socket(config.host, config.port)
     except StartRefused as exc:
+        if _is_executor(config):
+            return Finding(True, f"port: {config.host}:{config.port} is served by an executor that runs already")
         return Finding(False, f"port: {exc}")
     bound.close()
     return Finding(True, f"port: {config.host}:{config.port} is free")
+
+
+def _is_executor(config: ExecutorConfig) -> bool:
+    """Tell whether an executor of this kind answers at the configured port: ``check`` is asked beside a running one too."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{config.port}/beat"
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            timeout_s = config.timing.admin_timeout_s
+            with session.post(url, timeout=timeout_s, allow_redirects=False, stream=True) as response:
+                return CAPABILITIES_HEADER in response.headers
+    except requests.RequestException:
+        return False
 
 
 def _check_folder(name: str, folder: Path) -> Finding:

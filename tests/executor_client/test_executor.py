@@ -264,6 +264,15 @@ class TestCheck:
         code, lines = self.lines(tmp_path, admin.url, "--port", taken.partition(":")[2])
         assert (code, problems(lines)) == (1, [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"])
 
+    def test_an_executor_that_runs_already_is_no_problem(
+        self, tmp_path: Path, admin: StandInAdmin, config: MakeConfig, handlers: HandlerRegistry
+    ) -> None:
+        with Executor(config(), handlers) as executor:
+            port = executor.address.rstrip("/").rpartition(":")[2]
+            code, lines = self.lines(tmp_path, admin.url, "--port", port)
+        assert (code, problems(lines)) == (0, [])
+        assert f"ok      port: 127.0.0.1:{port} is served by an executor that runs already" in lines
+
     def test_folders_that_cannot_be_written_are_named(self, tmp_path: Path, admin: StandInAdmin) -> None:
         (tmp_path / "file").touch()
         code, lines = self.lines(tmp_path, admin.url, "--home", "file")

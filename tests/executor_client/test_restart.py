@@ -114,6 +114,7 @@ def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(p
     eventually(lambda: len(admin.codes()) == 200, timeout_s=30, message=f"results are missing, seed {seed}")
     starts, ends = process.starts(), process.ends()
     assert kills >= 5
+    assert len(set(admin.results)) == 200, f"two results of one run, seed {seed}"
     assert max(starts.values()) == 1, f"started twice: {[i for i, n in starts.items() if n > 1]}, seed {seed}"
     for log_id, code in admin.codes().items():
         assert code == (200 if ends[log_id] else 500) or (ends[log_id] and admin.message(log_id) == MSG_RESTARTED), (log_id, code, seed)
