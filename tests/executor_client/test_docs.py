@@ -1,0 +1,71 @@
+"""What docs/executor.md shows works as it stands there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from executor_client.__main__ import _parser
+from executor_client.config import GLUE_LANGUAGES, VARIABLES
+from executor_client.endpoints import PATHS
+from executor_client.metrics import Counters, render
+from tests.executor_client.process import ROOT
+
+TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+SETTINGS = TEXT.partition("## Settings")[2].partition("\n## ")[0]
+
+
+def snippet(words: str) -> str:
+    (found,) = (one for one in SNIPPETS if words in one)
+    return str(found)
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_every_snippet_is_python(number: int) -> None:
+    compile(SNIPPETS[number], f"snippet {number}", "exec")
+
+
+def test_the_first_handler_passes_the_test_shown_for_it(tmp_path: Path) -> None:
+    (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py"))
+    (tmp_path / "test_myjobs.py").write_text(snippet("run_handler"))
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ended = subprocess.run(words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_the_handlers_shown_are_handlers(tmp_path: Path) -> None:
+    foreign = "open_pool = close_pool = print\ndatabase = None\n"
+    classes = snippet("class Reports:").replace("class Reports:", "class Reports:\n    def __init__(self, database): ...\n")
+    (tmp_path / "mine.py").write_text(foreign + classes + snippet("moveAccounts"))
+    code = "import mine; from executor_client.handlers import registry; registry.require_bound(); print(*registry.names())"
+    words = [sys.executable, "-c", code]
+    ended = subprocess.run(words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout == "moveAccounts name nightly\n", ended.stderr
+
+
+def test_every_setting_is_in_the_table_and_no_other() -> None:
+    assert set(re.findall(r"`(XXL_JOB_\w+)`", SETTINGS)) == set(VARIABLES)
+    options = {name for action in _parser()._actions for name in action.option_strings} - {"-h", "--help"}
+    assert set(re.findall(r"`(--[a-z-]+)`", SETTINGS)) == options
+    assert re.findall(r"`(\w+)`", SETTINGS.partition("`--allow-glue` | none |")[2].partition("\n")[0]) == list(GLUE_LANGUAGES)
+
+
+def test_every_path_and_metric_named_exists() -> None:
+    assert snippet("register_blueprint").partition("blueprint())  # ")[2].partition("\n")[0].split() == list(PATHS)
+    served = render(Counters(), {"results_waiting": 0})
+    named = re.findall(r"`(xxl_job_executor_\w+)`", TEXT)
+    assert len(named) >= 3
+    assert [name for name in named if f"\n{name} 0\n" not in served] == []
+
+
+def test_what_production_starts_has_only_options_there_are() -> None:
+    (unit,) = re.findall(r"^ExecStart=\S+ -m executor_client (.*)$", TEXT, re.MULTILINE)
+    (container,) = re.findall(r'^CMD \["python", "-m", "executor_client", (.*)\]$', TEXT, re.MULTILINE)
+    options = [word for word in (unit + " " + container.replace('"', "")).split() if word.startswith("--")]
+    assert set(options) <= set(_parser()._option_string_actions)
+    assert options == ["--token-file"]
+    environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))
+    assert environment <= set(VARIABLES)
