@@ -1,18 +1,23 @@
 """The dashboard: how many, how it went, what is wrong."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
 
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.console.current import current_actor, settings
-from app.console.ranges import day_names, named_range
+from app.console.language import _
+from app.console.ranges import day_names, named_range, read_local
 from app.console.words import RANGES, choices
 from app.db import read_scope
-from app.services import dashboard
+from app.services import dashboard, logs
 from app.services.dashboard import Chart
 from app.store.day_counts import DayCount
+from app.store.log_lists import LogFilter
 
 blueprint = Blueprint("dashboard", __name__)
 
@@ -27,24 +32,52 @@ def index() -> ResponseReturnValue:
     with read_scope() as session:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
-    return render_template("dashboard/index.html", board=shown, chart=_chart(), ranges=ranges, range=_asked_range())
+    return render_template("dashboard/index.html", board=shown, report=_report(), ranges=ranges, range=_asked_range())
 
 
 @blueprint.get("/report")
 def chart() -> ResponseReturnValue:
     """Return the runs by day as JSON, for the charts."""
-    days = _chart().days
+    days = _report().chart.days
     return jsonify(days=[{"day": day.day, "success": day.success, "failed": day.failed, "running": day.running} for day in days])
 
 
-def _chart() -> Chart:
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The chart, and what it leaves out."""
+
+    chart: Chart
+    #: one sentence where days are missing because they hold too many runs to count; else empty
+    cut: str
+
+
+def _report() -> Report:
     """Return the days of the range, in the zone the days are counted in; those without a run have zeros."""
     zone = ZoneInfo(settings().time_zone)
     asked = named_range(_asked_range(), zone, now_ms=now_ms())
+    names = day_names(asked, zone)
     with read_scope() as session:
         found = dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
-    counted = {day.day: day for day in found.days}
-    return Chart([counted.get(name, DayCount(name, 0, 0, 0)) for name in day_names(asked, zone)])
+        counted = {day.day: day for day in found.days}
+        told = [name for name in names if counted and name >= min(counted)]
+        until_ms = read_local(told[0], zone) if told else asked.to_ms
+        is_cut = len(told) < len(names) and _has_runs(session, asked.from_ms, until_ms)
+    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in (told if is_cut else names)]
+    return Report(Chart(days), _cut_sentence(told) if is_cut else "")
+
+
+def _has_runs(session: Session, from_ms: Millis | None, before_ms: Millis | None) -> bool:
+    """Whether a normal user's groups have runs in days of which nothing was counted; the summary of all groups leaves nothing out."""
+    if before_ms is None or current_actor().is_admin:
+        return False
+    wanted = LogFilter(from_ms=from_ms, to_ms=before_ms - 1)
+    return bool(logs.list_logs(session, wanted, actor=current_actor(), start=0, length=1).rows)
+
+
+def _cut_sentence(told: Sequence[str]) -> str:
+    if not told:
+        return _("There are more runs of your executors than are counted here: the chart shows none of these days.")
+    return _("Before %(day)s there are more runs of your executors than are counted here: the chart leaves those days out.", day=told[0])
 
 
 def _asked_range() -> str:

@@ -13,6 +13,7 @@ from app.console.listing import asked_length, asked_start, chips, here, paging, 
 from app.console.log_filter import AskedLogs, asked_logs
 from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
+from app.console.run_chain import Chain, chain_of
 from app.console.waiting import waiting_fires
 from app.console.words import LOG_STATUSES, RANGES, choices
 from app.db import read_scope
@@ -58,8 +59,8 @@ def index() -> ResponseReturnValue:
 @blueprint.get(ONE_LOG)
 def show(log_id: int) -> ResponseReturnValue:
     """Show one run: its log as it grows, how it was sent, what came of it."""
-    row = _row(log_id)
-    values = {"log": row.log, "job": row.job, "group": row.group, "may_operate": row.may_operate}
+    row, chain = _row_in_chain(log_id)
+    values = {"log": row.log, "job": row.job, "group": row.group, "may_operate": row.may_operate, "chain": chain}
     return render_template("logs/show.html", has_log=has_log(row.log), **values)
 
 
@@ -75,8 +76,8 @@ def detail_page() -> ResponseReturnValue:
 @blueprint.get(f"{ONE_LOG}/note")
 def note(log_id: int) -> ResponseReturnValue:
     """Show the notes of a run: how it was sent, what came of it."""
-    row = _row(log_id)
-    return render_template("logs/note.html", log=row.log, job=row.job, group=row.group)
+    row, chain = _row_in_chain(log_id)
+    return render_template("logs/note.html", log=row.log, job=row.job, group=row.group, chain=chain)
 
 
 @blueprint.get(f"{ONE_LOG}/lines")
@@ -115,6 +116,13 @@ def _row(log_id: int, right: Right = Right.VIEW) -> LogRow:
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=current_actor(), right=right)
         return rows.log_rows(session, [log], actor=current_actor())[0]
+
+
+def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
+    """Return a run with the runs before and behind it."""
+    row = _row(log_id)
+    with read_scope() as session:
+        return row, chain_of(session, row.log, actor=current_actor())
 
 
 def _filter_words(asked: AskedLogs, title: str) -> list[tuple[str, str, str]]:

@@ -113,3 +113,29 @@ def test_days_with_more_failures_than_are_looked_at_are_left_out(admin: Console,
     with read_scope() as session:
         found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 5 * DAY_MS, to_ms=now_ms() + 1000)
     assert [day.day for day in found] == [local_datetime(now_ms()).strftime("%Y-%m-%d")]
+
+
+def test_a_chart_that_leaves_days_out_says_so(normal_user: Callable[..., Console], admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    norman = normal_user(group_id)
+    save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
+    whole = norman.get("/")
+    assert "than are counted here" not in text_of(whole)
+    assert len(norman.get("/report").get_json()["days"]) == 7
+    monkeypatch.setattr(day_counts, "LOOKED_AT_MAX", 2)
+    assert "the chart shows none of these days" in text_of(norman.get("/"))
+    save(run(group_id, job_id, handled=500, ago_ms=0))
+    today = local_datetime(now_ms()).strftime("%Y-%m-%d")
+    assert f"Before {today} there are more runs of your executors" in text_of(norman.get("/"))
+    assert [day["day"] for day in norman.get("/report").get_json()["days"]] == [today]
+    assert "than are counted here" not in text_of(admin.get("/"))
+
+
+def test_a_chart_of_few_runs_is_whole(normal_user: Callable[..., Console], admin: Console) -> None:
+    group_id = add_group()
+    norman = normal_user(group_id)
+    assert "than are counted here" not in text_of(norman.get("/"))
+    save(run(group_id, add_job(group_id), ago_ms=0))
+    assert "than are counted here" not in text_of(norman.get("/"))
+    assert len(norman.get("/report").get_json()["days"]) == 7

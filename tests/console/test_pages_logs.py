@@ -186,3 +186,57 @@ def test_an_unknown_way_to_clean_is_refused_at_the_field(admin: Console, group_i
     page = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind="12")
     assert page.status_code == 400
     assert "The kind of cleaning is invalid" in page.text.split('id="kind-error"')[1]
+
+
+def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(admin: Console, group_id: int, job_id: int) -> None:
+    child_job = add_job(group_id, job_desc="send the report")
+    failed = add_log(job_id, group_id, handle_code=500, trigger_type="CRON")
+    retry = add_log(job_id, group_id, trigger_type="RETRY", source_log_id=failed)
+    child = add_log(child_job, group_id, trigger_type="PARENT", source_log_id=retry, handle_code=500)
+    first, middle, last = (admin.get(f"/joblog/{log_id}") for log_id in (failed, retry, child))
+    assert "Trigger type By schedule" in text_of(first)
+    assert f"Followed by: retries #{retry} nightly report Success" in text_of(first)
+    assert "child runs" not in text_of(first)
+    assert f"Triggered by Retry of run #{failed}" in text_of(middle)
+    assert f'href="/xxl-job-admin/joblog/{failed}"' in middle.text
+    assert f"Followed by: child runs #{child} send the report Failed" in text_of(middle)
+    assert f'href="/xxl-job-admin/joblog/{child}"' in middle.text
+    assert f"Triggered by Parent run #{retry}" in text_of(last)
+    assert "Followed by" not in text_of(last)
+    assert f"Parent run #{retry}" in text_of(admin.get(f"/joblog/{child}/note"))
+
+
+def test_a_run_of_before_says_nothing_of_what_triggered_it(admin: Console, group_id: int, job_id: int) -> None:
+    said = text_of(admin.get(f"/joblog/{add_log(job_id, group_id)}"))
+    assert "Triggered by" not in said
+    assert "Trigger type " not in said.replace("Trigger type: Cron", "")
+    assert "Followed by" not in said
+
+
+def test_runs_that_are_gone_or_foreign_are_no_links(
+    admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
+) -> None:
+    other = add_group("other-app", "Other")
+    foreign_job = add_job(other, job_desc="secret job")
+    parent = add_log(foreign_job, other)
+    mine = add_log(job_id, group_id, trigger_type="PARENT", source_log_id=parent)
+    add_log(foreign_job, other, trigger_type="PARENT", source_log_id=mine)
+    orphan = add_log(job_id, group_id, trigger_type="RETRY", source_log_id=4711)
+    assert f'href="/xxl-job-admin/joblog/{parent}"' in admin.get(f"/joblog/{mine}").text
+    page = normal_user(group_id).get(f"/joblog/{mine}")
+    assert f"Parent run #{parent}" in text_of(page)
+    assert f'href="/xxl-job-admin/joblog/{parent}"' not in page.text
+    assert "Followed by" not in text_of(page)
+    assert "secret job" not in page.text
+    gone = admin.get(f"/joblog/{orphan}")
+    assert "Retry of run #4711" in text_of(gone)
+    assert 'href="/xxl-job-admin/joblog/4711"' not in gone.text
+
+
+def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, job_id: int) -> None:
+    parent = add_log(job_id, group_id)
+    for _number in range(51):
+        save(JobLog(job_group=group_id, job_id=job_id, trigger_type="PARENT", source_log_id=parent, trigger_code=200))
+    page = admin.get(f"/joblog/{parent}")
+    assert "There are more; the first are shown." in text_of(page)
+    assert page.text.count("nightly report</a> <span") == 50
