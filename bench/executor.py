@@ -2,7 +2,7 @@
 
 ``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate, measuring from the request's
 first byte to the handler's first line; then as many runs as it takes, until every result has been called back. Admin and load share
-the machine with the executor, so quote ratios.
+the machine with the executor, so quote ratios, and ``disk_fsync_ms``: a start waits for one fsync, an answer for another.
 """
 
 import argparse
@@ -31,6 +31,9 @@ from executor_client.protocol import Reply, RunRequest, dump_json  # noqa: E402
 
 JOBS = 50
 CONNECTIONS = 16
+#: writes of the disk's own measurement, and their size
+PROBES = 200
+PROBE_BYTES = 4096
 
 
 @job("benchJobHandler")
@@ -165,6 +168,19 @@ def percentiles(values_ns: list[int]) -> dict[str, float]:
     return {"p50": round(cuts[49] / 1e6, 2), "p99": round(cuts[98] / 1e6, 2), "max": round(max(values_ns) / 1e6, 2)}
 
 
+def probe_disk(folder: Path) -> list[int]:
+    """Return how long single writes to this disk take, in ns, with the pauses of a steady load between them."""
+    took = []
+    with (folder / "probe").open("wb", buffering=0) as stream:
+        for _ in range(PROBES):
+            begin = time.monotonic_ns()
+            stream.write(bytes(PROBE_BYTES))
+            os.fsync(stream.fileno())
+            took.append(time.monotonic_ns() - begin)
+            time.sleep(0.005)
+    return took
+
+
 def held(process: psutil.Process) -> dict[str, float]:
     return {"threads": process.num_threads(), "files": process.num_fds(), "mb": round(process.memory_info().rss / 1e6, 1)}
 
@@ -181,6 +197,7 @@ def main() -> None:
         starts = Path(folder) / "starts"
         starts.touch()
         load = Load(port, starts)
+        disk_ns = probe_disk(Path(folder))
         steady = range(1, options.rate * options.seconds + 1)
         load.at_rate(steady, options.rate)
         admin.await_results(len(steady), 30)
@@ -194,6 +211,7 @@ def main() -> None:
         result = {
             "bench": "executor",
             "rate": options.rate,
+            "disk_fsync_ms": percentiles(disk_ns),
             "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
             "sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in steady]),
             # negative where the handler was faster than the answer
