@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from executor_client import HandlerRegistry, StartRefused
+from executor_client import journal as journal_module
 from executor_client.errors import JournalUnavailable
-from executor_client.group_commit import GroupCommit
+from executor_client.group_commit import GROUP_MAX, GroupCommit
 from executor_client.journal import Journal
 from executor_client.protocol import CallbackItem, RunRequest
 from tests.eventually import eventually
@@ -159,7 +160,7 @@ def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> 
     assert len(journal.open_runs()) == 50
 
 
-def test_many_writers_share_commits(journal: Journal) -> None:
+def test_many_writers_each_get_their_own_run(journal: Journal) -> None:
     accepted: list[int | None] = []
     threads = [threading.Thread(target=lambda n=n: accepted.extend(accept(journal, n * 100 + i + 1) for i in range(50))) for n in range(8)]
     for thread in threads:
@@ -168,6 +169,26 @@ def test_many_writers_share_commits(journal: Journal) -> None:
         thread.join()
     assert len(set(accepted)) == 400
     assert None not in accepted
+
+
+def test_what_waits_for_a_commit_shares_the_next_one(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
+    connection.execute("CREATE TABLE t (a INTEGER)")
+    said: list[str] = []
+    connection.set_trace_callback(said.append)
+    commits = GroupCommit(connection)
+    done = [commits.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount) for n in range(GROUP_MAX + 1)]
+    commits.start()
+    assert [each.result(5) for each in done] == [1] * (GROUP_MAX + 1)
+    commits.close()
+    assert said.count("COMMIT") == 2
+
+
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    opened = journal_module._connect(tmp_path / "x")
+    full, wal = opened.execute("PRAGMA synchronous").fetchone()[0], opened.execute("PRAGMA journal_mode").fetchone()[0]
+    opened.close()
+    assert (full, wal) == (2, "wal")
 
 
 def test_a_value_that_cannot_be_stored_spoils_only_its_own_statement(tmp_path: Path) -> None:
