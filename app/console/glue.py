@@ -4,6 +4,7 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console import editor_words
 from app.console.current import current_actor
 from app.console.forms import GlueForm
 from app.console.listing import whole_number
@@ -47,5 +48,8 @@ def edit() -> ResponseReturnValue:
             return done("saved", url_for("glue.edit", jobId=job_id))
         except InvalidInput as exc:
             form.refuse(exc)
-    page = render_template("glue/edit.html", job=job, form=form, versions=versions, shown=shown, language=LANGUAGES.get(job.glue_type, ""))
+    language = LANGUAGES.get(job.glue_type, "")
+    page = render_template(
+        "glue/edit.html", job=job, form=form, versions=versions, shown=shown, language=language, phrases=editor_words.phrases()
+    )
     return page, 400 if form.errors else 200

@@ -36,7 +36,7 @@ PROGRAM_MAX = 40
 def browser_name(agent: str) -> str:
     """Return ``Firefox 128 · Linux`` of what a browser says of itself, ``curl/8.5.0`` of a script; empty where nothing was said."""
     for word, name in BROWSERS.items():
-        found = re.search(rf"\b{word}/(\d+)", agent)
+        found = re.search(rf"{word}/(\d+)", agent)
         if found is not None:
             system = next((title for part, title in SYSTEMS.items() if part in agent), "")
             return " · ".join(text for text in (f"{name} {found.group(1)}", system) if text)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
+from tests.browser.seed import NORMAL
 from tests.browser.serving import Console
 
 pytestmark = pytest.mark.browser
@@ -56,3 +57,26 @@ def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> N
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
     expect(page.locator('[data-live="wrong"]')).to_contain_text("Failing jobs")
+
+
+def test_the_editor_speaks_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/jobcode?jobId={console.seeded.jobs[5]}", locale="zh-CN")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+f")
+    panel = page.locator(".cm-search")
+    expect(panel.get_by_placeholder("查找")).to_be_visible()
+    expect(panel.get_by_role("button", name="全部替换")).to_be_visible()
+    assert re.findall("[A-Za-z]{2,}", panel.inner_text()) == []
+
+
+def test_a_login_ends_in_a_dialog(console: Console, open_page: OpenPage) -> None:
+    open_page("/", user=NORMAL)
+    page = open_page("/account", user=NORMAL)
+    listed = page.locator("#logins tbody tr")
+    before = listed.count()
+    assert before >= 2
+    page.locator("#logins").get_by_role("link", name="End the login from 127.0.0.1").first.click()
+    dialog = page.get_by_role("dialog", name="End the login?")
+    dialog.get_by_role("button", name="End").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("Ended.")
+    expect(listed).to_have_count(before - 1)

@@ -176,6 +176,7 @@ GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
         (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {GECKO} Chrome/126.0.0.0 Safari/537.36 Edg/126.0", "Edge 126 · Windows"),
         (f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36", "Chrome 126 · Android"),
         (f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.5 Safari/604.1", "Safari 17 · iOS"),
+        (f"Mozilla/5.0 (X11; Linux x86_64) {GECKO} HeadlessChrome/140.0.0.0 Safari/537.36", "Chrome 140 · Linux"),
         ("python-requests/2.32.3", "python-requests/2.32.3"),
         ("x" * 200, "x" * 40),
         ("", ""),

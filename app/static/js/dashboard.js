@@ -12,6 +12,10 @@ function textColour() {
   return getComputedStyle(document.body).color;
 }
 
+function lineColour() {
+  return getComputedStyle(document.body).getPropertyValue("--box-edge").trim();
+}
+
 function line(name, key, days) {
   return {
     name,
@@ -35,7 +39,7 @@ function byDay(days) {
     legend: { textStyle: { color: colour }, top: 0, right: 44 },
     grid: { left: 36, right: 44, bottom: 4, top: 44, containLabel: true },
     xAxis: { type: "category", boundaryGap: false, data: days.map((day) => day.day), axisLabel: { color: colour } },
-    yAxis: { type: "value", minInterval: 1, axisLabel: { color: colour } },
+    yAxis: { type: "value", minInterval: 1, axisLabel: { color: colour }, splitLine: { lineStyle: { color: lineColour() } } },
     series: [line(name.success, "success", days), line(name.failed, "failed", days), line(name.running, "running", days)],
   };
 }

@@ -1,5 +1,5 @@
 /* CodeMirror in the place of the text area, which stays the field that is posted. */
-import { Compartment, EditorView, LanguageDescription, basicSetup, keymap, languages, oneDark } from "../vendor/codemirror/index.js";
+import { Compartment, EditorState, EditorView, LanguageDescription, basicSetup, keymap, languages, oneDark } from "../vendor/codemirror/index.js";
 
 const place = document.querySelector("[data-editor]");
 const form = document.querySelector("[data-glue]");
@@ -18,6 +18,7 @@ function start() {
     parent: place,
     extensions: [
       basicSetup,
+      EditorState.phrases.of(JSON.parse(place.dataset.phrases)),
       EditorView.cspNonce.of(place.dataset.nonce),
       EditorView.contentAttributes.of({ "aria-label": area.labels[0] ? area.labels[0].textContent : "" }),
       theme.of(themeNow()),
