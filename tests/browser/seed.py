@@ -164,6 +164,7 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
         executor_param=job.executor_param,
         trigger_time=at_ms,
         fire_time=at_ms,
+        trigger_type=TriggerType.CRON,
     )
     if address is None:
         log.trigger_code, log.trigger_msg = 500, "Trigger type: Cron\nThe executor group has no address."
@@ -192,6 +193,7 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
         session.flush()
         if minutes == 1:
             finished = log.id
+            _neighbours(session, log, jobs[3])
     session.add(
         Skip(job_id=jobs[0].id, from_ms=now_ms - DAY_MS, to_ms=now_ms - DAY_MS + 900_000, skipped=3, reason="misfire", recorded_ms=now_ms)
     )
@@ -205,6 +207,20 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
         )
     )
     return finished
+
+
+def _neighbours(session: Session, log: JobLog, child: Job) -> None:
+    """Make a run the retry of a failed one, and the parent of another."""
+    at_ms, address = log.trigger_time or 0, log.executor_address
+    common = {"trigger_code": 200, "trigger_msg": STORY.format(address=address), "executor_address": address}
+    failed = JobLog(job_group=log.job_group, job_id=log.job_id, handle_code=500, trigger_type=TriggerType.CRON, **common)
+    failed.trigger_time, failed.handle_time, failed.handle_msg = at_ms - 20 * SECOND_MS, at_ms - SECOND_MS, "ConnectionError"
+    session.add(failed)
+    session.flush()
+    log.trigger_type, log.source_log_id = TriggerType.RETRY, failed.id
+    follower = JobLog(job_group=child.job_group, job_id=child.id, handle_code=200, trigger_type=TriggerType.PARENT, **common)
+    follower.source_log_id, follower.trigger_time, follower.handle_time = log.id, at_ms + 9 * SECOND_MS, at_ms + 11 * SECOND_MS
+    session.add(follower)
 
 
 def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
