@@ -73,7 +73,10 @@ class Heartbeat:
         if self._said.get(admin.address) is None:
             return
         reply = self._ask(lambda: admin.remove(self._appname, self._address))
-        logger.info("deregistered admin=%s code=%s msg=%s", admin.address, reply.code, reply.msg)
+        if reply.code == SUCCESS:
+            logger.info("deregistered admin=%s", admin.address)
+        else:
+            logger.warning("deregistration failed admin=%s reason=%s", admin.address, reply.msg)
 
     def _ask(self, call: Callable[[], Reply]) -> Reply:
         try:

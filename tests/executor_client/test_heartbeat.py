@@ -51,6 +51,19 @@ def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandIn
     eventually(lambda: admin.codes() == {1: 200})
 
 
+@pytest.mark.parametrize(("away", "words"), [(False, "deregistered admin="), (True, "deregistration failed admin=")])
+def test_a_goodbye_that_nobody_takes_is_not_called_one(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, caplog: pytest.LogCaptureFixture, away: bool, words: str
+) -> None:
+    caplog.set_level("INFO", "executor_client.heartbeat")
+    start()
+    eventually(lambda: "registered admin=" in caplog.text)
+    if away:
+        admin.down()
+    executors.pop().stop()
+    assert [record.getMessage().startswith(words) for record in caplog.records if "dereg" in record.getMessage()] == [True]
+
+
 def test_an_admin_that_comes_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:
     admin.down()
     caller = start()
