@@ -44,6 +44,12 @@ class ClockGuard:
         """Whether the clock is within SKEW_MAX_MS of the database's, as far as was seen."""
         return abs(self.skew_ms) <= SKEW_MAX_MS
 
+    def is_steady(self) -> bool:
+        """Whether the clock was right at the last look and has not been set since; from any thread, without the database."""
+        last = self._last
+        compared = self._compared_at is not None
+        return compared and last is not None and self.trusted and abs(self._jump_since(last)) <= JUMP_MS
+
     def check(self) -> bool:
         """Do as ``look``, and log a jump and a change either way."""
         jump_ms = self._take_jump()
@@ -81,13 +87,15 @@ class ClockGuard:
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
-        wall, monotonic = self._now(), self._monotonic()
-        last, self._last = self._last or (wall, monotonic), (wall, monotonic)
-        jump_ms = (wall - last[0]) - (monotonic - last[1])
+        last, self._last = self._last, (self._now(), self._monotonic())
+        jump_ms = 0 if last is None else (self._last[0] - last[0]) - (self._last[1] - last[1])
         if abs(jump_ms) <= JUMP_MS:
             return 0
         self._compared_at = None
         return jump_ms
+
+    def _jump_since(self, last: tuple[Millis, Millis]) -> Millis:
+        return (self._now() - last[0]) - (self._monotonic() - last[1])
 
 
 class ClockWatch:
@@ -98,6 +106,11 @@ class ClockWatch:
         self._monotonic = monotonic
         self._right_since: Millis | None = None
         self._told_wrong = False
+
+    @property
+    def skew_ms(self) -> Millis:
+        """How far this node's clock is ahead of the database's, as far as was seen."""
+        return self._guard.skew_ms
 
     def news(self) -> ClockNews | None:
         """Return what there is to tell, None almost always. Reads the database; call it outside of transactions."""

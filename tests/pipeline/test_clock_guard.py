@@ -94,6 +94,35 @@ def test_a_jump_is_noticed_before_anything_is_scanned(
     assert guard.check(), "set right, it is believed at once"
 
 
+def test_nothing_is_claimed_by_a_clock_that_was_set_until_it_has_been_compared(clocks: Clocks, guard: ClockGuard) -> None:
+    assert not guard.is_steady(), "never compared"
+    guard.check()
+    assert guard.is_steady()
+    clocks.pass_time(100, jump_ms=HOUR)
+    assert not guard.is_steady(), "before any look"
+    guard.check()
+    assert not guard.is_steady(), "it is wrong"
+    clocks.pass_time(100, jump_ms=-HOUR)
+    assert not guard.is_steady()
+    guard.check()
+    assert guard.is_steady()
+
+
+def test_a_clock_that_was_set_and_cannot_be_compared_is_not_trusted(
+    clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard.check()
+    clocks.pass_time(100, jump_ms=HOUR)
+
+    def away(_session: object) -> Millis:
+        raise OSError
+
+    monkeypatch.setattr(clock_guard, "database_now_ms", away)
+    with pytest.raises(OSError):
+        guard.check()
+    assert not guard.is_steady()
+
+
 def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(5):
         guard.check()

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from ipaddress import ip_network
@@ -29,9 +29,9 @@ LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 @contextmanager
-def dispatching(config: Config, node: str = "one", **changes: Any) -> Iterator[Dispatcher]:
+def dispatching(config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any) -> Iterator[Dispatcher]:
     settings = {"trigger_timeout_s": 1, "executor_networks": LOOPBACK, **changes}
-    dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN)
+    dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
     dispatcher.start()
     try:
         yield dispatcher
@@ -216,6 +216,20 @@ def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: st
         make_fire(job, owner="a dead node", due_time=now_ms() - 5_000)
         make_fire(job, owner="", due_time=now_ms() + 3_600_000)
         eventually(lambda: states() == {"ACCEPTED": 2, "PENDING": 1})
+    assert len(executor.requests) == 2
+
+
+def test_nothing_is_claimed_while_the_clock_is_wrong(database: str, config: Config, executor: FakeExecutor) -> None:
+    """A clock that is ahead would send the fires other nodes have in their rings before their time."""
+    steady = threading.Event()
+    job = make_job(addresses=executor.address)
+    with dispatching(config, may_fire=steady.is_set) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        make_fire(job, owner="another node", due_time=now_ms() - 2_000)
+        threading.Event().wait(0.6)  # two polls and more
+        assert (states(), executor.requests) == ({"PENDING": 2}, [])
+        steady.set()
+        eventually(lambda: states() == {"ACCEPTED": 2})
     assert len(executor.requests) == 2
 
 
