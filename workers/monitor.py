@@ -39,7 +39,7 @@ class Monitor:
         self._teller = AlarmTeller(config, node=self._node)
         self._clock = ClockWatch(ClockGuard(now_ms))
         self._loops = [
-            Loop("node-beat", lambda now_ms: nodes.beat(config, NodeKind.WORKERS, now_ms=now_ms)),
+            Loop("node-beat", self.tick_beat),
             Loop("registry", by_a_right_clock(tick_registry, ClockGuard(now_ms))),
             Loop("leases", by_a_right_clock(tick_leases, ClockGuard(now_ms))),
             Loop("resolve", by_a_right_clock(self._resolver.tick, ClockGuard(now_ms))),
@@ -63,6 +63,10 @@ class Monitor:
         self._resolver.close()
         self._teller.close()
         nodes.end(self._config, NodeKind.WORKERS)
+
+    def tick_beat(self, at_ms: Millis) -> Millis:
+        """Say that this node lives, and how far its clock is off."""
+        return nodes.beat(self._config, NodeKind.WORKERS, now_ms=at_ms, skew_ms=self._clock.skew_ms)
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Tell people of failed runs, and of a clock that keeps this node from firing; return the wait until the next round.

@@ -10,6 +10,8 @@ from app.models.base import Base
 NODE_BEAT_MS: Millis = 1_000
 #: a node not heard of for so long is dead
 NODE_DEAD_MS: Millis = 2_500
+#: a node whose clock is off from the database's by more does not fire
+SKEW_MAX_MS: Millis = 1_000
 
 
 class Node(Base):
@@ -25,6 +27,8 @@ class Node(Base):
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     started_ms: Mapped[Millis] = mapped_column(BigInteger)
     heartbeat_ms: Mapped[Millis] = mapped_column(BigInteger)
+    #: how far its clock is ahead of the database's; 0 also where nobody compares (consoles, SQLite)
+    skew_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[str] = mapped_column(String(32))
     #: SHA-256 of the access tokens, shortened; nodes of one database must agree
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")

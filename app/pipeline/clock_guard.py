@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from app.clock import Millis, monotonic_ms
 from app.db import read_scope
+from app.models.node import SKEW_MAX_MS
 from app.store.clocks import database_now_ms
 
 logger = logging.getLogger(__name__)
 
 #: period of the comparison with the database
 PERIOD_MS: Millis = 10_000
-#: a node whose clock is off by more does not fire
-SKEW_MAX_MS: Millis = 1_000
 #: a wall clock that has moved by so much more or less than the monotonic one has been set
 JUMP_MS: Millis = 1_000
 #: a clock that was wrong is called right again after so long: one that hovers about the limit is told once

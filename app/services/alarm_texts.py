@@ -8,7 +8,8 @@ from app.domain.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.clock_guard import SKEW_MAX_MS, ClockNews
+from app.models.node import SKEW_MAX_MS
+from app.pipeline.clock_guard import ClockNews
 from app.services.channels import Message
 
 #: characters of a run's text in a message, and runs named in it

@@ -10,7 +10,7 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.node import NODE_DEAD_MS, Node
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.store import day_counts, group_lists, overview
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
@@ -64,6 +64,8 @@ class Board:
     #: fires due and not sent, and when the oldest was due
     waiting: int
     oldest_waiting_ms: Millis | None
+    #: workers that fire nothing because their clock is wrong
+    skewed: list[Node]
     #: of administrators only
     nodes: list[Seen]
     running: list[Run]
@@ -73,7 +75,7 @@ class Board:
     @property
     def troubles(self) -> int:
         """How many kinds of things are wrong."""
-        return sum(map(bool, (not self.scheduling, self.failing, self.unresolved, self.waiting, self.offline)))
+        return sum(map(bool, (not self.scheduling, self.skewed, self.failing, self.unresolved, self.waiting, self.offline)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
     failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
         groups=len(groups),
@@ -121,7 +124,8 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         unresolved=_runs(session, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
-        nodes=_nodes(session, now_ms) if actor.is_admin else [],
+        skewed=[node for node in nodes if _is_skewed(node, now_ms)],
+        nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
         running=_runs(session, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
@@ -146,9 +150,9 @@ def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
     return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
 
 
-def _nodes(session: Session, now_ms: Millis) -> list[Seen]:
-    found = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
-    return [Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in found]
+def _is_skewed(node: Node, now_ms: Millis) -> bool:
+    """Whether a node lives, by its own wrong clock, and does not fire."""
+    return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
 def _runs(session: Session, logs: list[JobLog]) -> list[Run]:

@@ -51,9 +51,9 @@ def _agree(node: Node, own: list[str]) -> bool:
     return not theirs or bool(set(theirs) & set(own))
 
 
-def beat(config: Config, kind: NodeKind, *, now_ms: Millis) -> Millis:
-    """Say that a node lives; return the wait until the next time."""
-    transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms))
+def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> Millis:
+    """Say that a node lives, and how far its clock is ahead of the database's; return the wait until the next time."""
+    transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms))
     return NODE_BEAT_MS
 
 

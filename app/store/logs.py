@@ -3,12 +3,17 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.models.log import JobLog
 from app.store import bulk
+
+
+def is_failed() -> ColumnElement[bool]:
+    """Return the condition for failed runs; no parameter in it, so that the planner sees which index holds just these."""
+    return JobLog.failed == literal_column("1")
 
 
 def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:

@@ -22,10 +22,10 @@ def start_node(session: Session, name: str, kind: NodeKind, *, version: str, tok
     return node.epoch
 
 
-def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis) -> bool:
-    """Note a heartbeat; False where the node's row is gone."""
+def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> bool:
+    """Note a heartbeat, and how far the node's clock is off; False where the node's row is gone."""
     own = update(Node).where(Node.name == name, Node.kind == kind)
-    return affected(session, own.values(heartbeat_ms=now_ms)) == 1
+    return affected(session, own.values(heartbeat_ms=now_ms, skew_ms=skew_ms)) == 1
 
 
 def end_node(session: Session, name: str, kind: NodeKind) -> None:

@@ -13,8 +13,9 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.models.node import NODE_DEAD_MS, Node
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
+from app.store.logs import is_failed
 
 K = TypeVar("K", int, str)
 
@@ -148,10 +149,7 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
 
 def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:
     """Return the newest runs that failed or are unresolved."""
-    failed = (JobLog.handle_code.not_in([HandleCode.NONE, HandleCode.SUCCESS])) | (
-        JobLog.trigger_code.not_in([TriggerCode.NONE, TriggerCode.ACCEPTED])
-    )
-    return _newest(session, select(JobLog).where(failed), group_ids, since_ms=since_ms, limit=limit)
+    return _newest(session, select(JobLog).where(is_failed()), group_ids, since_ms=since_ms, limit=limit)
 
 
 def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
@@ -183,8 +181,9 @@ def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
 
 
 def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a workers process is alive."""
-    query = select(func.count()).where(Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS)
+    """Whether a workers process is alive and has a clock it may fire by."""
+    right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
+    query = select(func.count()).where(Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, right)
     return bool(session.scalar(query))
 
 

@@ -34,6 +34,9 @@ def test_a_node_lives_while_it_beats(database: str) -> None:
     assert live(T0 + NODE_DEAD_MS) == [("console", "one"), ("workers", "one")]
     assert transact(lambda session: nodes.beat(session, "two", NodeKind.WORKERS, now_ms=T0 + 100))
     assert ("workers", "two") in live(T0 + NODE_DEAD_MS)
+    transact(lambda session: nodes.beat(session, "two", NodeKind.WORKERS, now_ms=T0 + 100, skew_ms=-5_000))
+    with read_scope() as session:
+        assert [node.skew_ms for node in nodes.find_live(session, now_ms=T0)] == [0, 0, -5_000]
     assert not transact(lambda session: nodes.beat(session, "three", NodeKind.WORKERS, now_ms=T0))
     transact(lambda session: nodes.end_node(session, "one", NodeKind.WORKERS))
     assert ("workers", "one") not in live(T0)
