@@ -86,6 +86,24 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_told(admin: Console, no
     assert "live-node" not in seen
 
 
+def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) -> None:
+    wrong, right, gone = (
+        node("ahead", NodeKind.WORKERS, -5_000),
+        node("steady", NodeKind.WORKERS, 0),
+        node("gone", NodeKind.WORKERS, MINUTE_MS),
+    )
+    wrong.skew_ms, right.skew_ms, gone.skew_ms = 5_000, 400, -9_000
+    save(wrong, gone)
+    page = text_of(admin.get("/"))
+    assert "The clock of ahead is wrong. It is off by +5.0 s from the database's" in page
+    assert "The clock of gone" not in page
+    assert "No scheduler is running." not in page, "that would send people the wrong way"
+    save(right)
+    page = text_of(admin.get("/"))
+    assert "The clock of ahead is wrong." in page
+    assert "The clock of steady" not in page
+
+
 def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id = add_job(group_id)
