@@ -5,6 +5,8 @@ transaction begins IMMEDIATE, so that it waits for its turn at the start instead
 """
 
 import logging
+import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,13 +29,19 @@ db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
 #: a statement that takes longer is logged
 SLOW_STATEMENT_S = 0.05
-#: how long SQLite waits for another process's write
+#: how long a writer of SQLite waits for others
 BUSY_TIMEOUT_MS = 5_000
+#: between two attempts to begin: SQLite itself comes to wait 100 ms, and then never meets the gap between a busy neighbour's writes
+BEGIN_AGAIN_S = 0.001
 #: a transaction that lost a deadlock is tried so often
 ATTEMPTS = 5
 #: error codes of MySQL and SQLSTATEs of PostgreSQL for "you lost a deadlock or waited too long for a lock"
 _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+#: the part of a result code of SQLite without its extension
+_PRIMARY_CODE = 0xFF
+#: what a wait between two attempts waits for
+_never = threading.Event()
 
 
 class _Binding:
@@ -158,8 +166,30 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    mode = connection.get_execution_options().get("sqlite_begin", "DEFERRED")
-    connection.exec_driver_sql(f"BEGIN {mode}")
+    if connection.get_execution_options().get("sqlite_begin") == "IMMEDIATE":
+        _begin_in_turn(connection)
+    else:
+        connection.exec_driver_sql("BEGIN DEFERRED")
+
+
+def _begin_in_turn(connection: Connection) -> None:
+    """Begin to write as soon as nobody else does; an error, as of any statement, where that takes longer than BUSY_TIMEOUT_MS."""
+    raw = cast("sqlite3.Connection", connection.connection.driver_connection)
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    raw.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < until:
+            try:
+                raw.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as exc:
+                if exc.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
+                    break
+                _never.wait(BEGIN_AGAIN_S)
+            else:
+                return
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        raw.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
 
 def _note_start(connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool) -> None:

@@ -1,15 +1,20 @@
 """Transactions: committed or rolled back, again after a lost deadlock, IMMEDIATE on SQLite, one line where nothing is there."""
 
 import logging
+import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import make_url, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
+from app import db
 from app.config import Config
 from app.db import ATTEMPTS, affected, bind_engine, check_database, is_transient, read_scope, session_scope, transact
 from app.errors import NotConfigured
@@ -131,6 +136,53 @@ def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: st
     with session_scope() as session:
         pragmas = {name: session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "busy_timeout")}
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
+
+
+#: writes for 20 ms, again and again with 3 ms between
+BUSY_NEIGHBOUR = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
+print("writing", flush=True)
+while True:
+    connection.execute("BEGIN IMMEDIATE")
+    time.sleep(0.02)
+    connection.execute("COMMIT")
+    time.sleep(0.003)
+"""
+
+
+def test_a_busy_neighbour_starves_no_writer(database: str, database_kind: str) -> None:
+    """SQLite's own waiting comes to 100 ms between two looks: it hit the gap once in seconds, or never."""
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+    job = make_job(executor_timeout=0)
+    file = make_url(database).database or ""
+    with subprocess.Popen([sys.executable, "-c", BUSY_NEIGHBOUR, file], stdout=subprocess.PIPE, text=True) as neighbour:
+        try:
+            assert neighbour.stdout is not None
+            assert neighbour.stdout.readline() == "writing\n"
+            began = time.monotonic()
+            for _ in range(20):
+                transact(lambda session: affected(session, update(Job).where(Job.id == job.id).values(executor_param="written")))
+            took_s = time.monotonic() - began
+        finally:
+            neighbour.kill()
+    assert took_s < 20 * 0.25
+
+
+def test_a_writer_that_waits_in_vain_says_that_the_database_is_locked(
+    database: str, database_kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 50)
+    blocker = sqlite3.connect(make_url(database).database or "", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OperationalError, match="database is locked"), session_scope() as session:
+        session.connection()
+    blocker.close()
+    with session_scope() as session:
+        assert session.execute(text("PRAGMA busy_timeout")).scalar() == 50
 
 
 def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> None:
