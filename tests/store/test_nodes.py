@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from sqlalchemy import text
 
 from app.clock import Millis, now_ms
 from app.db import read_scope, session_scope, transact
@@ -80,6 +81,32 @@ def test_the_clock_of_the_server_is_this_machines(database: str, database_kind: 
     else:
         assert theirs is not None
         assert abs(theirs - now_ms()) < 5_000
+
+
+#: a zone of MySQL's tables, with the one transition a test needs: Berlin's in October 2024; the ids are nobody else's
+TWICE_S = (1_729_989_000, 1_729_992_600)
+ZONE_ROWS = [
+    "time_zone (Time_zone_id, Use_leap_seconds) VALUES (9001, 'N')",
+    "time_zone_name (Name, Time_zone_id) VALUES ('Test/Berlin', 9001)",
+    "time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST) VALUES (9001, 0, 7200, 1), (9001, 1, 3600, 0)",
+    "time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (9001, 1711846800, 0), (9001, 1729990800, 1)",
+]
+
+
+def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(database: str, database_kind: str) -> None:
+    """Half past two in summer time, and again in winter time: its local time could be either."""
+    if database_kind != "mariadb":
+        pytest.skip("about MySQL and MariaDB")
+    with session_scope() as session:
+        for row in ZONE_ROWS:
+            session.execute(text(f"INSERT IGNORE INTO mysql.{row}"))
+    with session_scope() as session:
+        session.execute(text("SET time_zone = 'Test/Berlin'"))
+        for instant_s in TWICE_S:
+            session.execute(text(f"SET timestamp = {instant_s}"))
+            assert session.scalar(text("SELECT CAST(NOW() AS CHAR)")) == "2024-10-27 02:30:00"
+            assert database_now_ms(session) == instant_s * 1_000
+        session.execute(text("SET timestamp = DEFAULT, time_zone = DEFAULT"))
 
 
 @pytest.mark.parametrize(("off_ms", "trusted"), [(0, True), (-SKEW_MAX_MS + 300, True), (SKEW_MAX_MS + 400, False), (-3_600_000, False)])
