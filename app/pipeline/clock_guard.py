@@ -75,14 +75,11 @@ class ClockGuard:
             self._compared_at = monotonic
 
     def _compare(self) -> None:
-        before = self._now()
+        before, begun = self._now(), self._monotonic()
         with read_scope() as session:
             theirs = database_now_ms(session)
-        after = self._now()
-        if theirs is None or after - before > SKEW_MAX_MS:  # the same clock, or an answer too late to say anything
-            self.skew_ms = 0 if theirs is None else self.skew_ms
-            return
-        self.skew_ms = (before + after) // 2 - theirs
+        took_ms = self._monotonic() - begun
+        self.skew_ms = 0 if theirs is None else _skew(before - theirs, took_ms)  # None: the same clock
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
@@ -95,6 +92,13 @@ class ClockGuard:
 
     def _jump_since(self, last: tuple[Millis, Millis]) -> Millis:
         return (self._now() - last[0]) - (self._monotonic() - last[1])
+
+
+def _skew(least_ms: Millis, took_ms: Millis) -> Millis:
+    """Return how far a clock is ahead that was so far ahead when it asked; of an answer that came late, what it proves at least."""
+    if took_ms <= SKEW_MAX_MS:
+        return least_ms + took_ms // 2
+    return min(max(least_ms, 0), least_ms + took_ms)
 
 
 class ClockWatch:

@@ -37,6 +37,8 @@ class Clocks:
 
     def __init__(self) -> None:
         self.wall_ms, self.monotonic_ms, self.database_ms, self.asked = T0, 5_000, T0, 0
+        #: how long the database is asked before it reads its clock, and how long its answer is on its way
+        self.delays_ms = (0, 0)
 
     def pass_time(self, passed_ms: Millis, *, jump_ms: Millis = 0) -> None:
         self.wall_ms += passed_ms + jump_ms
@@ -45,7 +47,10 @@ class Clocks:
 
     def database(self, _session: object) -> Millis:
         self.asked += 1
-        return self.database_ms
+        self.pass_time(self.delays_ms[0])
+        read = self.database_ms
+        self.pass_time(self.delays_ms[1])
+        return read
 
 
 @pytest.fixture
@@ -121,6 +126,21 @@ def test_a_clock_that_was_set_and_cannot_be_compared_is_not_trusted(
     with pytest.raises(OSError):
         guard.check()
     assert not guard.is_steady()
+
+
+@pytest.mark.parametrize("delays_ms", [(0, 4_000), (4_000, 0), (1_500, 900)])
+def test_an_answer_that_comes_late_proves_a_wrong_clock_and_no_right_one_wrong(
+    clocks: Clocks, guard: ClockGuard, delays_ms: tuple[Millis, Millis]
+) -> None:
+    clocks.delays_ms = delays_ms
+    assert guard.check()
+    clocks.pass_time(100, jump_ms=HOUR)
+    assert not guard.check(), "it was set, and must not be believed until it has been compared"
+    assert not guard.is_steady()
+    clocks.pass_time(100, jump_ms=-2 * HOUR)
+    assert not guard.check()
+    clocks.pass_time(100, jump_ms=HOUR)
+    assert guard.check()
 
 
 def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture) -> None:
