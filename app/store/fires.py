@@ -19,6 +19,8 @@ from app.store import bulk
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 #: first words of the keys of children and retries; the second is the log id of the run they follow
 SUCCESSORS = ("child", "retry")
+#: digits of an id that fits a column for certain
+ID_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def _known_keys(session: Session, keys: list[str]) -> set[str]:
 def source_of(fire_key: str) -> int | None:
     """Return the log id of the run a child's or a retry's fire comes from: it is a part of the key."""
     kind, _, rest = fire_key.partition(":")
-    return int(rest.partition(":")[0]) if kind in SUCCESSORS else None
+    named = rest.partition(":")[0]
+    return int(named) if kind in SUCCESSORS and named.isascii() and named.isdigit() and len(named) <= ID_DIGITS else None
 
 
 def _row(fire: NewFire) -> bulk.Row:

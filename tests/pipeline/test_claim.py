@@ -48,7 +48,10 @@ def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None
 
 @pytest.mark.parametrize(
     ("key", "source"),
-    [("child:41:7", 41), ("retry:41:3", 41), ("retry:41:3:0", 41), ("cron:7:1714532645000", None), ("manual:ab41", None), ("", None)],
+    [
+        *[("child:41:7", 41), ("retry:41:3", 41), ("retry:41:3:0", 41), ("cron:7:1714532645000", None), ("manual:ab41", None), ("", None)],
+        *[(odd, None) for odd in ("child:", "child", "retry:x:1", "retry:-41:1", "retry: 41:1", "child:²:1", "child:" + "9" * 40)],
+    ],
 )
 def test_a_child_and_a_retry_know_the_run_they_follow(database: str, key: str, source: int | None) -> None:
     make_fire(make_job(), fire_key=key, trigger_type="RETRY")
