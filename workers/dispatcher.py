@@ -42,10 +42,10 @@ CLAIM_MAX = 512
 #: period of the poll for rows the console wrote, and for orphans
 POLL_MS: Millis = 250
 POLL_ROWS = 1_000
-#: a lease outlives the longest send by this
-LEASE_MARGIN_MS: Millis = 2_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
-START_WITHIN_S = (LEASE_MARGIN_MS - 1_100) / 1000
+START_WITHIN_S = 0.9
+#: a lease outlives the trigger time-out by this: a late start, an answer in dribs (a second), outcomes kept back, and their writing
+LEASE_MARGIN_MS: Millis = 3_000
 #: claims wait no longer than this for the sends before them
 CROWD_WAIT_S = 0.1
 CROWD_LOOK_S = 0.002
@@ -200,10 +200,11 @@ class Dispatcher:
         self._lanes.forget(fire.id for fire in due)
         for batch, start_before in batches:
             self._lanes.add(batch.expanded)
-            for address, waiting in batch.parked.items():
-                self._lanes.park(address, waiting)
             for claimed in batch.claimed:
                 self._launch(_Sending(claimed, self._lanes.lane_of(claimed.job_id), start_before))
+            for address, waiting in batch.parked.items():  # what was claimed before them counts by now
+                self._lanes.park(address, waiting)
+        self._lanes.unpark_forsaken()
 
     def _claim_group(self, session: Session, group: Sequence[DueFire]) -> tuple[ClaimBatch, float]:
         """Claim in the writing thread; return also the monotonic instant the sends must have begun by."""
@@ -230,7 +231,7 @@ class Dispatcher:
             await asyncio.sleep(DATABASE_WAIT_S)
 
     async def _grouped(self, items: Sequence[Item], work: Callable[[Session, Sequence[Item]], Answer]) -> list[Answer]:
-        """Do a group in one transaction of the writing thread; where one item spoils it, each in its own."""
+        """Do a group in one transaction of the writing thread; where one item spoils it, its halves by themselves, down to that item."""
         try:
             return [await self._loop.run_in_executor(self._writer, lambda: transact(lambda session: work(session, items)))]
         except _AWAY:
@@ -239,7 +240,8 @@ class Dispatcher:
             if len(items) == 1:
                 logger.exception("not written item=%r", items[0])
                 return []
-        return [answer for item in items for answer in await self._grouped([item], work)]
+        halves = (items[: len(items) // 2], items[len(items) // 2 :])
+        return [answer for half in halves for answer in await self._grouped(half, work)]
 
     def _launch(self, sending: _Sending) -> None:
         address = sending.claimed.address

@@ -154,6 +154,14 @@ class Lanes:
             self._parked.setdefault(address, deque()).append(fire)
         self._unpark(address)
 
+    def unpark_forsaken(self) -> None:
+        """Let fires go on that are parked where no run of ours is: the end of none would wake them.
+
+        Those that lined up again before them have gone to another address, to another node, or nowhere.
+        """
+        for address in [address for address in self._parked if address not in self._at_address]:
+            self._unpark(address)
+
     def enter(self, lane: Lane, address: str | None) -> None:
         """Count a claimed run; no address: probing."""
         self._in_lane[lane] += 1

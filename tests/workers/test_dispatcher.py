@@ -2,29 +2,37 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.config import Config
-from app.db import bind_engine
+from app.db import bind_engine, transact
+from app.domain.planning import DueFire
 from app.models.alarm import Alarm
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.claim import ClaimBatch, Claimer, claim
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due
 from workers import dispatcher as dispatcher_module
+from workers import lanes
 from workers.dispatcher import Dispatcher
 
 TOKEN = "a-token-of-some-length"
+#: an answer may take so much longer than the trigger time-out, a bit at a time
+DRIBS_S = 1
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
@@ -207,6 +215,48 @@ def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(database
             release.set()
             eventually(lambda: states() == {"ACCEPTED": 42})
     assert len(all_rows(JobLog)) == 42
+
+
+def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hang at it, the others are parked; then the group has another address, and nothing ends at the first one any more."""
+    monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
+    with executors(2) as (hanging, quick):
+        hanging.tell("run", Answer(fault=Fault.SILENCE))
+        job = make_job(addresses=hanging.address)
+        with dispatching(config, address_inflight_max=2) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job, 20)))
+            eventually(lambda: len(hanging.requests) == 2)
+            transact(lambda session: session.execute(update(Group).values(address_list=quick.address)))
+            eventually(lambda: states() == {"UNKNOWN": 2, "ACCEPTED": 18})
+        assert (len(hanging.requests), len(quick.requests)) == (2, 18)
+
+
+def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Were each of its group claimed by itself, the first of a large group would be too late for their sending."""
+    sizes: list[int] = []
+
+    def counted(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
+        sizes.append(len(due))
+        return claim(session, due, claimer, now_ms=now_ms)
+
+    monkeypatch.setattr(dispatcher_module, "claim", counted)
+    job = make_job(addresses=executor.address)
+    due = as_due([*fires_of(job, 40), *fires_of(job, trigger_type="ODD"), *fires_of(job, 23)])
+    with dispatching(config, address_inflight_max=64) as dispatcher:
+        dispatcher.offer(due)
+        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1})
+    assert sorted(size for size in sizes if size > 1) == [2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64]
+    assert "not written item=DueFire" in caplog.text
+
+
+def test_the_lease_outlives_the_latest_outcome() -> None:
+    """Begun late, answered in dribs, kept back behind a claim: what is written then must still be ours to write."""
+    latest_s = dispatcher_module.START_WITHIN_S + DRIBS_S + dispatcher_module.OUTCOMES_WAIT_S + dispatcher_module.CROWD_WAIT_S
+    assert latest_s + 0.4 < dispatcher_module.LEASE_MARGIN_MS / 1000
 
 
 def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: str, config: Config, executor: FakeExecutor) -> None:

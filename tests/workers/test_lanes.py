@@ -165,6 +165,22 @@ def test_a_parked_fire_that_is_found_again_stays_where_it_is() -> None:
     assert ids(lanes.take(256)) == [2]
 
 
+def test_fires_parked_where_no_run_is_go_on_when_those_before_them_went_elsewhere() -> None:
+    lanes = lanes_of(address=2)
+    full(lanes, A, 2)
+    lanes.park(A, fires(1, 2, 3, 4, 5))
+    lanes.unpark_forsaken()
+    assert lanes.take(256) == [], "the end of a run at A will wake them"
+    lanes.free_slot(A)
+    lanes.free_slot(A)
+    claimed = []
+    while taken := ids(lanes.take(256)):  # each goes to another address, to another node, or was withdrawn
+        claimed += taken
+        lanes.forget(taken)
+        lanes.unpark_forsaken()
+    assert sorted(claimed) == [1, 2, 3, 4, 5]
+
+
 def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> None:
     lanes = lanes_of(fast=1, slow=1, address=1)
     full(lanes, A, 1)
