@@ -46,8 +46,9 @@ POLL_ROWS = 1_000
 START_WITHIN_S = 0.9
 #: a lease outlives the trigger time-out by this: a late start, an answer in dribs (a second), outcomes kept back, and their writing
 LEASE_MARGIN_MS: Millis = 3_000
-#: claims wait no longer than this for the sends before them
-CROWD_WAIT_S = 0.1
+#: with more claimed runs than this waiting for their turn, claims wait; no longer than this where none of them gets on
+CROWD_MAX = 32
+CROWD_STUCK_S = 0.05
 CROWD_LOOK_S = 0.002
 #: period of the look for sends that hold a place of the fast lane for too long
 OVERDUE_LOOK_S = 0.1
@@ -172,8 +173,10 @@ class Dispatcher:
 
     async def _let_sends_begin(self) -> None:
         """Let runs that are claimed and wait for a turn go first: another claim beside them would slow both down."""
-        until = time.monotonic() + CROWD_WAIT_S
-        while self._lanes.is_crowded() and time.monotonic() < until:
+        least, stuck_at = self._lanes.crowd(), time.monotonic() + CROWD_STUCK_S
+        while (crowd := self._lanes.crowd()) > CROWD_MAX and time.monotonic() < stuck_at and not self._stopping:
+            if crowd < least:
+                least, stuck_at = crowd, time.monotonic() + CROWD_STUCK_S
             await asyncio.sleep(CROWD_LOOK_S)
 
     async def _watch_lanes(self) -> None:

@@ -29,8 +29,6 @@ AHEAD_MAX = 16
 AHEAD_UNKNOWN = 4
 #: runs of the fast lane claimed at a time, in multiples of its places
 FAST_AHEAD = 4
-#: with more runs than this waiting for a turn, claims wait: both threads share one interpreter
-CROWD = 32
 
 
 class Lane(StrEnum):
@@ -99,10 +97,10 @@ class Lanes:
         ahead = min(max(QUICK_ANSWER_MS / max(answer_ms, 1), 1), AHEAD_MAX)
         return int(self._address_max * ahead) - self._at_address.get(address, 0)
 
-    def is_crowded(self) -> bool:
-        """Whether many claimed runs wait for a turn at addresses that will soon have one for them."""
+    def crowd(self) -> int:
+        """Return how many claimed runs wait for a turn at addresses that will soon have one for them."""
         ahead = {address: count - self._address_max for address, count in self._at_address.items() if count > self._address_max}
-        return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS) > CROWD
+        return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS)
 
     async def begin(self, lane: Lane, address: str) -> Place:
         """Wait for a turn at the address, then for a place in the lane; give it back with ``end``."""

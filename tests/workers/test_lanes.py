@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, CROWD, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SEND_MS, SLOW_SENDS, Lane, Lanes
+from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SEND_MS, SLOW_SENDS, Lane, Lanes
 
 T0: Millis = 1_714_532_640_000
 A, B = "http://10.0.0.11:9999/", "http://10.0.0.12:9999/"
@@ -194,15 +194,17 @@ def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> N
     assert ids(lanes.take(256)) == [1]
 
 
-def test_claims_wait_where_many_runs_wait_for_a_quick_address() -> None:
+def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
     lanes = lanes_of(address=2)
-    full(lanes, A, 2 + CROWD + 1)
-    assert not lanes.is_crowded(), "it hangs: nobody waits for it"
+    full(lanes, A, 5)
+    assert lanes.crowd() == 0, "it hangs: nobody waits for it"
     for _ in range(50):
         lanes.note(7, A, 5, T0)
-    assert lanes.is_crowded()
+    assert lanes.crowd() == 3
+    full(lanes, "http://10.0.0.13:9999/", 4)
+    assert lanes.crowd() == 5
     lanes.free_slot(A)
-    assert not lanes.is_crowded()
+    assert lanes.crowd() == 4
 
 
 def in_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
