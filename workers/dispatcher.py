@@ -45,10 +45,11 @@ POLL_ROWS = 1_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = 0.9
 #: a lease outlives the trigger time-out by this: a late start, an answer in dribs (a second), outcomes kept back, and their writing
-LEASE_MARGIN_MS: Millis = 3_000
-#: with more claimed runs than this waiting for their turn, claims wait; no longer than this where none of them gets on
+LEASE_MARGIN_MS: Millis = 3_500
+#: with more claimed runs than this waiting for their turn, claims wait; no longer than this where none of them gets on, and in all
 CROWD_MAX = 32
 CROWD_STUCK_S = 0.05
+CROWD_WAIT_S = 0.5
 CROWD_LOOK_S = 0.002
 #: period of the look for sends that hold a place of the fast lane for too long
 OVERDUE_LOOK_S = 0.1
@@ -81,13 +82,9 @@ class Dispatcher:
         self._node = node
         self._may_fire = may_fire
         self._lanes = Lanes(fast_max=config.fast_max, slow_max=config.slow_max, address_max=config.address_inflight_max)
+        lease_ms = config.trigger_timeout_s * 1000 + LEASE_MARGIN_MS
         self._claimer = Claimer(
-            node=node,
-            zone=config.time_zone,
-            token=token,
-            lease_ms=config.trigger_timeout_s * 1000 + LEASE_MARGIN_MS,
-            routes=RouteState(),
-            room=self._lanes.room,
+            node=node, zone=config.time_zone, token=token, lease_ms=lease_ms, routes=RouteState(), room=self._lanes.room
         )
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="dispatch-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
@@ -173,8 +170,8 @@ class Dispatcher:
 
     async def _let_sends_begin(self) -> None:
         """Let runs that are claimed and wait for a turn go first: another claim beside them would slow both down."""
-        least, stuck_at = self._lanes.crowd(), time.monotonic() + CROWD_STUCK_S
-        while (crowd := self._lanes.crowd()) > CROWD_MAX and time.monotonic() < stuck_at and not self._stopping:
+        until, least, stuck_at = time.monotonic() + CROWD_WAIT_S, self._lanes.crowd(), time.monotonic() + CROWD_STUCK_S
+        while (crowd := self._lanes.crowd()) > CROWD_MAX and time.monotonic() < min(stuck_at, until) and not self._stopping:
             if crowd < least:
                 least, stuck_at = crowd, time.monotonic() + CROWD_STUCK_S
             await asyncio.sleep(CROWD_LOOK_S)
@@ -298,11 +295,13 @@ class Dispatcher:
         return place
 
     async def _probe_and_send(self, sending: _Sending) -> Sent | None:
-        """Take the first candidate in order that says yes, and the next one where it then refuses."""
+        """Take the first candidate in order that says yes, and the next one where it then refuses; at a stop none any more."""
         claimed = sending.claimed
         lines: list[str] = []
         unreachable: list[str] = []
         for number, address in enumerate(claimed.peers, 1):
+            if self._stopping:  # one that does not answer costs 300 ms each; no byte of the run is out, or it was refused
+                return None
             probed = await self._sender.probe(claimed, address)
             lines.append(probed.line)
             unreachable += [address] if probed.unreachable else []

@@ -29,6 +29,8 @@ AHEAD_MAX = 16
 AHEAD_UNKNOWN = 4
 #: runs of the fast lane claimed at a time, in multiples of its places
 FAST_AHEAD = 4
+#: one in so many runs of a claim may be a slow job's whatever waits in the fast lane
+SLOW_SHARE = 8
 
 
 class Lane(StrEnum):
@@ -85,11 +87,13 @@ class Lanes:
 
     def take(self, limit: int) -> list[DueFire]:
         """Take fires to be claimed, no more of a lane than it may have."""
-        taken: list[DueFire] = []
-        for lane, ready in self._ready.items():
-            free = min(self._free(lane), limit - len(taken))
-            taken += [ready.popleft() for _ in range(min(max(free, 0), len(ready)))]
-        return taken
+        slow = min(max(self._free(Lane.SLOW), 0), len(self._ready[Lane.SLOW]))
+        taken = self._take_of(Lane.FAST, limit - min(slow, limit // SLOW_SHARE))
+        return taken + self._take_of(Lane.SLOW, limit - len(taken))
+
+    def _take_of(self, lane: Lane, limit: int) -> list[DueFire]:
+        ready = self._ready[lane]
+        return [ready.popleft() for _ in range(min(max(self._free(lane), 0), limit, len(ready)))]
 
     def room(self, address: str) -> int:
         """Return how many more runs may be claimed for an address: its free slots, and the more ahead the quicker it answers."""

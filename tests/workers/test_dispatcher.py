@@ -329,6 +329,20 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
     assert len(executor.requests) == 1
 
 
+def test_a_stop_does_not_wait_for_candidates_that_have_not_been_asked(
+    database: str, config: Config, executor: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor.tell("beat", Answer(fault=Fault.SILENCE))
+    candidates = ",".join(f"{executor.address}{number}/" for number in range(30))
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(make_job(addresses=candidates, executor_route_strategy="FAILOVER"))))
+        eventually(lambda: executor.requests)
+    assert "dispatcher did not end in time" not in caplog.text
+    assert len(executor.requests) < 5
+    assert states() == {"PENDING": 1}
+    assert only_row(Fire).attempt == 0
+
+
 def test_a_process_that_was_held_up_gives_its_runs_back(
     database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

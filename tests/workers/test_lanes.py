@@ -89,6 +89,15 @@ def test_slow_jobs_hold_up_only_each_other() -> None:
     assert ids(lanes.take(256)) == [5]
 
 
+def test_a_long_queue_of_the_fast_lane_leaves_slow_jobs_their_share() -> None:
+    lanes = lanes_of(fast=1000, slow=100)
+    make_slow(lanes, 7)
+    lanes.add(fires(*range(1, 2001), job_id=8))
+    lanes.add(fires(*range(3001, 3101), job_id=7))
+    assert [len([number for number in ids(lanes.take(512)) if number > 3000]) for _ in range(3)] == [64, 36, 0]
+    assert len(lanes.take(1024)) == 2000 - 448 - 476 - 512, "nothing is kept free for nobody"
+
+
 def test_an_address_has_its_slots_and_some_ahead_unless_it_is_slow() -> None:
     lanes = lanes_of(address=3)
     assert lanes.room("http://10.0.0.13:9999/") == 3 * AHEAD_UNKNOWN, "nothing is known of it yet"
