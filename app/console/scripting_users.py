@@ -9,7 +9,6 @@ from app.console.current import current_actor, settings
 from app.console.scripting import bean_int, envelope, int_parameter, page_range, table, text_or_empty
 from app.console.scripting_rows import user_row
 from app.db import read_scope, session_scope
-from app.domain.permissions import parse_rights
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.home import forget_first_password
@@ -45,9 +44,7 @@ def update() -> Response:
     user_id, draft, actor = bean_int("id"), _draft(), current_actor()
     try:
         with read_scope() as session:
-            user = users.get_user(session, user_id, actor=actor)
-            kept = {group_id: parse_rights(text) for group_id, text in users.stored_rights(session, user_id, actor=actor).items()}
-            draft = replace(draft, disabled=bool(user.disabled), rights=kept, username=user.username)
+            draft = replace(draft, disabled=None, username=users.get_user(session, user_id, actor=actor).username)
         with session_scope() as session:
             users.update_user(session, user_id, draft, actor=actor, now_ms=now_ms())
     except NotFound:

@@ -1,5 +1,7 @@
 """The users and their rights, and the trail of what everybody did. Administrators only."""
 
+import re
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -151,7 +153,7 @@ def _draft(form: UserForm, username: str) -> UserDraft:
     chosen: dict[int, set[str]] = {}
     for tick in form.rights:
         group, colon, right = tick.partition(":")
-        if colon and group.isdecimal() and group.isascii():
+        if colon and re.fullmatch(r"[0-9]{1,9}", group):
             chosen.setdefault(int(group), set()).add(right)
     rights = {group_id: parse_rights(",".join(words)) for group_id, words in chosen.items()}
     role = form.role.data or ""

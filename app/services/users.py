@@ -1,6 +1,6 @@
 """Users and their rights. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 13); passwords and self-changes stricter."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy.orm import Session
@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.db import session_scope
 from app.domain.enums import Role
 from app.domain.passwords import check_new_password
-from app.domain.permissions import Actor, Right, require_admin, rights_text
+from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
@@ -37,7 +37,8 @@ class UserDraft:
     group_ids: tuple[int, ...] = ()
     #: finer rights on some of them; a group without an entry keeps what it has, one given anew has NEW_RIGHTS
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
-    disabled: bool = False
+    #: None: as it is
+    disabled: bool | None = False
     #: the password must be changed at the next login
     must_change: bool = False
 
@@ -72,8 +73,8 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     stored = passwords.hash_password(draft.password, must_change=draft.must_change)  # before the first statement: it takes long
     if users.is_name_taken(session, username):
         raise InvalidInput("username", N_("The user name is taken"))
-    draft = _granted(draft, had=[])
-    user = User(username=username, password=stored, disabled=int(draft.disabled), language="", time_zone="")
+    draft = _granted(draft, {})
+    user = User(username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone="")
     told = _apply_rights(session, user, draft)
     session.add(user)
     session.flush()
@@ -90,18 +91,18 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     if draft.password.strip():
         check_new_password(draft.password, username=draft.username)
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
-    user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or draft.disabled)
+    user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     before = (user.role, user.disabled)
-    draft = _granted(draft, had=[] if user.is_admin else user.group_ids)
+    draft = _granted(draft, _held(session, user))
     told = _apply_rights(session, user, draft)
-    user.disabled = int(draft.disabled)
+    user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
     if stored is not None:
         user.password = stored
     if stored is not None or (user.role, user.disabled) != before:
         sessions.delete_of_user(session, user.id)
     session.flush()
-    told |= {"disabled": draft.disabled, "password": "changed" if stored is not None else ""}
+    told |= {"disabled": bool(user.disabled), "password": "changed" if stored is not None else ""}
     audit.record(session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=told)
 
 
@@ -207,10 +208,17 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
     return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
 
 
-def _granted(draft: UserDraft, *, had: Collection[int]) -> UserDraft:
-    """Return the draft with NEW_RIGHTS on the groups given anew without a word on the rights, as scripts do."""
-    given = {group_id: NEW_RIGHTS for group_id in draft.group_ids if group_id not in had}
+def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
+    """Return the draft with rights on the groups it names none for, as scripts do: what the user has there, else NEW_RIGHTS."""
+    given = {group_id: had.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
     return replace(draft, rights={**given, **draft.rights})
+
+
+def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
+    """Return what a normal user may do now, group by group; no row is all rights, an empty one none."""
+    stored = {} if user.is_admin else rights.rights_of(session, user.id)
+    held = [] if user.is_admin else user.group_ids
+    return {group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in held}
 
 
 def _rows(draft: UserDraft) -> dict[int, str]:

@@ -8,6 +8,7 @@ from flask import Flask
 from app.clock import now_ms
 from app.config import Config
 from app.db import read_scope, session_scope
+from app.domain.permissions import Right
 from app.models.user import User
 from app.services import users
 from app.store import rights
@@ -50,6 +51,27 @@ def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
     assert f'value="{group_id}:operate" aria-label="Sample: Operate" checked' in form
     assert f'value="{group_id}:edit" aria-label="Sample: Edit">' in form
     assert f'value="{other}:glue" aria-label="Other: GLUE" checked' in form
+
+
+@pytest.mark.parametrize(("given", "stored"), [({Right.VIEW}, "view"), (set(), ""), (set(Right), None)])
+def test_a_change_without_a_word_on_rights_leaves_them(admin: Console, given: set[Right], stored: str | None) -> None:
+    group_id, other = add_group(), add_group("other-app", "Other")
+    user_id = add_user("nina", [group_id], {group_id: frozenset(given)})
+    with session_scope() as session:
+        users.disable_user(session, user_id, actor=ACTOR, now_ms=now_ms())
+    draft = users.UserDraft(username="nina", group_ids=(group_id, other), disabled=None)
+    with session_scope() as session:
+        users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
+    with read_scope() as session:
+        assert rights.rights_of(session, user_id).get(group_id) == stored
+        assert rights.rights_of(session, user_id)[other] == "view,operate,edit"
+    assert user_named("nina").disabled == 1
+
+
+@pytest.mark.parametrize("group", ["9" * 20, "9" * 5_000, "-1", "x"])
+def test_a_tick_of_no_group_is_nothing(admin: Console, group: str) -> None:
+    path_after(submit(admin, "/user/new", **FORM, right=[f"{group}:glue"]))
+    assert user_named("nina").group_ids == []
 
 
 @pytest.mark.parametrize(
