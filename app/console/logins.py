@@ -12,6 +12,8 @@ from app.models.session import LoginSession
 #: what a browser calls itself -> its name; the first that is found counts, because all of them say "Mozilla", most "Safari"
 BROWSERS = {
     "Edg": "Edge",
+    "EdgA": "Edge",
+    "EdgiOS": "Edge",
     "OPR": "Opera",
     "Firefox": "Firefox",
     "FxiOS": "Firefox",
@@ -36,7 +38,7 @@ PROGRAM_MAX = 40
 def browser_name(agent: str) -> str:
     """Return ``Firefox 128 · Linux`` of what a browser says of itself, ``curl/8.5.0`` of a script; empty where nothing was said."""
     for word, name in BROWSERS.items():
-        found = re.search(rf"{word}/(\d+)", agent)
+        found = re.search(rf"{word}/(\d{{1,4}})", agent)
         if found is not None:
             system = next((title for part, title in SYSTEMS.items() if part in agent), "")
             return " · ".join(text for text in (f"{name} {found.group(1)}", system) if text)

@@ -181,9 +181,10 @@ def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, 
 
 
 def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
-    """End the logins of a user but ``keep_id``, 0 for none; return how many rows that were."""
+    """End the logins of a user but ``keep_id``, 0 for none; return how many of them still let the user in."""
     _require_own(user_id, actor)
-    ended = sessions.delete_of_user(session, user_id, but_id=keep_id)
+    ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
+    sessions.delete_of_user(session, user_id, but_id=keep_id)
     audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended})
     return ended
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Select, delete, or_, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -45,6 +45,11 @@ def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[Lo
 def find_live(session: Session, query: LiveLogins, session_id: int) -> LoginSession | None:
     """Return one login of a user that still lets them in."""
     return session.scalar(_live(query).where(LoginSession.id == session_id))
+
+
+def count_live(session: Session, query: LiveLogins, *, but_id: int = 0) -> int:
+    """Return how many logins still let their user in, but for one."""
+    return session.scalar(select(func.count()).select_from(_live(query).where(LoginSession.id != but_id).subquery())) or 0
 
 
 def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: Millis) -> bool:

@@ -90,6 +90,23 @@ def test_all_other_logins_end_and_this_one_stays(admin: Console, normal_user: Ca
     assert ended_in_trail() == [("admin", logins_of("admin")[0].user_id, '{"logins": 2}')]
 
 
+def test_the_trail_counts_the_logins_that_still_let_somebody_in(admin: Console) -> None:
+    for changes in ({"seen_ms": now_ms() - DAY_MS}, {"seen_ms": now_ms()}):
+        admin.another().log_in()
+        change_login(logins_of("admin")[-1].id, **changes)
+    assert "1 other login of admin" in text_of(admin.get("/account/logins/end"))
+    path_after(submit(admin, "/account/logins/end"))
+    assert [told for _who, _whose, told in ended_in_trail()] == ['{"logins": 1}']
+    assert len(logins_of("admin")) == 1
+
+
+def test_who_ends_the_login_in_use_is_logged_out(admin: Console) -> None:
+    (own,) = logins_of("admin")
+    assert path_after(submit(admin, f"/account/logins/{own.id}/end")) == "/account?done=ended"
+    assert is_at_login(admin.get("/account?done=ended"))
+    assert len(ended_in_trail()) == 1
+
+
 def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(admin: Console, normal_user: Callable[..., Console]) -> None:
     norman = normal_user()
     (row,) = logins_of("admin")
@@ -104,7 +121,8 @@ def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(admin: Console, no
 def test_a_login_ends_only_by_a_form_of_this_console(admin: Console) -> None:
     other = admin.another().log_in()
     row = logins_of("admin")[1]
-    for path in ("/account/logins/end", f"/account/logins/{row.id}/end", f"/user/{row.user_id}/logins/end"):
+    of_user = f"/user/{row.user_id}/logins"
+    for path in ("/account/logins/end", f"/account/logins/{row.id}/end", f"{of_user}/end", f"{of_user}/{row.id}/end"):
         admin.get(path)
         assert admin.post(path).status_code == 403
     assert not is_at_login(other.get("/"))
@@ -177,6 +195,9 @@ GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
         (f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36", "Chrome 126 · Android"),
         (f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.5 Safari/604.1", "Safari 17 · iOS"),
         (f"Mozilla/5.0 (X11; Linux x86_64) {GECKO} HeadlessChrome/140.0.0.0 Safari/537.36", "Chrome 140 · Linux"),
+        (f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36 EdgA/126.0", "Edge 126 · Android"),
+        (f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.0 EdgiOS/126.0 Safari/604.1", "Edge 126 · iOS"),
+        ("Firefox/" + "9" * 240, "Firefox 9999"),
         ("python-requests/2.32.3", "python-requests/2.32.3"),
         ("x" * 200, "x" * 40),
         ("", ""),
