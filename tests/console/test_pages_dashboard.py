@@ -53,6 +53,12 @@ def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     assert "Nothing is wrong." not in page
 
 
+def test_the_tile_of_runs_names_the_days_it_counts(admin: Console) -> None:
+    for name, title in (("week", "Last week"), ("month", "Last 30 days"), ("nonsense", "Last week")):
+        tile = admin.get(f"/?range={name}").text.split("Trigger number")[1].split("</a>")[0]
+        assert f'class="hint">{title}<' in tile
+
+
 def text_of_part(page: str) -> str:
     return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
 
