@@ -34,8 +34,12 @@ def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as exc:
         raise Unreadable("nested too deeply") from exc
-    except ValueError as exc:
+    except json.JSONDecodeError as exc:
         raise Unreadable(f"not JSON: {exc}") from exc
+    except Unreadable:
+        raise
+    except ValueError as exc:
+        raise Unreadable("a number has too many digits") from exc
 
 
 def _refuse_constant(name: str) -> Any:

@@ -202,7 +202,9 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
 def _callback_elements(body: bytes) -> list[Any]:
     value = load_json(body, trailing_comma=True)
     if isinstance(value, dict):
-        value = value.get("callbackList")
+        if "callbackList" not in value:
+            raise Unreadable("an array of results is expected, not an object without callbackList")
+        value = value["callbackList"]
     if not isinstance(value, list):
         raise Unreadable(f"an array of results is expected, not {kind_of(value)}")
     return value

@@ -31,6 +31,9 @@ BAD_TOKEN = "The access token is wrong."
         ("GET", "/known?logId=1", "", None, METHOD),
         ("GET", "/known", TOKEN, None, "request error:a logId is needed"),
         ("GET", "/known?logId=x", TOKEN, None, "request error:logId"),
+        ("GET", "/known?logId=-7", TOKEN, None, "request error:a logId is needed"),
+        ("GET", f"/known?logId={2**63}", TOKEN, None, "request error:logId is out of range"),
+        ("GET", f"/known?logId={'9' * 5_000}", TOKEN, None, "request error:logId must be a whole number"),
         ("POST", "/known?logId=1", TOKEN, b"", "invalid request, uri-mapping(/known?logId=1) not found."),
         ("POST", "/nope", TOKEN, b"", "invalid request, uri-mapping(/nope) not found."),
         ("POST", "/nope", "wrong", b"", BAD_TOKEN),
@@ -47,6 +50,7 @@ BAD_TOKEN = "The access token is wrong."
         ("POST", "/run", TOKEN, b'{"jobId":"x"}', "request error:"),
         ("POST", "/kill", TOKEN, b"", "request error:"),
         ("POST", "/log", TOKEN, b"5", "request error:"),
+        ("POST", "/kill", TOKEN, b'{"jobId":' + b"9" * 5_000 + b"}", "request error:a number has too many digits"),
         ("POST", "/run", TOKEN, b'{"jobId":1,"glueType":"BEAN","executorHandler":"ok"}', "a run needs a logId"),
     ],
 )

@@ -127,6 +127,22 @@ def test_a_body_that_is_no_batch_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{}", "an array of results is expected, not an object without callbackList"),
+        (b'{"callbackList":null}', "an array of results is expected, not null"),
+        (b"null", "an array of results is expected, not null"),
+        (b'[{"logId":' + b"9" * 5_000 + b"}]", "a number has too many digits"),
+        (b'[{"logId":NaN}]', "NaN is not JSON"),
+    ],
+)
+def test_a_refusal_says_what_was_expected(body: bytes, reason: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        parse_callbacks(body)
+    assert str(refused.value) == reason
+
+
+@pytest.mark.parametrize(
     ("status", "body", "code", "msg"),
     [
         (200, b'{"code":200}', 200, None),
