@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from executor_client.check import Finding, check
 from executor_client.config import ExecutorConfig, parse_languages, parse_port, read_token_file, split_list
 from executor_client.errors import StartRefused
-from executor_client.executor import Executor
+from executor_client.executor import Executor, for_handlers_only
 from executor_client.handlers import registry
 from executor_client.run import describe
 
@@ -66,7 +66,7 @@ def _import_handlers(modules: Sequence[str]) -> None:
             importlib.import_module(name)
         except StartRefused:
             raise
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             raise StartRefused(f"cannot import {name}: {describe(exc)}") from exc
 
 
@@ -91,7 +91,9 @@ def _check(modules: Sequence[str], settings: dict[str, Any]) -> int:
 
 def _check_handlers(modules: Sequence[str]) -> Finding:
     try:
-        _import_handlers(modules)
+        for name in modules:
+            with for_handlers_only():
+                _import_handlers([name])
         registry.require_bound()
     except StartRefused as exc:
         return Finding(False, f"handlers: {exc}")

@@ -26,6 +26,12 @@ from executor_client.protocol import (
 #: an answer is not read beyond this
 ANSWER_MAX_BYTES = 64 * 1024
 
+#: what stands in a library's complaint -> what happened
+_BROKEN_ANSWERS = {
+    "RemoteDisconnected": "the connection was closed without an answer",
+    "IncompleteRead": "the connection was closed in the middle of the answer",
+    "BadStatusLine": "what answers there does not speak HTTP",
+}
 #: how an admin of 3.5 refuses an array of results, and an older one the object
 _SHAPE_COMPLAINT = re.compile(r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL)
 
@@ -100,9 +106,11 @@ def _bounded(response: requests.Response) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Return the kernel's words for a failed call, not the library's onion around them."""
+    """Return what happened in a failed call, not the library's onion around it."""
     text = str(error)
     if isinstance(error, requests.Timeout):
         return "no answer in time"
-    found = re.search(r"\[Errno -?\d+\] ([^')\"]+)", text)
-    return found.group(1) if found else text[:200]
+    found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
+    if found:
+        return found.group(1).strip()
+    return next((meaning for word, meaning in _BROKEN_ANSWERS.items() if word in text), text[:200])

@@ -80,14 +80,25 @@ def _is_executor(config: ExecutorConfig) -> bool:
             timeout_s = config.timing.admin_timeout_s
             with session.post(url, timeout=timeout_s, allow_redirects=False, stream=True) as response:
                 return CAPABILITIES_HEADER in response.headers
-    except requests.RequestException:
+    except (requests.RequestException, ValueError, OSError):
         return False
 
 
 def _check_folder(name: str, folder: Path) -> Finding:
-    existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     try:
-        with tempfile.TemporaryFile(dir=existing):
+        with tempfile.TemporaryFile(dir=_existing(folder)):
             return Finding(True, f"{name}: {folder} can be written")
     except OSError as exc:
         return Finding(False, f"{name}: {folder} cannot be written: {exc.strerror}")
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists; raise OSError where that cannot be told."""
+    path = folder.absolute()
+    while path != path.parent:
+        try:
+            path.stat()
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            path = path.parent
+    return path

@@ -9,7 +9,7 @@ ExecutorError
 Interruption (BaseException)   raised inside a handler to end it; user code that catches ``Exception`` does not swallow it
 ├── JobKilled
 └── JobTimedOut
-StartedInChild (BaseException) a handler's child process imported a program that starts an executor
+StartedInChild (BaseException) a program that starts an executor was imported for its handlers only: by a child process, or by check
 """
 
 
@@ -55,4 +55,4 @@ class JobTimedOut(Interruption):
 
 
 class StartedInChild(BaseException):
-    """The program of a ``process=True`` handler starts its executor; in the child, importing it ends there."""
+    """A program starts its executor; in the child of a ``process=True`` handler, and in ``check``, importing it ends there."""

@@ -8,7 +8,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ class Executor:
 
     def start(self) -> None:
         """Open the port (unless there is a blueprint), take over unfinished runs, register. Raises StartRefused with one line."""
-        if _in_child():
+        if _in_child() or _handlers_only:
             raise StartedInChild
         if self._engine is not None:
             raise ExecutorError("the executor is started already")
@@ -156,6 +156,21 @@ class Executor:
             restored,
             self._boot_id,
         )
+
+
+#: not empty while programs are imported for their handlers alone
+_handlers_only: list[bool] = []
+
+
+@contextmanager
+def for_handlers_only() -> Iterator[None]:
+    """Import an author's program for its handlers: the import ends where the program starts its executor."""
+    _handlers_only.append(True)
+    try:
+        with suppress(StartedInChild):
+            yield
+    finally:
+        _handlers_only.pop()
 
 
 def _in_child() -> bool:

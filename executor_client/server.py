@@ -141,6 +141,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as exc:
         raise StartRefused(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
+    except UnicodeError as exc:
+        raise StartRefused(f"cannot listen on {host}:{port}: this is no host name") from exc
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)

@@ -81,3 +81,17 @@ class ExecutorProcess:
     def _recorded(self, what: str) -> Counter[int]:
         lines = self.recording.read_text().splitlines() if self.recording.exists() else []
         return Counter(int(line.split()[1]) for line in lines if line.startswith(what + " "))
+
+
+def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line until it ends."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "executor_client", *arguments],
+        cwd=home,
+        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,24 +15,10 @@ from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefu
 from executor_client.errors import ExecutorError
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller
-from tests.executor_client.process import ROOT, free_port
+from tests.executor_client.process import ROOT, command, free_port
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 MakeConfig = Callable[..., ExecutorConfig]
-
-
-def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line until it ends."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "executor_client", *arguments],
-        cwd=home,
-        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
 
 
 def test_importing_the_package_costs_the_standard_library_only(tmp_path: Path) -> None:
@@ -138,11 +123,13 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         ((*GOOD, "--host", "0.0.0.0"), {"XXL_JOB_ACCESS_TOKEN": "default_token"}, "known default"),
         ((*GOOD, "--host", "192.0.2.1"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on 192.0.2.1:0"),
         ((*GOOD, "--host", "nowhere.invalid"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on nowhere.invalid:0"),
+        ((*GOOD, "--host", "a..b"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on a..b:0: this is no host name"),
         ((*GOOD, "--token-file", "none"), {}, "no such token file"),
         ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
         (("no.such.module", *GOOD[1:]), {}, "cannot import no.such.module: ModuleNotFoundError: No module named 'no'"),
         (("broken", *GOOD[1:]), {}, "cannot import broken: ZeroDivisionError: integer division or modulo by zero (broken.py:1)"),
         (("wordy", *GOOD[1:]), {}, "cannot import wordy: ImportError: one (wordy.py:1)"),
+        (("leaves", *GOOD[1:]), {}, "cannot import leaves: SystemExit: set DATABASE_URL (leaves.py:1)"),
         (("twice", *GOOD[1:]), {}, "naming conflicts"),
         (("bound", *GOOD[1:]), {}, "call executor_client.register()"),
         (("empty", *GOOD[1:]), {}, "no handler: name a module"),
@@ -155,6 +142,7 @@ def test_a_start_that_cannot_work_ends_in_one_line(
 ) -> None:
     (tmp_path / "broken.py").write_text("1 // 0\n")
     (tmp_path / "wordy.py").write_text("raise ImportError('one\\n\\ntwo')\n")
+    (tmp_path / "leaves.py").write_text("raise SystemExit('set DATABASE_URL')\n")
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "twice.py").write_text("from executor_client import job\n@job('a')\ndef one(): pass\n@job('a')\ndef two(): pass\n")
     (tmp_path / "bound.py").write_text("from executor_client import job\nclass A:\n    @job('a')\n    def one(self): pass\n")
@@ -219,79 +207,3 @@ def test_a_process_handler_may_live_in_the_program_itself(tmp_path: Path, admin:
         process.terminate()
         process.communicate(timeout=20)
     assert admin.message(1) == "from the child"
-
-
-class TestCheck:
-    """``python -m executor_client check``."""
-
-    def lines(self, home: Path, admin: str, *words: str, **environment: str) -> tuple[int, list[str]]:
-        settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
-        ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings)
-        assert ended.stderr == ""
-        return ended.returncode, ended.stdout.splitlines()
-
-    def test_all_is_well(self, tmp_path: Path, admin: StandInAdmin) -> None:
-        code, lines = self.lines(tmp_path, admin.url)
-        assert code == 0
-        assert all(line.startswith("ok ") for line in lines)
-        assert any("token accepted" in line for line in lines)
-        assert list(tmp_path.iterdir()) == []
-        assert admin.told("registry") == admin.told("registryRemove") == []
-
-    @pytest.mark.parametrize(
-        ("path", "token", "words"),
-        [
-            ("", "wrong-token-0123456789", "it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
-            ("", "", "it wants a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
-            ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
-        ],
-    )
-    def test_what_is_wrong_is_said(self, tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str) -> None:
-        code, lines = self.lines(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
-        assert code == 1
-        assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
-
-    def test_an_admin_that_is_away_is_named(self, tmp_path: Path) -> None:
-        code, lines = self.lines(tmp_path, "http://127.0.0.1:1/x")
-        assert (code, problems(lines)) == (1, ["PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused"])
-
-    def test_an_address_that_is_none_is_named_once(self, tmp_path: Path) -> None:
-        code, lines = self.lines(tmp_path, "127.0.0.1:8080/x")
-        assert (code, problems(lines)) == (1, ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"])
-
-    def test_a_port_in_use_is_named(self, tmp_path: Path, admin: StandInAdmin) -> None:
-        taken = admin.url.removeprefix("http://").partition("/")[0]
-        code, lines = self.lines(tmp_path, admin.url, "--port", taken.partition(":")[2])
-        assert (code, problems(lines)) == (1, [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"])
-
-    def test_an_executor_that_runs_already_is_no_problem(
-        self, tmp_path: Path, admin: StandInAdmin, config: MakeConfig, handlers: HandlerRegistry
-    ) -> None:
-        with Executor(config(), handlers) as executor:
-            port = executor.address.rstrip("/").rpartition(":")[2]
-            code, lines = self.lines(tmp_path, admin.url, "--port", port)
-        assert (code, problems(lines)) == (0, [])
-        assert f"ok      port: 127.0.0.1:{port} is served by an executor that runs already" in lines
-
-    def test_folders_that_cannot_be_written_are_named(self, tmp_path: Path, admin: StandInAdmin) -> None:
-        (tmp_path / "file").touch()
-        code, lines = self.lines(tmp_path, admin.url, "--home", "file")
-        named = ["PROBLEM XXL_JOB_HOME: file cannot be written", "PROBLEM log path: file/executor-logs cannot be written"]
-        assert (code, [line.rpartition(": ")[0] for line in problems(lines)]) == (1, named)
-
-    @pytest.mark.parametrize(
-        ("source", "code", "line"),
-        [
-            ("from executor_client import job\n@job('b')\ndef b(): ...\n@job('a')\ndef a(): ...", 0, "ok      handlers: a, b"),
-            ("", 1, "PROBLEM handlers: none in mine"),
-            ("1 // 0", 1, "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)"),
-        ],
-    )
-    def test_the_modules_are_tried_too(self, tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str) -> None:
-        (tmp_path / "mine.py").write_text(source + "\n")
-        ended, lines = self.lines(tmp_path, admin.url, "mine")
-        assert (ended, lines[-1]) == (code, line)
-
-
-def problems(lines: list[str]) -> list[str]:
-    return [line for line in lines if not line.startswith("ok ")]

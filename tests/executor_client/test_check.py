@@ -1,0 +1,150 @@
+"""``python -m executor_client check``: what it finds, and that it changes nothing."""
+
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import Executor, ExecutorConfig, HandlerRegistry
+from tests.executor_client.process import command, free_port
+from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+
+
+class Answering(threading.Thread):
+    """Says the same to whoever connects, once, and hangs up."""
+
+    def __init__(self, server: socket.socket, answer: bytes) -> None:
+        super().__init__()
+        self._server = server
+        self._answer = answer
+
+    def run(self) -> None:
+        connection, _peer = self._server.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(self._answer)
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.join(10)
+
+
+ONE_JOB = "from executor_client import Executor, job\n@job('a')\ndef a(): ..."
+A_PROGRAM = "Executor.from_env(admin_addresses=('http://127.0.0.1:1/x',), appname='mine', port=0)"
+
+
+def lines_of(home: Path, admin: str, *words: str, **environment: str) -> tuple[int, list[str]]:
+    settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
+    ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings)
+    assert ended.stderr == ""
+    return ended.returncode, ended.stdout.splitlines()
+
+
+def test_all_is_well(tmp_path: Path, admin: StandInAdmin) -> None:
+    code, lines = lines_of(tmp_path, admin.url)
+    assert code == 0
+    assert all(line.startswith("ok ") for line in lines)
+    assert any("token accepted" in line for line in lines)
+    assert list(tmp_path.iterdir()) == []
+    assert admin.told("registry") == admin.told("registryRemove") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "words"),
+    [
+        ("", "wrong-token-0123456789", "it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
+        ("", "", "it wants a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
+        ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str) -> None:
+    code, lines = lines_of(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
+    assert code == 1
+    assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
+
+
+def test_an_admin_that_is_away_is_named(tmp_path: Path) -> None:
+    code, lines = lines_of(tmp_path, "http://127.0.0.1:1/x")
+    assert (code, problems(lines)) == (1, ["PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused"])
+
+
+def test_an_address_that_is_none_is_named_once(tmp_path: Path) -> None:
+    code, lines = lines_of(tmp_path, "127.0.0.1:8080/x")
+    assert (code, problems(lines)) == (1, ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"])
+
+
+def test_a_port_in_use_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
+    taken = admin.url.removeprefix("http://").partition("/")[0]
+    code, lines = lines_of(tmp_path, admin.url, "--port", taken.partition(":")[2])
+    assert (code, problems(lines)) == (1, [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"])
+
+
+def test_an_executor_that_runs_already_is_no_problem(
+    tmp_path: Path, admin: StandInAdmin, config: Callable[..., ExecutorConfig], handlers: HandlerRegistry
+) -> None:
+    with Executor(config(), handlers) as executor:
+        port = executor.address.rstrip("/").rpartition(":")[2]
+        code, lines = lines_of(tmp_path, admin.url, "--port", port)
+    assert (code, problems(lines)) == (0, [])
+    assert f"ok      port: 127.0.0.1:{port} is served by an executor that runs already" in lines
+
+
+@pytest.mark.parametrize(
+    ("home", "reason"),
+    [("file", "Not a directory"), ("x" * 300, "File name too long"), ("loop", "Too many levels of symbolic links")],
+)
+def test_folders_that_cannot_be_written_are_named(tmp_path: Path, admin: StandInAdmin, home: str, reason: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    code, lines = lines_of(tmp_path, admin.url, "--home", home)
+    named = [f"PROBLEM {name} cannot be written: {reason}" for name in (f"XXL_JOB_HOME: {home}", f"log path: {home}/executor-logs")]
+    assert (code, problems(lines)) == (1, named)
+
+
+def test_a_host_that_is_none_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
+    code, lines = lines_of(tmp_path, admin.url, "--host", "a..b")
+    (line,) = problems(lines)
+    assert code == 1
+    assert line.startswith("PROBLEM port: cannot listen on a..b:")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"", "the connection was closed without an answer"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "what answers there does not speak HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "the connection was closed in the middle of the answer"),
+    ],
+)
+def test_what_is_no_web_server_is_named(tmp_path: Path, answer: bytes, reason: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, Answering(server, answer):
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        code, lines = lines_of(tmp_path, url)
+    assert (code, problems(lines)) == (1, [f"PROBLEM admin {url}: not reachable: {reason}"])
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "line"),
+    [
+        ("from executor_client import job\n@job('b')\ndef b(): ...\n@job('a')\ndef a(): ...", 0, "ok      handlers: a, b"),
+        ("", 1, "PROBLEM handlers: none in mine"),
+        (f"{ONE_JOB}\nimport sys\nsys.exit(3)", 1, "PROBLEM handlers: cannot import mine: SystemExit: 3 (mine.py:5)"),
+        (f"{ONE_JOB}\n{A_PROGRAM}.run()\n1 // 0", 0, "ok      handlers: a"),
+        (f"{ONE_JOB}\nwith {A_PROGRAM}:\n    1 // 0", 0, "ok      handlers: a"),
+        ("1 // 0", 1, "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)"),
+    ],
+)
+def test_the_modules_are_tried_too(tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str) -> None:
+    (tmp_path / "mine.py").write_text(source + "\n")
+    ended, lines = lines_of(tmp_path, admin.url, "mine")
+    assert (ended, lines[-1]) == (code, line)
+    assert admin.told("registry") == []
+
+
+def problems(lines: list[str]) -> list[str]:
+    return [line for line in lines if not line.startswith("ok ")]
