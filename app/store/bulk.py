@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Dialect, Table, func, insert, select, text
+from sqlalchemy import CursorResult, Dialect, String, Table, func, insert, select, text
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
@@ -106,10 +106,15 @@ def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: D
 
 def _update_from_arrays(session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]) -> None:
     dialect = session.get_bind().dialect
-    arrays = ", ".join(f"%s::{table.c[name].type.compile(dialect)}[]" for name in names)
+    arrays = ", ".join(f"%s::{_array_type(table.c[name].type, dialect)}[]" for name in names)
     sets = ", ".join(f"{name} = given.{name}" for name in names[1:])
     statement = f"UPDATE {table.name} SET {sets} FROM unnest({arrays}) AS given({', '.join(names)}) WHERE {table.name}.id = given.id"
     session.connection().exec_driver_sql(statement, tuple(map(list, _columns(table, names, rows, dialect))))
+
+
+def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
+    """Return what a column's values are given as; text as any text: a cast to the column's own type would silently cut it."""
+    return "TEXT" if isinstance(column_type, String) else column_type.compile(dialect)
 
 
 def _update_by_case(session: Session, table: Table, names: list[str], rows: Sequence[Row]) -> None:

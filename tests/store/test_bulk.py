@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.exc import DataError
 
 from app.db import session_scope
 from app.models.alarm import Alarm
@@ -84,6 +85,15 @@ def test_nulls_times_and_large_numbers_can_be_set(database: str) -> None:
     after = only_row(JobLog)
     assert (after.handle_time, after.trigger_time, after.handle_msg) == (None, T0 + 86_399_000, None), "a column holds whole seconds"
     assert only_row(Job, id=job.id).trigger_next_time == 2**63 - 1
+
+
+def test_a_text_that_does_not_fit_its_column_is_an_error_and_not_cut(database: str, database_kind: str) -> None:
+    if database_kind == "sqlite":
+        pytest.skip("SQLite keeps texts of any length")
+    log = make_log(make_job(), executor_address="http://10.0.0.11:9999/")
+    with pytest.raises(DataError), session_scope() as session:
+        bulk.update_many(session, JobLog, [{"id": log.id, "executor_address": "h" * 256}])
+    assert only_row(JobLog).executor_address == "http://10.0.0.11:9999/"
 
 
 def test_only_named_rows_and_columns_change(database: str) -> None:
