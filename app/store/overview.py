@@ -177,7 +177,9 @@ def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) 
 
 def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
     """Return the nodes heard of since then, the dead ones too; those that stopped in order are left out."""
-    return list(session.scalars(select(Node).where(Node.heartbeat_ms >= seen_after_ms).order_by(Node.kind, Node.name)))
+    seen_ms = Node.heartbeat_ms - Node.skew_ms  # by the database's clock: a node's own may be years behind
+    found = select(Node).where(seen_ms >= seen_after_ms, Node.heartbeat_ms > 0)
+    return list(session.scalars(found.order_by(Node.kind, Node.name)))
 
 
 def is_scheduling(session: Session, *, now_ms: Millis) -> bool:

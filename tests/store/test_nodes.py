@@ -10,7 +10,7 @@ from app.db import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS
 from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
-from app.store import locks, nodes
+from app.store import locks, nodes, overview
 from app.store.clocks import database_now_ms
 from tests.factories import T0, make_job
 
@@ -81,6 +81,20 @@ def test_the_clock_of_the_server_is_this_machines(database: str, database_kind: 
     else:
         assert theirs is not None
         assert abs(theirs - now_ms()) < 5_000
+
+
+def test_a_node_whose_clock_is_years_behind_is_seen_until_it_ends(database: str) -> None:
+    """A machine without a clock of its own begins in 1970: whoever looks must see why nothing is fired."""
+    start("board", at_ms=5_000)
+    transact(lambda session: nodes.beat(session, "board", NodeKind.WORKERS, now_ms=6_000, skew_ms=6_000 - T0))
+
+    def seen() -> list[str]:
+        with read_scope() as session:
+            return [node.name for node in overview.find_nodes(session, seen_after_ms=T0 - 1_000)]
+
+    assert seen() == ["board"]
+    transact(lambda session: nodes.end_node(session, "board", NodeKind.WORKERS))
+    assert seen() == []
 
 
 #: a zone of MySQL's tables, with the one transition a test needs: Berlin's in October 2024; the ids are nobody else's
