@@ -229,6 +229,40 @@ def test_an_upgrade_that_broke_off_is_finished_by_the_next(engine: Engine, adopt
     assert lacks(engine) == []
 
 
+#: what the third migration does first, one after the other; PostgreSQL keeps the computed column in the row
+FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
+BEGUN = [
+    "ALTER TABLE xxl_job_log ADD COLUMN trigger_type varchar(20)",
+    "ALTER TABLE xxl_job_log ADD COLUMN source_log_id bigint",
+    f"ALTER TABLE xxl_job_log ADD COLUMN failed smallint GENERATED ALWAYS AS ({FAILED}) KEPT",
+    "ALTER TABLE xxl_job_node ADD COLUMN skew_ms bigint NOT NULL DEFAULT 0",
+    "CREATE INDEX ix_xxl_job_log_failed ON xxl_job_log (failed, trigger_time)",
+]
+
+
+@pytest.mark.parametrize("begun", [0, 3, len(BEGUN)])
+def test_failed_runs_of_before_and_of_a_java_admin_are_known(engine: Engine, begun: int) -> None:
+    """Also where the upgrade broke off, after any of its steps."""
+    kept = "STORED" if engine.dialect.name == "postgresql" else "VIRTUAL"
+    row = "INSERT INTO xxl_job_log (job_group, job_id, trigger_code, handle_code) VALUES (1, 7, {}, {})"
+    make_2_4_1(engine)
+    execute(engine, row.format(500, 0), row.format(200, 502), row.format(0, 0))
+    migrate_to(engine, "0002")
+    execute(engine, *(statement.replace("KEPT", kept) for statement in BEGUN[:begun]))
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+    execute(engine, row.format(504, 0), row.format(200, 200), "UPDATE xxl_job_log SET handle_code = 500 WHERE id = 900")
+    bind(engine)
+    assert {(log.trigger_code, log.handle_code, log.failed) for log in all_rows(JobLog)} == {
+        (200, 500, 1),
+        (500, 0, 1),
+        (200, 502, 1),
+        (0, 0, 0),
+        (504, 0, 1),
+        (200, 200, 0),
+    }
+
+
 def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     migrate(url)
