@@ -63,7 +63,8 @@ def _import_handlers(modules: Sequence[str]) -> None:
     sys.path.insert(0, str(Path.cwd()))
     for name in modules:
         try:
-            importlib.import_module(name)
+            with for_handlers_only():
+                importlib.import_module(name)
         except StartRefused:
             raise
         except (Exception, SystemExit) as exc:
@@ -91,9 +92,7 @@ def _check(modules: Sequence[str], settings: dict[str, Any]) -> int:
 
 def _check_handlers(modules: Sequence[str]) -> Finding:
     try:
-        for name in modules:
-            with for_handlers_only():
-                _import_handlers([name])
+        _import_handlers(modules)
         registry.require_bound()
     except StartRefused as exc:
         return Finding(False, f"handlers: {exc}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from executor_client.config import Timing
 from executor_client.context import JobContext, JobLogHandler, entered
-from executor_client.errors import JobKilled, StartedInChild
+from executor_client.errors import ImportedOnly, JobKilled
 from executor_client.handlers import Handler, registry
 from executor_client.log_files import RunLog
 from executor_client.protocol import RunRequest
@@ -55,7 +55,7 @@ def _find_handler(order: dict[str, Any]) -> Handler:
             names = runpy.run_path(order["main"], run_name="__mp_main__")
         else:
             names = vars(importlib.import_module(order["module"]))
-    except StartedInChild:
+    except ImportedOnly:
         pass  # what follows its start is of no use here
     handler = registry.find(order["handler"])
     return handler or Handler(order["handler"], names[order["qualname"]])

@@ -9,7 +9,7 @@ ExecutorError
 Interruption (BaseException)   raised inside a handler to end it; user code that catches ``Exception`` does not swallow it
 ├── JobKilled
 └── JobTimedOut
-StartedInChild (BaseException) a program that starts an executor was imported for its handlers only: by a child process, or by check
+ImportedOnly (BaseException)   a program that starts an executor was imported for its handlers alone
 """
 
 
@@ -54,5 +54,5 @@ class JobTimedOut(Interruption):
     """The run took longer than its job allows."""
 
 
-class StartedInChild(BaseException):
-    """A program starts its executor; in the child of a ``process=True`` handler, and in ``check``, importing it ends there."""
+class ImportedOnly(BaseException):
+    """A program starts its executor; the child of a ``process=True`` handler, and the command line, import it up to there."""

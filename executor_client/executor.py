@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from executor_client.config import ExecutorConfig
 from executor_client.context import JobLogHandler
 from executor_client.endpoints import PATHS
-from executor_client.errors import ExecutorError, StartedInChild, StartRefused
+from executor_client.errors import ExecutorError, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
 
@@ -69,7 +69,7 @@ class Executor:
     def start(self) -> None:
         """Open the port (unless there is a blueprint), take over unfinished runs, register. Raises StartRefused with one line."""
         if _in_child() or _handlers_only:
-            raise StartedInChild
+            raise ImportedOnly
         if self._engine is not None:
             raise ExecutorError("the executor is started already")
         self._handlers.require_bound()
@@ -167,7 +167,7 @@ def for_handlers_only() -> Iterator[None]:
     """Import an author's program for its handlers: the import ends where the program starts its executor."""
     _handlers_only.append(True)
     try:
-        with suppress(StartedInChild):
+        with suppress(ImportedOnly):
             yield
     finally:
         _handlers_only.pop()

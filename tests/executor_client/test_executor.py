@@ -190,6 +190,22 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
     assert TOKEN.encode() not in errors
 
 
+def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: StandInAdmin) -> None:
+    (tmp_path / "mine.py").write_text("from executor_client import Executor, job\n@job('h')\ndef h(): ...\nExecutor.from_env().run()\n")
+    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(free_port())}
+    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "executor_client", "mine"]
+    with subprocess.Popen(argv, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+        try:
+            eventually(lambda: admin.told("registry"))
+            process.terminate()
+            _, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert errors.count(b"executor started appname=mine") == 1
+
+
 @pytest.mark.parametrize("main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"])
 def test_a_process_handler_may_live_in_the_program_itself(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
     (tmp_path / "mine.py").write_text(
