@@ -98,8 +98,16 @@ def describe(error: BaseException) -> str:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
-    text = str(error).strip().partition("\n")[0].rstrip()
+    text = _text_of(error).strip().partition("\n")[0].rstrip()
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+
+
+def _text_of(error: BaseException) -> str:
+    """Return an exception's own text; "" where the author's code cannot make it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def outcome_of(context: JobContext, error: BaseException | None) -> Outcome:

@@ -141,6 +141,23 @@ def test_run_handler_shows_failures() -> None:
     assert run_handler(lambda: context.fail("no")).msg == "no"
 
 
+class Wordless(Exception):
+    """Its author's text is none."""
+
+    def __str__(self) -> str:
+        raise KeyError("day")
+
+
+def test_an_error_that_cannot_say_itself_is_named() -> None:
+    def handler() -> None:
+        raise Wordless
+
+    line = handler.__code__.co_firstlineno + 1
+    result = run_handler(handler)
+    assert (result.code, result.msg) == (500, f"Wordless (test_handlers.py:{line})")
+    assert isinstance(result.error, Wordless)
+
+
 def test_run_handler_can_start_cancelled() -> None:
     assert run_handler(lambda: str(context.cancelled.is_set()), cancelled=True).msg == "True"
 
