@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
 from app.db import affected
@@ -58,9 +58,12 @@ def find_log(session: Session, log_id: int) -> JobLog | None:
     return session.get(JobLog, log_id)
 
 
-def find_successors(session: Session, log_id: int) -> list[JobLog]:
-    """Return the runs a run has led to, its children and retries, ids ascending."""
-    return list(session.scalars(select(JobLog).where(JobLog.source_log_id == log_id).order_by(JobLog.id)))
+def find_successors(session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int) -> list[JobLog]:
+    """Return the runs a run has led to, its children and retries, in these groups (None: in all), ids ascending, without their notes."""
+    query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg)).where(JobLog.source_log_id == log_id)
+    if group_ids is not None:
+        query = query.where(JobLog.job_group.in_(list(group_ids)))
+    return list(session.scalars(query.order_by(JobLog.id).limit(limit)))
 
 
 def list_logs(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, start: int, length: int) -> Page[JobLog]:
