@@ -118,6 +118,8 @@ POLICY: dict[str, Access] = {
     "job_actions.kill": Access.OPERATE,
     "job_bulk.bulk": Access.VIEW,
     "job_bulk.running": Access.VIEW,
+    "job_transfer.export": Access.VIEW,
+    "job_transfer.import_file": Access.EDIT,
     "glue.edit": Access.GLUE,
     "glue_versions.diff": Access.GLUE,
     "glue_versions.restore": Access.GLUE,

@@ -7,6 +7,7 @@ from app.clock import now_ms
 from app.console import starters
 from app.console.current import current_actor, current_user, say, settings
 from app.console.forms import JobForm
+from app.console.job_filter import asked_filter, asked_query
 from app.console.job_forms import Preview, draft_of, new_values, offer, preview, schedule_of, values_of
 from app.console.job_page import page_of
 from app.console.language import _
@@ -30,13 +31,7 @@ blueprint = Blueprint("jobs", __name__)
 def index() -> ResponseReturnValue:
     """List the jobs."""
     actor = current_actor()
-    wanted = JobFilter(
-        group_id=max(0, whole_number("jobGroup", 0)),
-        status=whole_number("triggerStatus", -1),
-        description=request.args.get("jobDesc", "").strip(),
-        handler=request.args.get("executorHandler", "").strip(),
-        author=request.args.get("author", "").strip(),
-    )
+    wanted = asked_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
         page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
@@ -51,6 +46,7 @@ def index() -> ResponseReturnValue:
         paging=paging(page.total, capped=page.capped),
         may_edit=actor.has_anywhere(Right.EDIT),
         may_operate=actor.has_anywhere(Right.OPERATE),
+        export_query=asked_query(),
     )
 
 

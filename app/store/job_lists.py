@@ -46,6 +46,13 @@ def list_of_group(session: Session, group_id: int) -> list[Job]:
     return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
 
 
+def find_named(session: Session, descriptions: Collection[str], *, group_ids: Collection[int]) -> list[Job]:
+    """Return the jobs of these groups with one of these descriptions, blanks around them apart, by id; case may differ."""
+    storable = [text for text in descriptions if "\x00" not in text]
+    named = select(Job).where(Job.job_group.in_(list(group_ids)), func.trim(Job.job_desc).in_(storable))
+    return list(session.scalars(named.order_by(Job.id)))
+
+
 def count_of_group(session: Session, group_id: int) -> int:
     """Return how many jobs a group has."""
     return session.scalar(select(func.count()).select_from(Job).where(Job.job_group == group_id)) or 0

@@ -1,0 +1,221 @@
+"""Jobs as a file: one JSON object a job, by the names of the scripting endpoints and our own beside them.
+
+``{"format": 1, "jobs": [{"id": 7, "appname": "sample", "jobDesc": "nightly report", …}]}``. Ids of groups are left out because they
+differ between installations; a job's own id is there only so that ``childJobId`` of other jobs can name it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.clock import SECOND_MS, Millis
+from app.domain.children import child_ids_text, parse_child_ids
+from app.domain.enums import GlueType
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.models.job import Job
+
+#: what the header says; a file of another format is refused
+FORMAT = 1
+#: longest file, in bytes
+SIZE_MAX = 1024 * 1024
+JOBS_MAX = 2_000
+
+#: member of the file -> attribute of a job and of its draft
+TEXTS: dict[str, str] = {
+    "jobDesc": "job_desc",
+    "author": "author",
+    "alarmEmail": "alarm_email",
+    "scheduleType": "schedule_type",
+    "scheduleConf": "schedule_conf",
+    "timeZone": "time_zone",
+    "misfireStrategy": "misfire_strategy",
+    "executorRouteStrategy": "executor_route_strategy",
+    "executorHandler": "executor_handler",
+    "executorParam": "executor_param",
+    "executorBlockStrategy": "executor_block_strategy",
+    "delivery": "delivery",
+    "glueType": "glue_type",
+}
+NUMBERS: dict[str, str] = {
+    "executorTimeout": "executor_timeout",
+    "executorFailRetryCount": "executor_fail_retry_count",
+    "retryIntervalS": "retry_interval_s",
+    "retryBackoffPercent": "retry_backoff_percent",
+}
+TIMES: dict[str, str] = {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
+CHILDREN, SOURCE, REMARK = "childJobId", "glueSource", "glueRemark"
+MEMBERS = ("id", "appname", *TEXTS, *TIMES, *NUMBERS, CHILDREN, SOURCE, REMARK)
+#: texts whose blanks at the ends count
+KEPT_AS_THEY_ARE = frozenset({"executorParam", SOURCE, REMARK})
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One job of a file; members that are missing are missing in ``given`` too."""
+
+    #: place in the file, from 1
+    number: int
+    #: 0: none, then no other job can name it as a child
+    file_id: int = 0
+    app_name: str = ""
+    #: attribute of a draft -> value
+    given: Mapping[str, Any] = field(default_factory=dict)
+    #: ids of the file; None: not told
+    children: tuple[int, ...] | None = None
+    source: str | None = None
+    remark: str = ""
+    #: what is wrong with it as it is written
+    error: InvalidInput | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a job is recognised by."""
+        return self.app_name, str(self.given.get("job_desc", "")), str(self.given.get("executor_handler", ""))
+
+
+def job_object(job: Job, app_name: str, *, with_source: bool) -> dict[str, Any]:
+    """Return a job as it stands in the file; ``with_source`` whether the reader may see and write code."""
+    shown: dict[str, Any] = {"id": job.id, "appname": app_name}
+    shown |= {name: getattr(job, attribute) or "" for name, attribute in TEXTS.items()}
+    shown |= {name: write_time(getattr(job, attribute)) for name, attribute in TIMES.items()}
+    shown |= {name: getattr(job, attribute) for name, attribute in NUMBERS.items()}
+    shown[CHILDREN] = child_ids_text(job.child_ids)
+    if with_source and job.glue_type != GlueType.BEAN:
+        shown |= {SOURCE: job.glue_source or "", REMARK: job.glue_remark or ""}
+    return shown
+
+
+def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of a file; raises InvalidInput where it could not be read again."""
+    text = json.dumps({"format": FORMAT, "jobs": list(objects)}, ensure_ascii=False, indent=2) + "\n"
+    if len(text.encode("utf-8", "replace")) > SIZE_MAX:
+        raise InvalidInput("file", N_("The file would be larger than %(limit)s bytes: choose fewer jobs", limit=SIZE_MAX))
+    return text
+
+
+def read_file(text: str) -> list[Entry]:
+    """Return the jobs of a file, each with what is wrong with it; raises InvalidInput where it is no such file at all."""
+    if len(text.encode("utf-8", "replace")) > SIZE_MAX:
+        raise InvalidInput("file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX))
+    content = _parse(text)
+    if not isinstance(content, dict) or not isinstance(content.get("jobs"), list):
+        raise InvalidInput("file", N_('The file must be an object such as {"format": 1, "jobs": []}'))
+    if content.get("format") != FORMAT or isinstance(content["format"], bool):
+        raise InvalidInput("file", N_('"format" must be %(format)s', format=FORMAT))
+    jobs = content["jobs"]
+    if not jobs:
+        raise InvalidInput("file", N_("The file holds no job"))
+    if len(jobs) > JOBS_MAX:
+        raise InvalidInput(
+            "file", N_("The file holds %(count)s jobs; at most %(limit)s are imported at once", count=len(jobs), limit=JOBS_MAX)
+        )
+    return _without_repetitions([_entry(number, job) for number, job in enumerate(jobs, 1)])
+
+
+def write_time(at_ms: Millis) -> str:
+    """Return a bound of a schedule in UTC, ``2030-01-31T00:00:00Z``; empty for 0."""
+    if not at_ms:
+        return ""
+    spec = "milliseconds" if at_ms % SECOND_MS else "seconds"
+    return (EPOCH + timedelta(milliseconds=at_ms)).replace(tzinfo=None).isoformat(timespec=spec) + "Z"
+
+
+def _parse(text: str) -> Any:
+    try:
+        content = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(content, ensure_ascii=False).encode()
+    except json.JSONDecodeError as exc:
+        raise InvalidInput(
+            "file", N_("No JSON at line %(line)s, column %(column)s: %(problem)s", line=exc.lineno, column=exc.colno, problem=exc.msg)
+        ) from exc
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("file", N_("%(field)s holds a character that cannot be stored", field="file")) from exc
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput("file", N_("The file holds a number that is none, or is nested too deeply")) from exc
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _entry(number: int, job: Any) -> Entry:
+    """Read one job; what is known of it is kept beside an error, so that the error can name it."""
+    if not isinstance(job, dict):
+        return Entry(number, error=InvalidInput("jobs", N_("A job must be an object with members such as jobDesc")))
+    try:
+        return _read(number, job)
+    except InvalidInput as exc:
+        texts = {name: job[name] for name in ("appname", "jobDesc") if isinstance(job.get(name), str)}
+        file_id = job["id"] if isinstance(job.get("id"), int) else 0
+        given = {"job_desc": texts.get("jobDesc", "").strip()}
+        return Entry(number, file_id, texts.get("appname", "").strip(), given, error=exc)
+
+
+def _read(number: int, job: dict[str, Any]) -> Entry:
+    for name in job:
+        if name not in MEMBERS:
+            raise InvalidInput(name[:64], N_("No job has this field; known are: %(fields)s", fields=", ".join(MEMBERS)))
+    given: dict[str, Any] = {attribute: _text(job, name) for name, attribute in TEXTS.items() if name in job}
+    given |= {attribute: _number(job, name) for name, attribute in NUMBERS.items() if name in job}
+    given |= {attribute: _time(job, name) for name, attribute in TIMES.items() if name in job}
+    return Entry(
+        number,
+        file_id=_number(job, "id") if "id" in job else 0,
+        app_name=_text(job, "appname") if "appname" in job else "",
+        given=given,
+        children=tuple(parse_child_ids(_text(job, CHILDREN))) if CHILDREN in job else None,
+        source=_text(job, SOURCE) if SOURCE in job else None,
+        remark=_text(job, REMARK) if REMARK in job else "",
+    )
+
+
+def _text(job: dict[str, Any], name: str) -> str:
+    value = job[name]
+    if not isinstance(value, str):
+        raise InvalidInput(name, N_('It must be a text, in quotes: "…"'))
+    return value if name in KEPT_AS_THEY_ARE else value.strip()
+
+
+def _number(job: dict[str, Any], name: str) -> int:
+    value = job[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(name, N_("It must be a whole number, without quotes"))
+    return value
+
+
+def _time(job: dict[str, Any], name: str) -> Millis:
+    text = _text(job, name)
+    if not text:
+        return 0
+    refusal = InvalidInput(name, N_("It must be empty or a time with its offset, such as 2030-01-31T08:00:00+08:00"))
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise refusal
+        return (moment - EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError) as exc:
+        raise refusal from exc
+
+
+def _without_repetitions(entries: list[Entry]) -> list[Entry]:
+    """Mark the jobs that are named a second time."""
+    ids: dict[int, int] = {}
+    keys: dict[tuple[str, str, str], int] = {}
+    checked = []
+    for entry in entries:
+        if entry.file_id and (first := ids.setdefault(entry.file_id, entry.number)) != entry.number:
+            refusal = InvalidInput("id", N_("Job %(number)s of the file has this id too", number=first))
+            entry = replace(entry, file_id=0, error=refusal)
+        elif entry.error is None and (first := keys.setdefault(entry.key, entry.number)) != entry.number:
+            refusal = InvalidInput(
+                "jobDesc", N_("Job %(number)s of the file has the same appname, jobDesc and executorHandler", number=first)
+            )
+            entry = replace(entry, error=refusal)
+        checked.append(entry)
+    return checked
