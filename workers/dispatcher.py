@@ -113,7 +113,7 @@ class Dispatcher:
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
             logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
-        self._reader.shutdown(wait=False)
+        self._reader.shutdown(wait=True)
         self._writer.shutdown(wait=True)
 
     def _run(self) -> None:

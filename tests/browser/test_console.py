@@ -75,7 +75,7 @@ def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPag
     expect(dialog).to_contain_text("The first run begins at")
     dialog.get_by_role("button", name="Start").click()
     expect(page.get_by_role("status")).to_contain_text("The schedule is on.")
-    assert page.url == f"{console.url}/jobinfo?jobDesc=temporary"  # the toast has left the address
+    expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")  # the toast has left the address
     page.goto(f"{console.url}/jobinfo/{job_id}/stop")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("tbody .tag.stop").first).to_be_visible()
@@ -192,7 +192,7 @@ def test_the_language_is_switched_in_place(console: Console, open_page: OpenPage
     page.get_by_role("button", name="Welcome").click()
     page.get_by_role("button", name="繁體中文").click()
     expect(page.get_by_role("heading", name="任務管理")).to_be_visible()
-    assert page.url == f"{console.url}/jobinfo?author=lina"
+    expect(page).to_have_url(f"{console.url}/jobinfo?author=lina")
 
 
 def without_scripts(open_page: OpenPage, path: str) -> Page:

@@ -75,6 +75,13 @@ def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None
         assert is_at_login(console.get(path)), path
 
 
+@pytest.mark.parametrize("name", ["_scheme", "_anchor", "_external", "_method"])
+def test_a_query_that_means_the_address_itself_changes_nothing(admin: Console, name: str) -> None:
+    page = admin.get(f"/jobinfo?{name}=gopher&author=lina&jobDesc=x")
+    assert page.status_code == 200
+    assert 'href="gopher' not in page.text
+
+
 def test_a_foreign_job_is_as_good_as_none(admin: Console, normal_user: Callable[..., Console]) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own), add_job(foreign, job_desc="secret job")

@@ -246,9 +246,9 @@ def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
     monkeypatch.setattr(dispatcher_module, "claim", counted)
     job = make_job(addresses=executor.address)
     due = as_due([*fires_of(job, 40), *fires_of(job, trigger_type="ODD"), *fires_of(job, 23)])
-    with dispatching(config, address_inflight_max=64) as dispatcher:
+    with dispatching(config, address_inflight_max=16, trigger_timeout_s=8) as dispatcher:
         dispatcher.offer(due)
-        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1})
+        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1}, timeout_s=20)
     assert max(sizes) == 64
     assert sizes.count(1) < 20, "two, and whenever the poll has found the odd one again"
     assert "not written item=DueFire" in caplog.text
