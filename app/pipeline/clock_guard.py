@@ -83,8 +83,8 @@ class ClockGuard:
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
-        last, self._last = self._last, (self._now(), self._monotonic())
-        jump_ms = 0 if last is None else (self._last[0] - last[0]) - (self._last[1] - last[1])
+        jump_ms = 0 if self._last is None else self._jump_since(self._last)
+        self._last = (self._now(), self._monotonic())
         if abs(jump_ms) <= JUMP_MS:
             return 0
         self._compared_at = None

@@ -5,7 +5,7 @@ driver of SQLite as tuples: SQLAlchemy's own way builds a dictionary of paramete
 callback a quarter of its time. PostgreSQL gets an array for each column: one statement instead of one a row.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
@@ -118,17 +118,9 @@ def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
 
 
 def _update_by_case(session: Session, table: Table, names: list[str], rows: Sequence[Row]) -> None:
-    dialect = session.get_bind().dialect
-    sets, values = [], []
-    for name in names:
-        process = _bind_processor(table.c[name].type, dialect)
-        sets.append(f"{name} = CASE id {'WHEN %s THEN %s ' * len(rows)}END")
-        values += [part for row in rows for part in (row["id"], process(row[name]))]
-    ids = ", ".join(["%s"] * len(rows))
-    statement = f"UPDATE {table.name} SET {', '.join(sets)} WHERE id IN ({ids})"
-    session.connection().exec_driver_sql(statement, tuple(values + [row["id"] for row in rows]))
-
-
-def _bind_processor(column_type: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    found: Callable[[Any], Any] | None = column_type.dialect_impl(dialect).bind_processor(dialect)
-    return found or (lambda value: value)
+    ids, *columns = _columns(table, ["id", *names], rows, session.get_bind().dialect)
+    ids = list(ids)
+    sets = [f"{name} = CASE id {'WHEN %s THEN %s ' * len(ids)}END" for name in names]
+    values = [part for column in columns for pair in zip(ids, column, strict=True) for part in pair]
+    statement = f"UPDATE {table.name} SET {', '.join(sets)} WHERE id IN ({', '.join(['%s'] * len(ids))})"
+    session.connection().exec_driver_sql(statement, tuple(values + ids))
