@@ -37,16 +37,17 @@ class Monitor:
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
         self._node = nodes.node_name(config)
         self._teller = AlarmTeller(config, node=self._node)
-        self._clock = ClockWatch(ClockGuard(now_ms))
+        guard = ClockGuard(now_ms)
+        self._clock = ClockWatch(guard)
         self._loops = [
             Loop("node-beat", self.tick_beat),
-            Loop("registry", by_a_right_clock(tick_registry, ClockGuard(now_ms))),
-            Loop("leases", by_a_right_clock(tick_leases, ClockGuard(now_ms))),
-            Loop("resolve", by_a_right_clock(self._resolver.tick, ClockGuard(now_ms))),
-            Loop("delays", by_a_right_clock(tick_delays, ClockGuard(now_ms))),
+            Loop("registry", by_a_right_clock(tick_registry, guard)),
+            Loop("leases", by_a_right_clock(tick_leases, guard)),
+            Loop("resolve", by_a_right_clock(self._resolver.tick, guard)),
+            Loop("delays", by_a_right_clock(tick_delays, guard)),
             Loop("alarms", self.tick_alarms),
-            Loop("report", by_a_right_clock(Reporter(config).tick, ClockGuard(now_ms))),
-            Loop("clean-up", by_a_right_clock(Cleaner(config).tick, ClockGuard(now_ms))),
+            Loop("report", by_a_right_clock(Reporter(config).tick, guard)),
+            Loop("clean-up", by_a_right_clock(Cleaner(config).tick, guard)),
         ]
 
     def start(self) -> None:

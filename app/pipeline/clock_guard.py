@@ -1,6 +1,7 @@
 """Keeping a node with a wrong clock from firing: its clock against the database's, and against its own monotonic one."""
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,13 +29,14 @@ class ClockNews:
 
 
 class ClockGuard:
-    """Says whether this node's clock can be trusted; used by one thread, like the scan's."""
+    """Says whether this node's clock can be trusted; of all threads that ask, one compares when it is time to."""
 
     def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._now = now
         self._monotonic = monotonic
         self._compared_at: Millis | None = None
         self._last: tuple[Millis, Millis] | None = None
+        self._looking = threading.Lock()
         #: how far the wall clock is ahead of the database's, as far as was seen
         self.skew_ms: Millis = 0
 
@@ -51,22 +53,24 @@ class ClockGuard:
 
     def check(self) -> bool:
         """Do as ``look``, and log a jump and a change either way."""
-        jump_ms = self._take_jump()
-        if jump_ms:
-            logger.warning("clock jumped by_ms=%s", jump_ms)
-        was_trusted = self.trusted
-        self._compare_when_due()
-        if was_trusted and not self.trusted:
-            logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
-        elif not was_trusted and self.trusted:
-            logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
-        return self.trusted
+        with self._looking:
+            jump_ms = self._take_jump()
+            if jump_ms:
+                logger.warning("clock jumped by_ms=%s", jump_ms)
+            was_trusted = self.trusted
+            self._compare_when_due()
+            if was_trusted and not self.trusted:
+                logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
+            elif not was_trusted and self.trusted:
+                logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
+            return self.trusted
 
     def look(self) -> bool:
         """Compare when it is time to, or when the clock was set; return whether this node may fire. Reads the database."""
-        self._take_jump()
-        self._compare_when_due()
-        return self.trusted
+        with self._looking:
+            self._take_jump()
+            self._compare_when_due()
+            return self.trusted
 
     def _compare_when_due(self) -> None:
         monotonic = self._monotonic()
