@@ -1,6 +1,7 @@
 """The monitor child: what it does on a node whose clock is wrong."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -132,6 +133,6 @@ def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
         program.kill()
     (request,) = hook.requests
     assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
-    assert "5.0 s ahead of the database's" in request.json["message"]
+    assert re.search(r"\b[45]\.\d s ahead of the database's", request.json["message"]), "a busy machine compares 0.1 s late"
     assert program.output.count("clock off, scheduling stopped") == 1, "the scan says it, and the monitors do not repeat it"
     assert all_rows(Fire) == []
