@@ -4,7 +4,7 @@ import logging
 import sys
 
 #: libraries that tell more than an operator wants to read
-QUIET = ("aiohttp.access", "asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
+QUIET = ("asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
 
 #: libraries that write what must stay secret, such as a channel's URL; what went wrong comes back from them as a value
 SILENT = ("apprise",)

@@ -19,7 +19,7 @@ class Unreadable(ValueError):
 
 def dump_json(value: Any) -> bytes:
     """Return compact JSON in UTF-8; key order is kept."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _ENCODER.encode(value).encode("utf-8", "replace")
 
 
 def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
@@ -31,7 +31,7 @@ def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
     if trailing_comma:
         text = _TRAILING_COMMA.sub(",null]", text)
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return _DECODER.decode(text)
     except RecursionError as exc:
         raise Unreadable("nested too deeply") from exc
     except json.JSONDecodeError as exc:
@@ -44,6 +44,11 @@ def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
 
 def _refuse_constant(name: str) -> Any:
     raise Unreadable(f"{name} is not JSON")
+
+
+#: made once: making them costs as much as a small body
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def object_of(value: Any, what: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ LAYERS: dict[str, Layer] = {
     "app.db": Layer(("app.models", "app.domain.enums"), (*SQLALCHEMY, "flask_sqlalchemy")),
     "app.group_commit": Layer(("app.db", "app.models"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
-    "app.executors": Layer(("app.domain",), ("requests", "urllib3", "aiohttp")),
+    "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
         ("app.pipeline", "app.store", "app.executors", *DATABASE, "app.domain"),

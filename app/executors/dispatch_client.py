@@ -1,4 +1,4 @@
-"""The one way out to executors, asynchronous (aiohttp): for dispatch, 5 times cheaper a call than requests.
+"""The one way out to executors, asynchronous: for dispatch, where a call's CPU decides how long a herd takes.
 
 A request is never repeated by this layer. Idle connections are dropped before any known executor drops them (Node after 5 s),
 so that a reused one is rarely a dead one.
@@ -6,24 +6,46 @@ so that a reused one is rarely a dead one.
 
 import asyncio
 import errno
+import re
 import socket
+import ssl
 import time
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from ipaddress import ip_address
 from typing import Any
-
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from urllib.parse import urlsplit
 
 from app.config import Network
 from app.errors import InvalidInput
-from app.executors.addresses import check_address, is_allowed, join
-from app.executors.gateway import Peer
-from app.executors.replies import REPLY_MAX, CallOutcome, Delivered
+from app.executors.addresses import DEFAULT_PORTS, check_address, is_allowed, join
+from app.executors.connection import Answer, Broken, Connection
+from app.executors.gateway import NO_ANSWER, Peer
+from app.executors.replies import CallOutcome, Delivered
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import APPNAME_HEADER, CAPABILITIES_HEADER, CONTENT_TYPE, TOKEN_HEADER, Capabilities, Reply
+from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, Capabilities, Reply
 
 #: an idle connection is closed after so long
 KEEP_ALIVE_S = 3.0
+#: what a name leads to is asked again after so long
+NAMES_S = 10.0
+#: an answer may end so much later than the time-out where connecting took long
+LATE_S = 1.0
+#: calls whose request lines are remembered
+KNOWN_CALLS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where connections lead."""
+
+    secure: bool
+    host: str
+    port: int
+
+
+class _NotConnected(Exception):
+    """No connection came about: surely no byte of the request left."""
 
 
 class DispatchClient:
@@ -31,57 +53,152 @@ class DispatchClient:
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
-        self._approved: set[str] = set()
-        connector = aiohttp.TCPConnector(
-            limit=0,  # the lanes hold back, not the pool
-            keepalive_timeout=KEEP_ALIVE_S,
-            resolver=_CheckedResolver(networks),
-            use_dns_cache=True,
-            ttl_dns_cache=10,
-        )
-        self._http = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+        self._prepare = lru_cache(KNOWN_CALLS)(self._prepare_call)
+        self._idle: dict[_Origin, list[Connection]] = {}
+        self._open: dict[Connection, _Origin] = {}
+        self._names: dict[tuple[str, int], tuple[float, list[str]]] = {}
+        self._sweep: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in list(self._open):
+            connection.close()
+        await asyncio.sleep(0)  # the transports end in the loop's next round
 
     async def call(self, peer: Peer, action: str, body: dict[str, Any], *, timeout_s: float) -> CallOutcome:
         """Call once; never raises for what an executor or a network can do."""
         started = time.monotonic()
         try:
-            if peer.address not in self._approved:
-                check_address(peer.address, self._networks)
-                self._approved.add(peer.address)
-            status, content, boot_id = await self._post(peer, action, body, timeout_s)
+            origin, head = self._prepare(peer, action)
+            content = dump_json(body)
+            answer = await self._exchange(origin, b"%b%d\r\n\r\n%b" % (head, len(content), content), timeout_s)
         except InvalidInput as exc:
             return _failed(Delivered.NO, exc.message, started)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as exc:
-            return _failed(Delivered.NO, _reason(exc), started)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as exc:
-            return _failed(Delivered.PERHAPS, _reason(exc), started)
-        return CallOutcome(Delivered.ANSWERED, Reply.parse(status, content), "", _since(started), boot_id)
+        except _NotConnected as exc:
+            return _failed(Delivered.NO, str(exc), started)
+        except (Broken, TimeoutError, OSError) as exc:
+            return _failed(Delivered.PERHAPS, NO_ANSWER if isinstance(exc, TimeoutError) else _reason(exc), started)
+        boot_id = Capabilities.from_header(answer.capabilities).boot_id if answer.capabilities else ""
+        return CallOutcome(Delivered.ANSWERED, Reply.parse(answer.status, answer.content), "", _since(started), boot_id)
 
-    async def _post(self, peer: Peer, action: str, body: dict[str, Any], timeout_s: float) -> tuple[int, bytes, str]:
-        headers = {"Content-Type": CONTENT_TYPE, TOKEN_HEADER: peer.token, APPNAME_HEADER: peer.app_name}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeout_s, sock_read=timeout_s)
-        async with (
-            asyncio.timeout(timeout_s + 1),
-            self._http.post(
-                join(peer.address, action), data=dump_json(body), headers=headers, timeout=timeout, allow_redirects=False
-            ) as response,
-        ):
-            content = await _read_bounded(response)
-            return response.status, content, Capabilities.from_header(response.headers.get(CAPABILITIES_HEADER)).boot_id
+    def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
+        """Check an address; return where it leads and the request's head up to its length. Raises InvalidInput."""
+        check_address(peer.address, self._networks)
+        url = urlsplit(join(peer.address, action))
+        origin = _Origin(url.scheme == "https", url.hostname or "", url.port or DEFAULT_PORTS[url.scheme])
+        lines = (
+            f"POST {url.path} HTTP/1.1",
+            f"Host: {url.netloc}",
+            f"Content-Type: {CONTENT_TYPE}",
+            f"{TOKEN_HEADER}: {_header('accessToken', peer.token)}",
+            f"{APPNAME_HEADER}: {_header('appname', peer.app_name)}",
+            "Connection: keep-alive",
+            "Content-Length: ",
+        )
+        return origin, "\r\n".join(lines).encode()
+
+    async def _exchange(self, origin: _Origin, request: bytes, timeout_s: float) -> Answer:
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + timeout_s + LATE_S
+        connection = self._take(origin, loop.time()) or await self._connect(origin, timeout_s)
+        answer = await connection.exchange(request, min(loop.time() + timeout_s, latest))
+        if connection.usable:
+            self._idle.setdefault(origin, []).append(connection)
+            if self._sweep is None:
+                self._sweep = loop.call_later(KEEP_ALIVE_S, self._drop_idle)
+        else:
+            connection.close()
+        return answer
+
+    def _take(self, origin: _Origin, now: float) -> Connection | None:
+        """Return the connection that was used last, if it is fresh enough."""
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.usable and now - connection.idle_since < KEEP_ALIVE_S:
+                return connection
+            connection.close()
+        return None
+
+    def _drop_idle(self) -> None:
+        """Close the connections that have been idle for too long."""
+        now = asyncio.get_running_loop().time()
+        for origin, connections in list(self._idle.items()):
+            fresh = [connection for connection in connections if now - connection.idle_since < KEEP_ALIVE_S]
+            for connection in connections[: len(connections) - len(fresh)]:  # the longest idle stand in front
+                connection.close()
+            self._idle[origin] = fresh
+            if not fresh:
+                del self._idle[origin]
+        self._sweep = asyncio.get_running_loop().call_later(1, self._drop_idle) if self._idle else None
+
+    def _lost(self, connection: Connection) -> None:
+        origin = self._open.pop(connection, None)
+        idle = self._idle.get(origin, []) if origin else []
+        if connection in idle:
+            idle.remove(connection)
+
+    async def _connect(self, origin: _Origin, timeout_s: float) -> Connection:
+        """Connect to the first address of the host that takes the connection. Raises _NotConnected."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                hosts = await self._resolve(origin)
+                for number, host in enumerate(hosts, 1):
+                    try:
+                        return await self._connect_to(origin, host)
+                    except OSError:
+                        if number == len(hosts):
+                            raise
+        except TimeoutError as exc:
+            raise _NotConnected("no connection in time") from exc
+        except (OSError, ValueError) as exc:
+            raise _NotConnected(_reason(exc)) from exc
+        raise _NotConnected(f"the name {origin.host} leads nowhere")
+
+    async def _connect_to(self, origin: _Origin, host: str) -> Connection:
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(self._lost),
+            host,
+            origin.port,
+            ssl=_tls() if origin.secure else None,
+            server_hostname=origin.host if origin.secure else None,
+        )
+        self._open[connection] = origin
+        return connection
+
+    async def _resolve(self, origin: _Origin) -> list[str]:
+        """Return the allowed addresses of a host; the connection goes to exactly what was checked."""
+        try:
+            ip_address(origin.host)
+        except ValueError:
+            pass
+        else:
+            return [origin.host]  # check_address has seen it
+        loop = asyncio.get_running_loop()
+        until, hosts = self._names.get((origin.host, origin.port), (0.0, []))
+        if loop.time() > until:
+            found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+            hosts = [str(entry[4][0]) for entry in found]
+            self._names = {name: known for name, known in self._names.items() if known[0] > loop.time()}
+            self._names[origin.host, origin.port] = loop.time() + NAMES_S, hosts
+        allowed = [host for host in hosts if is_allowed(ip_address(host.partition("%")[0]), self._networks)]
+        if not allowed:
+            raise OSError(errno.EACCES, f"the name {origin.host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+        return allowed
 
 
-async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
-    """Read the answer up to REPLY_MAX; what is longer is cut."""
-    content = b""
-    while len(content) <= REPLY_MAX and (part := await response.content.read(REPLY_MAX)):
-        content += part
-    if len(content) > REPLY_MAX:
-        response.close()
-    return content[:REPLY_MAX]
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _header(field: str, text: str) -> str:
+    """Return a text that is safe in a header. Raises InvalidInput."""
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+        raise InvalidInput(field, "it holds characters that no header can carry")
+    return text
 
 
 def _since(started: float) -> int:
@@ -93,28 +210,4 @@ def _failed(delivered: Delivered, reason: str, started: float) -> CallOutcome:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "no connection in time"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the connection was closed before an answer came"
     return (str(error) or type(error).__name__)[:300]
-
-
-class _CheckedResolver(AbstractResolver):
-    """Resolves names to allowed addresses only; the connection goes to exactly what was checked."""
-
-    def __init__(self, networks: tuple[Network, ...]) -> None:
-        self._networks = networks
-        self._inner = aiohttp.ThreadedResolver()
-
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        allowed = [entry for entry in found if is_allowed(ip_address(entry["host"].partition("%")[0]), self._networks)]
-        if not allowed:
-            raise OSError(errno.EACCES, f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
-        return allowed
-
-    async def close(self) -> None:
-        await self._inner.close()

@@ -1,0 +1,213 @@
+"""One connection: which bytes are an answer, which are none, and when it may be used again."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+import pytest
+
+from app.executors import dispatch_client
+from app.executors.connection import HEAD_MAX
+from app.executors.dispatch_client import DispatchClient
+from app.executors.gateway import Peer
+from app.executors.replies import CallOutcome, Delivered
+from tests.executors.conftest import NETWORKS, TOKEN
+
+Value = TypeVar("Value")
+YES = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}'
+
+
+class Server:
+    """Answers each request with the next of some raw texts, the last one for ever; in the loop of the test."""
+
+    def __init__(self, *answers: bytes, close: bool = False, unasked: bytes = b"") -> None:
+        self.answers, self.close, self.unasked = list(answers), close, unasked
+        self.requests, self.connections, self.ended = 0, 0, 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+                self.requests += 1
+                writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+                await writer.drain()
+                if self.close:
+                    break
+                if self.unasked:
+                    await asyncio.sleep(0.05)
+                    writer.write(self.unasked)
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        self.ended += 1
+        writer.close()
+
+
+@asynccontextmanager
+async def running(server: Server) -> AsyncIterator[tuple[DispatchClient, int]]:
+    """Start a server and a client; both have closed all connections at the end."""
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    client = DispatchClient(NETWORKS)
+    try:
+        yield client, listening.sockets[0].getsockname()[1]
+    finally:
+        await client.close()
+        listening.close()
+        until = time.monotonic() + 5
+        while server.ended < server.connections and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+
+
+def against(server: Server, work: Callable[[Callable[[], Awaitable[CallOutcome]]], Awaitable[Value]]) -> Value:
+    """Run some calls against a server."""
+
+    async def run() -> Value:
+        async with running(server) as (client, port):
+            return await work(partial(client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5))
+
+    return asyncio.run(run())
+
+
+async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome, CallOutcome]:
+    first = await call()
+    await asyncio.sleep(0.1)  # what comes unasked, and the end of a connection, have arrived
+    return first, await call()
+
+
+@pytest.mark.parametrize(
+    ("raw", "connections"),
+    [
+        (YES, 1),
+        (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"code\r\n6\r\n":200}\r\n0\r\n\r\n', 1),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + YES, 1),
+        (b'HTTP/1.1 200\r\ncontent-length:12\r\n\r\n{"code":200}', 1),
+        (b'HTTP/1.1 200 OK\nContent-Length: 12\n\n{"code":200}', 1),
+        (b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 12\r\n\r\n{"code":200}', 2),
+        (b'HTTP/1.0 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}', 2),
+        (YES + b"and more", 2),
+        (YES + YES, 2),
+    ],
+    ids=["plain", "chunked", "continue first", "no reason", "bare line feeds", "said to close", "1.0", "rubbish behind", "two answers"],
+)
+def test_an_answer_and_whether_its_connection_is_used_again(raw: bytes, connections: int) -> None:
+    server = Server(raw)
+    for outcome in against(server, twice):
+        assert (outcome.delivered, outcome.reason) == (Delivered.ANSWERED, "")
+        assert outcome.reply is not None
+        assert outcome.reply.code == 200
+    assert (server.requests, server.connections) == (2, connections)
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n"])
+def test_a_body_may_end_with_its_connection(head: bytes) -> None:
+    server = Server(head + b'{"code":200}', close=True)
+    for outcome in against(server, twice):
+        assert outcome.reply is not None
+        assert outcome.reply.code == 200
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is no HTTP"),
+        (b"HTTP/1.1 OK\r\n\r\n", "the answer is no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: twelve\r\n\r\n", "the answer is no HTTP"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is no HTTP"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * (HEAD_MAX // 6 + 1), "the head of the answer is longer than"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"code":200}', "no answer in time"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "no answer in time"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", "no answer in time"),
+    ],
+    ids=["ssh", "no status", "no length", "upgrade", "endless head", "short body", "half a head", "only continue"],
+)
+def test_what_is_no_answer(raw: bytes, reason: str) -> None:
+    server = Server(raw, YES)
+    first, second = against(server, twice)
+    assert (first.delivered, first.reply) == (Delivered.PERHAPS, None)
+    assert reason in first.reason
+    assert second.delivered is Delivered.ANSWERED, "the next call is not harmed"
+    assert (server.requests, server.connections) == (2, 2)
+
+
+@pytest.mark.parametrize("cut", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{", b"HTTP/1.1 200 OK\r\n"])
+def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
+    (outcome, _) = against(Server(cut, close=True), twice)
+    assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "the connection was closed before an answer came")
+
+
+def test_an_answer_nobody_asked_for_is_not_the_next_calls() -> None:
+    server = Server(YES, unasked=b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":500}')
+    for outcome in against(server, twice):
+        assert outcome.reply is not None
+        assert outcome.reply.code == 200
+    assert server.connections == 2
+
+
+def test_a_call_given_up_leaves_no_connection_behind() -> None:
+    server = Server(b"", YES)
+
+    async def work(call: Callable[[], Awaitable[CallOutcome]]) -> CallOutcome:
+        given_up = asyncio.ensure_future(call())
+        await asyncio.sleep(0.1)
+        given_up.cancel()
+        await asyncio.sleep(0.05)
+        return await call()
+
+    assert against(server, work).delivered is Delivered.ANSWERED
+    assert (server.connections, server.ended) == (2, 1 + 1)
+
+
+def test_calls_at_once_have_a_connection_each_and_idle_ones_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch_client, "KEEP_ALIVE_S", 0.2)
+    server = Server(YES)
+
+    async def work(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[int, int]:
+        await asyncio.gather(*[call() for _ in range(20)])
+        await asyncio.gather(*[call() for _ in range(20)])
+        opened, until = server.connections, time.monotonic() + 5
+        while server.ended < opened and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        return opened, server.ended
+
+    assert against(server, work) == (20, 20)
+
+
+def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch_client, "KEEP_ALIVE_S", 0.05)
+    server = Server(YES)
+    against(server, twice)
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(("token", "app_name"), [("a\r\nX-Other: 1", "demo"), ("t", "de\nmo"), ("t\0", "demo")])
+def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> None:
+    server = Server(YES)
+
+    async def run() -> CallOutcome:
+        async with running(server) as (client, port):
+            return await client.call(Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", {}, timeout_s=0.5)
+
+    outcome = asyncio.run(run())
+    assert outcome.delivered is Delivered.NO
+    assert "no header can carry" in outcome.reason
+    assert server.connections == 0
+
+
+def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(YES)
+
+    async def run() -> CallOutcome:
+        async with running(server) as (client, port):
+
+            async def look_up(*_: object, **__: object) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+                return [(2, 1, 6, "", ("127.0.0.9", port)), (2, 1, 6, "", ("127.0.0.1", port))]
+
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+            return await client.call(Peer(f"http://two.example:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5)
+
+    assert asyncio.run(run()).delivered is Delivered.ANSWERED
