@@ -6,6 +6,7 @@ Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, ev
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, TriggerType
@@ -24,8 +25,7 @@ NextAfter = Callable[[Millis], Millis | None]
 PlannedFire = tuple[Millis, TriggerType]
 
 
-@dataclass(frozen=True, slots=True)
-class DueFire:
+class DueFire(NamedTuple):
     """As much of a PENDING fire as waiting for its turn needs."""
 
     id: int

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -47,8 +48,7 @@ class Claimer:
     room: Callable[[str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A run that is ours to send until its lease ends; ``address`` None: the executors are to be asked first, in order."""
 
     fire_id: int
@@ -77,8 +77,7 @@ class ClaimBatch:
     expanded: list[DueFire] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Routed:
+class _Routed(NamedTuple):
     """A fire with everything its log row needs."""
 
     fire: PendingFire

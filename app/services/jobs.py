@@ -203,7 +203,7 @@ def _skip_unscanned(session: Session, job: Job, *, now_ms: Millis, reason: str) 
     due_ms = last_ms = job.trigger_next_time
     count = 1
     with suppress(ValueError, InvalidInput):  # a schedule that is none: its one instant
-        decided = plan_job(DueJob(**{name: getattr(job, name) for name in DueJob.__slots__}), zone_name(), now_ms=now_ms)
+        decided = plan_job(DueJob(**{name: getattr(job, name) for name in DueJob._fields}), zone_name(), now_ms=now_ms)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
         last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])

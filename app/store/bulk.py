@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Dialect, String, Table, func, insert, select, text
+from sqlalchemy import CursorResult, Dialect, Select, String, Table, func, insert, select, text
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
@@ -26,6 +26,12 @@ def table_of(model: type[Base]) -> Table:
     table = model.__table__
     assert isinstance(table, Table)
     return table
+
+
+def read_rows(session: Session, statement: Select[Any]) -> CursorResult[Any]:
+    """Return plain rows of columns: past the ORM's own loading, which costs a claim as much as the reading itself."""
+    session.flush()
+    return session.connection().execute(statement)
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:

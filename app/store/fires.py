@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import and_, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
@@ -23,8 +23,7 @@ SUCCESSORS = ("child", "retry")
 ID_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class NewFire:
+class NewFire(NamedTuple):
     """A fire to be written; ``key`` makes it unique."""
 
     key: str
@@ -93,7 +92,7 @@ def find_unseen(session: Session, *, owner: str, after_id: int, now_ms: Millis, 
     mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
     orphaned = Fire.due_time <= now_ms - orphan_ms
     rows = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == FireState.PENDING, Fire.id > after_id, or_(mine, orphaned))
-    return [DueFire(*row) for row in session.execute(rows.order_by(Fire.id).limit(limit))]
+    return [DueFire._make(row) for row in bulk.read_rows(session, rows.order_by(Fire.id).limit(limit))]
 
 
 _CLAIMED_BY = (
@@ -114,8 +113,7 @@ _CLAIMED_BY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PendingFire:
+class PendingFire(NamedTuple):
     """A PENDING fire as the claim reads it."""
 
     id: int
@@ -137,11 +135,10 @@ class PendingFire:
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Return those of the fires that are still PENDING and that no other claimer holds, locked, ids ascending."""
     rows = select(*_CLAIMED_BY).where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING).order_by(Fire.id)
-    return [PendingFire(*row) for row in session.execute(rows.with_for_update(skip_locked=True))]
+    return [PendingFire._make(row) for row in bulk.read_rows(session, rows.with_for_update(skip_locked=True))]
 
 
-@dataclass(frozen=True, slots=True)
-class SentFire:
+class SentFire(NamedTuple):
     """A claimed fire as its sender finds it again."""
 
     id: int
@@ -159,7 +156,7 @@ class SentFire:
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Return the fires that exist, locked, by id."""
     rows = select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt).where(Fire.id.in_(sorted(fire_ids)))
-    return {row.id: SentFire(*row) for row in session.execute(rows.order_by(Fire.id).with_for_update())}
+    return {row[0]: SentFire._make(row) for row in bulk.read_rows(session, rows.order_by(Fire.id).with_for_update())}
 
 
 def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
@@ -216,8 +213,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFire:
+class OpenFire(NamedTuple):
     """A sent run whose fate is open, as a look reads it."""
 
     id: int

@@ -1,7 +1,7 @@
 """Jobs as the scan and the dispatch need them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -10,6 +10,7 @@ from app.clock import Millis
 from app.domain.enums import TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.store import bulk
 
 #: the columns a plan depends on: where one has changed since the plan was made, the plan is void
 _PLANNED_BY = (
@@ -27,8 +28,7 @@ _PLANNED_BY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DueJob:
+class DueJob(NamedTuple):
     """What the scan reads of a job."""
 
     id: int
@@ -50,14 +50,14 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
     due = select(*_PLANNED_BY).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= until_ms)
-    rows = session.execute(due.order_by(Job.trigger_next_time, Job.id).limit(limit))
-    return [DueJob(*row) for row in rows]
+    rows = bulk.read_rows(session, due.order_by(Job.trigger_next_time, Job.id).limit(limit))
+    return [DueJob._make(row) for row in rows]
 
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Return the jobs as they are now, locked until the commit."""
-    rows = session.execute(select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())
-    return {row.id: DueJob(*row) for row in rows}
+    rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())
+    return {row[0]: DueJob._make(row) for row in rows}
 
 
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
@@ -81,8 +81,7 @@ _RUN_BY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobToRun:
+class JobToRun(NamedTuple):
     """What the claim reads of a job."""
 
     id: int
@@ -100,7 +99,7 @@ class JobToRun:
 
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist, as their runs need them, by id."""
-    return {row.id: JobToRun(*row) for row in session.execute(select(*_RUN_BY).where(Job.id.in_(job_ids)))}
+    return {row[0]: JobToRun._make(row) for row in bulk.read_rows(session, select(*_RUN_BY).where(Job.id.in_(job_ids)))}
 
 
 _COMPLETED_BY = (
@@ -118,8 +117,7 @@ _COMPLETED_BY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobOfResult:
+class JobOfResult(NamedTuple):
     """What the completion of a run reads of its job."""
 
     id: int
@@ -138,7 +136,7 @@ class JobOfResult:
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
     """Return the jobs these runs belong to, as far as they exist, by id."""
     of_runs = select(JobLog.job_id).where(JobLog.id.in_(log_ids))
-    return {row.id: JobOfResult(*row) for row in session.execute(select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))}
+    return {row[0]: JobOfResult._make(row) for row in bulk.read_rows(session, select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))}
 
 
 def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:

@@ -1,7 +1,7 @@
 """`xxl_job_log` as the pipeline needs it; the console's lists are in ``log_lists``."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.orm import Session
@@ -53,8 +53,7 @@ _COMPLETED_BY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(NamedTuple):
     """A log row as its completion reads it."""
 
     id: int
@@ -72,7 +71,7 @@ class RunState:
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
     """Return the log rows that exist, locked, by id."""
     rows = select(*_COMPLETED_BY).where(JobLog.id.in_(sorted(log_ids))).order_by(JobLog.id).with_for_update()
-    return {row.id: RunState(*row) for row in session.execute(rows)}
+    return {row[0]: RunState._make(row) for row in bulk.read_rows(session, rows)}
 
 
 def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
