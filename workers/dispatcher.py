@@ -29,7 +29,8 @@ from app.pipeline.claim import PROBE_LEASE_MS, ClaimBatch, Claimed, Claimer, cla
 from app.pipeline.record import fix_address, give_back, record
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from app.pipeline.warm_up import warm_up
-from workers.lanes import Lane, Lanes, Place
+from workers.lanes import Lanes
+from workers.turns import Lane, Place
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -41,6 +42,8 @@ _AWAY = (OperationalError, InterfaceError)
 CLAIM_MAX = 512
 #: period of the poll for rows the console wrote, and for orphans
 POLL_MS: Millis = 250
+#: and while others wait to be claimed: what it finds would wait behind them
+BUSY_POLL_MS: Millis = 1_000
 POLL_ROWS = 1_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = 0.9
@@ -277,20 +280,18 @@ class Dispatcher:
         try:
             sent = await self._sender.send(sending.claimed, address)
         finally:
-            self._lanes.end(place)
+            self._lanes.turns.end(place, now=time.monotonic())
         self._lanes.note(sending.claimed.job_id, address, sent.took_ms, now_ms())
         return sent
 
     async def _take_place(self, sending: _Sending, address: str) -> Place | None:
         """Wait for a turn, no longer than the claim allows; None: it came too late or not at all."""
-        try:
-            async with asyncio.timeout(sending.start_before - time.monotonic()):
-                place = await self._lanes.begin(sending.lane, address)
-        except TimeoutError:
+        begun = self._lanes.turns.begin(sending.lane, address, now=time.monotonic(), until=sending.start_before)
+        place = begun if isinstance(begun, Place) else await begun
+        if place is None:
             self._lanes.hold_back(address)
-            return None
-        if time.monotonic() > sending.start_before:
-            self._lanes.end(place)
+        elif time.monotonic() > sending.start_before:
+            self._lanes.turns.end(place, now=time.monotonic())
             return None
         return place
 
@@ -333,7 +334,7 @@ class Dispatcher:
         """Find what no ring holds: rows of the console, of a dead node, of this node's earlier life."""
         after_id = 0
         while True:
-            await asyncio.sleep(POLL_MS / 1000)
+            await asyncio.sleep((BUSY_POLL_MS if self._lanes.waiting else POLL_MS) / 1000)
             try:
                 look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=POLL_ROWS)
                 found = await self._loop.run_in_executor(self._reader, look)

@@ -8,18 +8,13 @@ A run is claimed first and sent in its turn. How many runs may be claimed beyond
 answers: claims in large groups cost less, but what is claimed here no other node can send.
 """
 
-import asyncio
-import time
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
+from workers.turns import SLOW_SEND_MS, Lane, Turns
 
-#: a send that takes longer counts as slow
-SLOW_SEND_MS: Millis = 500
 #: more slow sends than this within a minute make a slow job
 SLOW_SENDS = 10
 #: an address may have as many runs claimed as it answers in this time: they wait a moment here, not in the table
@@ -33,34 +28,12 @@ FAST_AHEAD = 4
 SLOW_SHARE = 8
 
 
-class Lane(StrEnum):
-    """Which pool a job's sends belong to."""
-
-    FAST = "fast"
-    SLOW = "slow"
-
-
-@dataclass(slots=True, eq=False)
-class Place:
-    """A send under way: a slot of its address and a place in its lane."""
-
-    lane: Lane
-    address: str
-    #: monotonic seconds
-    began: float
-    overdue: bool = False
-
-
 class Lanes:
     """Who waits, who is in flight."""
 
     def __init__(self, *, fast_max: int, slow_max: int, address_max: int) -> None:
         self._claims_max = {Lane.FAST: fast_max * FAST_AHEAD, Lane.SLOW: slow_max}
-        self._gates = {Lane.FAST: asyncio.Semaphore(fast_max), Lane.SLOW: asyncio.Semaphore(slow_max)}
-        #: sends that hold a place of the fast lane, those that began first in front
-        self._in_fast: dict[Place, None] = {}
-        #: sends of the fast lane that have lost their place there
-        self._overdue = 0
+        self.turns = Turns({Lane.FAST: fast_max, Lane.SLOW: slow_max}, address_max=address_max)
         self._address_max = address_max
         self._ready: dict[Lane, deque[DueFire]] = {Lane.FAST: deque(), Lane.SLOW: deque()}
         self._parked: dict[str, deque[DueFire]] = {}
@@ -68,7 +41,6 @@ class Lanes:
         self._in_lane: Counter[Lane] = Counter()
         #: claimed runs by address, on their way or waiting for a turn
         self._at_address: Counter[str] = Counter()
-        self._turns: dict[str, asyncio.Semaphore] = {}
         #: how long answers of an address take, a moving average in ms
         self._answer_ms: dict[str, float] = {}
         self._slow_sends: Counter[int] = Counter()
@@ -101,53 +73,20 @@ class Lanes:
         ahead = min(max(QUICK_ANSWER_MS / max(answer_ms, 1), 1), AHEAD_MAX)
         return int(self._address_max * ahead) - self._at_address.get(address, 0)
 
+    def let_go_overdue(self, now: float) -> None:
+        """Let others into the fast lane in the place of sends that hang, and tell those who waited in vain; ``now`` in loop seconds."""
+        for address in self.turns.let_go_overdue(now):
+            self.hold_back(address)
+        self.turns.drop_late(now)
+
     def crowd(self) -> int:
         """Return how many claimed runs wait for a turn at addresses that will soon have one for them."""
         ahead = {address: count - self._address_max for address, count in self._at_address.items() if count > self._address_max}
         return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS)
 
-    async def begin(self, lane: Lane, address: str) -> Place:
-        """Wait for a turn at the address, then for a place in the lane; give it back with ``end``."""
-        turn = self._turn(address)
-        await turn.acquire()
-        try:
-            await self._gates[lane].acquire()
-        except asyncio.CancelledError:
-            turn.release()
-            raise
-        place = Place(lane, address, time.monotonic())
-        if lane is Lane.FAST:
-            self._in_fast[place] = None
-        return place
-
-    def end(self, place: Place) -> None:
-        """Give back a turn and a place."""
-        self._turn(place.address).release()
-        if place.overdue:
-            self._overdue -= 1
-            return
-        self._in_fast.pop(place, None)
-        self._gates[place.lane].release()
-
-    def let_go_overdue(self, now: float) -> None:
-        """Take from sends of the fast lane that have been unanswered for too long their place there; ``now`` in monotonic seconds."""
-        for place in list(self._in_fast):
-            if now - place.began < SLOW_SEND_MS / 1000:
-                break
-            del self._in_fast[place]
-            place.overdue = True
-            self._overdue += 1
-            self._gates[Lane.FAST].release()
-            self.hold_back(place.address)
-
     def _free(self, lane: Lane) -> int:
-        overdue = self._overdue if lane is Lane.FAST else 0
+        overdue = self.turns.overdue if lane is Lane.FAST else 0
         return self._claims_max[lane] - self._in_lane[lane] + overdue
-
-    def _turn(self, address: str) -> asyncio.Semaphore:
-        if address not in self._turns:
-            self._turns[address] = asyncio.Semaphore(self._address_max)
-        return self._turns[address]
 
     def park(self, address: str, fires: Iterable[DueFire]) -> None:
         """Let fires wait until their address has room again; a poll that finds them meanwhile adds nothing."""

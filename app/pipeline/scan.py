@@ -20,7 +20,7 @@ from app.errors import InvalidInput
 from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
-from app.store import audit, bulk, fires, jobs, locks
+from app.store import bulk, fires, jobs, locks
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
@@ -109,16 +109,15 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
             logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
         elif planned.plan.next_ms is None:
             logger.info("schedule ended job_id=%s", planned.job.id)
-        if planned.plan.next_ms is None:
-            audit.insert_entry(session, _ending(planned, node, now_ms))
+    bulk.insert_many(session, AuditEntry, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None])
     return written
 
 
-def _ending(planned: Planned, node: str, now_ms: Millis) -> AuditEntry:
+def _ending(planned: Planned, node: str, now_ms: Millis) -> bulk.Row:
     """Return the trail's entry of a job that stops without anybody's doing."""
     told = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
     changes = json.dumps(told, ensure_ascii=False)
-    return AuditEntry(at_ms=now_ms, action="job.ended", object_type="job", object_id=planned.job.id, changes=changes)
+    return {"at_ms": now_ms, "action": "job.ended", "object_type": "job", "object_id": planned.job.id, "changes": changes}
 
 
 def _fires(planned: Planned, node: str) -> list[NewFire]:

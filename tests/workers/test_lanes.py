@@ -1,14 +1,9 @@
 """Lanes: how many sends may be in flight, who waits where, and in which order they go on."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
-
-import pytest
-
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SEND_MS, SLOW_SENDS, Lane, Lanes
+from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
+from workers.turns import Lane
 
 T0: Millis = 1_714_532_640_000
 A, B = "http://10.0.0.11:9999/", "http://10.0.0.12:9999/"
@@ -214,86 +209,3 @@ def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
     assert lanes.crowd() == 5
     lanes.free_slot(A)
     assert lanes.crowd() == 4
-
-
-def in_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    def run() -> None:
-        asyncio.run(asyncio.wait_for(test(), 5))
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
-
-
-async def soon(task: "asyncio.Task[object]") -> bool:
-    """Whether a task ends without more happening."""
-    await asyncio.wait([task], timeout=0.05)
-    return task.done()
-
-
-@in_loop
-async def test_a_send_waits_for_a_turn_at_its_address_and_a_place_in_its_lane() -> None:
-    lanes = lanes_of(fast=2, slow=1, address=1)
-    first = await lanes.begin(Lane.FAST, A)
-    second = asyncio.create_task(lanes.begin(Lane.FAST, A))
-    assert not await soon(second), "the address has one slot"
-    other = await lanes.begin(Lane.FAST, B)
-    lanes.end(first)
-    assert await soon(second)
-    third = asyncio.create_task(lanes.begin(Lane.FAST, "http://10.0.0.13:9999/"))
-    assert not await soon(third), "the lane has two places"
-    lanes.end(other)
-    assert await soon(third)
-
-
-@in_loop
-async def test_whoever_gives_up_waiting_holds_nothing() -> None:
-    lanes = lanes_of(fast=1, address=1)
-    first = await lanes.begin(Lane.FAST, A)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.02):
-            await lanes.begin(Lane.FAST, B)  # has its turn at B, gets no place
-    lanes.end(first)
-    assert await soon(asyncio.create_task(lanes.begin(Lane.FAST, B)))
-
-
-@in_loop
-async def test_hanging_sends_lose_their_place_in_the_fast_lane() -> None:
-    lanes = lanes_of(fast=1, address=1)
-    hanging = await lanes.begin(Lane.FAST, A)
-    waiting = asyncio.create_task(lanes.begin(Lane.FAST, B))
-    lanes.let_go_overdue(time.monotonic() + SLOW_SEND_MS / 1000 - 0.1)
-    assert not await soon(waiting), "not yet overdue"
-    lanes.let_go_overdue(time.monotonic() + SLOW_SEND_MS / 1000)
-    assert await soon(waiting)
-    assert lanes.room(A) == 1, "nothing is claimed ahead for it any more"
-    lanes.end(hanging)
-    next_one = asyncio.create_task(lanes.begin(Lane.FAST, A))
-    assert not await soon(next_one), "the place was given back once, not twice"
-    lanes.end(waiting.result())
-    assert await soon(next_one)
-
-
-@in_loop
-async def test_hanging_sends_are_no_reason_to_claim_less() -> None:
-    lanes = lanes_of(fast=1, address=FAST_AHEAD)
-    for _ in range(FAST_AHEAD):
-        lanes.enter(Lane.FAST, A)
-    lanes.add(fires(1, 2))
-    assert not lanes.waiting
-    place = await lanes.begin(Lane.FAST, A)
-    lanes.let_go_overdue(time.monotonic() + 1)
-    assert ids(lanes.take(256)) == [1]
-    lanes.end(place)
-    lanes.leave(Lane.FAST)
-    assert ids(lanes.take(256)) == [2]
-
-
-@in_loop
-async def test_the_slow_lane_lets_nobody_go() -> None:
-    lanes = lanes_of(slow=1, address=1)
-    slow = await lanes.begin(Lane.SLOW, A)
-    waiting = asyncio.create_task(lanes.begin(Lane.SLOW, B))
-    lanes.let_go_overdue(time.monotonic() + 10)
-    assert not await soon(waiting)
-    lanes.end(slow)
-    assert await soon(waiting)
