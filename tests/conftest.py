@@ -13,11 +13,13 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import Connection, MetaData, Table, create_engine, text
 from sqlalchemy.orm import Session
 
 from app.config import Config
 from app.db import bind_engine, session_scope, unbind_engine
+from app.services import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 
 KINDS = ("sqlite", *STARTERS)
@@ -116,6 +118,10 @@ class Cleaner:
         self._engine.dispose()
 
 
+#: what the product hashes passwords with: 0.1 s and 64 MiB each, on purpose. Programs the tests start have it, and ``real_hasher``
+REAL_HASHER = passwords._hasher
+passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
 # an example that takes long is no failure: machines are shared and noisy
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
@@ -189,6 +195,12 @@ def missing_tool(marker: str) -> str | None:
         if not any(shutil.which(name) for name in names):
             return f"{names[0]} is not installed"
     return None
+
+
+@pytest.fixture
+def real_hasher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash as the product does, for tests of what a hash costs."""
+    monkeypatch.setattr(passwords, "_hasher", REAL_HASHER)
 
 
 @pytest.fixture
