@@ -147,6 +147,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[left_out_key] = [f"tests on {kind}: {reason}" for kind, reason in lacking.items()]
     config.stash[left_out_key] += [f"tests on {kind}: not named by --db" for kind in KINDS if kind not in asked]
     given = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each program the tests start would compile us anew: 0.5 s of a processor
     config.stash[databases_key] = Databases(given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()})
 
 

@@ -1,5 +1,10 @@
-"""Chromium on a real console; a page that broke the content security policy, logged an error or asked a foreign host fails its test."""
+"""Chromium on a real console; a page that broke the content security policy, logged an error or asked a foreign host fails its test.
 
+Console and browser are those of all tests here, and end with the last of them: Playwright keeps an event loop running in the main
+thread, in which no other test could use asyncio.run.
+"""
+
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,14 +17,19 @@ from tests.browser.serving import LAUNCH, Console, serving
 
 OpenPage = Callable[..., Page]
 
+#: what a page asks for may take so long to come
+QUIET_S = 30
+#: what has come is drawn by the second frame
+TWO_FRAMES = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="package")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     with serving(Path(tmp_path_factory.mktemp("console"))) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as driver:
         opened = driver.chromium.launch(**LAUNCH)
@@ -28,31 +38,63 @@ def browser() -> Iterator[Browser]:
 
 
 class Watch:
-    """What went wrong in a browser: messages of the console, errors of scripts, requests to foreign hosts."""
+    """What went wrong in a browser: messages of the console, errors of scripts, requests to foreign hosts; each with its page."""
 
     def __init__(self, own: str) -> None:
         self.own = urlsplit(own).netloc
         self.problems: list[str] = []
+        self._open: set[Request] = set()
 
     def over(self, page: Page) -> None:
-        page.on("console", self._on_message)
-        page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
-        page.on("request", self._on_request)
+        page.on("console", lambda message: self._on_message(page, message))
+        page.on("pageerror", lambda error: self._add(page, f"script: {error}"))
+        page.on("request", lambda request: self._on_request(page, request))
+        page.on("requestfinished", lambda request: self._open.discard(request))
+        page.on("requestfailed", lambda request: self._open.discard(request))
 
-    def _on_message(self, message: ConsoleMessage) -> None:
+    def await_quiet(self, page: Page) -> None:
+        """Wait until everything a loaded page has asked for is there and drawn."""
+        quiet = 0
+        deadline = time.monotonic() + QUIET_S
+        while quiet < 2:
+            assert time.monotonic() < deadline, f"{page.url} still waits for {[request.url for request in self._open]}"
+            page.evaluate(TWO_FRAMES)
+            quiet = 0 if self._open else quiet + 1
+
+    def _add(self, page: Page, problem: str) -> None:
+        self.problems.append(f"{urlsplit(page.url).path}: {problem}")
+
+    def _on_message(self, page: Page, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not message.location["url"].endswith("/favicon.ico"):  # asked for beside plain text
-            self.problems.append(f"{message.type}: {message.text}")
+            self._add(page, f"{message.type}: {message.text}")
 
-    def _on_request(self, request: Request) -> None:
+    def _on_request(self, page: Page, request: Request) -> None:
+        self._open.add(request)
         parts = urlsplit(request.url)
         if parts.scheme not in {"data", "blob"} and parts.netloc != self.own:
-            self.problems.append(f"foreign request: {request.url}")
+            self._add(page, f"foreign request: {request.url}")
 
 
 @pytest.fixture
-def open_page(browser: Browser, console: Console) -> Iterator[OpenPage]:
+def watch(console: Console) -> Iterator[Watch]:
+    """What sees every page of a test; a problem it has found fails the test."""
+    made = Watch(console.url)
+    yield made
+    assert made.problems == []
+
+
+def log_in(page: Page, console: Console, user: tuple[str, str]) -> None:
+    """Log in as a person does."""
+    page.goto(f"{console.url}/toLogin")
+    page.fill("#userName", user[0])
+    page.fill("#password", user[1])
+    page.click("form.panel button.btn-primary")
+    page.wait_for_url(f"{console.url}/")
+
+
+@pytest.fixture
+def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[OpenPage]:
     """Open a page of a new browser profile, logged in as ``user`` (None: not); options are Playwright's of a context."""
-    watch = Watch(console.url)
     contexts: list[BrowserContext] = []
 
     def open_(path: str = "/", *, user: tuple[str, str] | None = ADMIN, **options: object) -> Page:
@@ -61,15 +103,12 @@ def open_page(browser: Browser, console: Console) -> Iterator[OpenPage]:
         page = context.new_page()
         watch.over(page)
         if user is not None:
-            page.goto(f"{console.url}/toLogin")
-            page.fill("#userName", user[0])
-            page.fill("#password", user[1])
-            page.click("form.panel button.btn-primary")
-            page.wait_for_url(f"{console.url}/")
+            # beside the pages, which would be loaded for it: the cookie is the profile's
+            answer = context.request.post(f"{console.url}/login", form={"userName": user[0], "password": user[1]})
+            assert answer.json()["code"] == 200, answer.text()
         page.goto(console.url + path)
         return page
 
     yield open_
     for context in contexts:
         context.close()
-    assert watch.problems == []

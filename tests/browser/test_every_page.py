@@ -1,0 +1,106 @@
+"""Every page in each look a reader may have it in: loaded once, then everything that holds of all pages is looked at."""
+
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from tests.browser.conftest import OpenPage, Watch
+from tests.browser.screenshots import pages
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+DESKTOP: ViewportSize = {"width": 1280, "height": 720}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a reader has the pages; between them the looks have every language, both themes and both widths."""
+
+    locale: str
+    language: str
+    theme: str
+    size: ViewportSize
+
+    def __str__(self) -> str:
+        return f"{self.locale}-{self.theme}-{self.size['width']}"
+
+
+LOOKS = [
+    # the longest words on the smallest screen
+    Look("en-US", "en", "light", PHONE),
+    Look("zh-CN", "zh-Hans", "dark", DESKTOP),
+    Look("zh-TW", "zh-Hant", "light", DESKTOP),
+]
+#: what a script draws, by the page it is on: it must be there before anything is looked at
+DRAWN = {
+    "dashboard": "[data-chart=share] canvas",
+    "log": ".log-line",
+    "glue": ".cm-content",
+}
+WIDER = "document.documentElement.scrollWidth > window.innerWidth ? [document.documentElement.scrollWidth] : []"
+
+CONTRAST = """
+() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const lin = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+  const lum = ([r, g, b]) => 0.2126 * lin(r) + 0.7152 * lin(g) + 0.0722 * lin(b);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      const [r, g, b, a = 1] = colour.startsWith("color(srgb") ? parse(colour).map((v, i) => (i < 3 ? v * 255 : v)) : parse(colour);
+      if (a > 0.99) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const low = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (element.closest(".visually-hidden, .skip-link, script, noscript, option, canvas, .cm-editor, .tile-icon")) continue;
+    const style = getComputedStyle(element);
+    const front = parse(style.color);
+    const [a, b] = [lum(front), lum(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && parseInt(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5)) low.push([ratio.toFixed(2), element.outerHTML.slice(0, 120)].join(" "));
+  }
+  return low;
+}
+"""
+
+UNNAMED = """
+() => Array.from(document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea"))
+  .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+  .filter((element) => !(element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.length))
+  .map((element) => element.outerHTML.slice(0, 120))
+"""
+
+#: what is wrong -> script that returns where it is
+CHECKS = {"wider than the window": WIDER, "text too close to its ground": CONTRAST, "a control without a name": UNNAMED}
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=str)
+def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: Watch, look: Look) -> None:
+    page = open_page("/", locale=look.locale, color_scheme=look.theme, viewport=look.size)
+    wrong = []
+    for name, path in pages(console).items():
+        if name != "missing":
+            page.goto(console.url + path)
+            watch.await_quiet(page)
+            wrong += [f"{name}: {problem}" for problem in (*unlike(page, name, look), *watch.problems)]
+            watch.problems.clear()
+    assert wrong == []
+
+
+def unlike(page: Page, name: str, look: Look) -> list[str]:
+    """Return what is wrong with a page that is open."""
+    expect(page.locator("main"), name).to_be_visible()
+    expect(page.locator("html"), name).to_have_attribute("lang", look.language)
+    expect(page.locator("html"), name).to_have_attribute("data-bs-theme", look.theme)
+    if name in DRAWN:
+        expect(page.locator(DRAWN[name]).first, name).to_be_visible()
+    return [f"{problem}: {where}" for problem, script in CHECKS.items() for where in page.evaluate(script)]
