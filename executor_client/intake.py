@@ -6,7 +6,7 @@ or was accepted before, kills nothing.
 
 import logging
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from executor_client.clock import now_ms
 from executor_client.errors import JournalUnavailable
@@ -251,7 +251,7 @@ class Intake:
     def _queue_again(self, left: OpenRun) -> bool:
         with self._lock_of(left.request.job_id):
             try:
-                decision = self._decide(replace(left.request, executor_block_strategy="SERIAL_EXECUTION"))
+                decision = self._decide(left.request._replace(executor_block_strategy="SERIAL_EXECUTION"))
             except Refused as exc:
                 self._fail(left, str(exc))
                 return False

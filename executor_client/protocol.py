@@ -6,7 +6,7 @@ reason. Times are UTC epoch milliseconds.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from executor_client.lenient_json import (
     Unreadable,
@@ -55,8 +55,7 @@ MSG_LOG_NOT_EXISTS = "readLog fail, logFile not exists"
 FOREIGN_TEXT_MAX = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(NamedTuple):
     """The body of ``/run``: one trigger of one job on one executor."""
 
     job_id: int

@@ -5,7 +5,7 @@ assert result.code == 200 and "42 rows" in result.log
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from executor_client.clock import now_ms
@@ -48,7 +48,7 @@ def run_handler(
     found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
     if found is None:
         raise ExecutorError(f"no handler named {handler!r}; known: {', '.join(handlers.names()) or 'none'}")
-    request = replace(_REQUEST, executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms())
+    request = _REQUEST._replace(executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms())
     lines: list[str] = []
 
     def write(line: str) -> bool:

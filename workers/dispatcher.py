@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -317,7 +317,7 @@ class Dispatcher:
             lines += sent.story
             unreachable += sent.unreachable
             if sent.verdict.fate is not Fate.REFUSED:
-                return replace(sent, story=tuple(lines), unreachable=tuple(unreachable))
+                return sent._replace(story=tuple(lines), unreachable=tuple(unreachable))
         return nobody_said_yes(claimed, lines, unreachable)
 
     async def _fix(self, sending: _Sending, address: str, left: int) -> bool:

@@ -6,8 +6,7 @@ which is what decides how long a herd of runs takes. Never repeats anything.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -25,8 +24,7 @@ class Broken(Exception):
     """No whole answer came, whatever the executor has got of the request; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer, its body cut at REPLY_MAX; ``capabilities`` is that header's text."""
 
     status: int

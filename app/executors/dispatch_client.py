@@ -10,10 +10,9 @@ import re
 import socket
 import ssl
 import time
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.config import Network
@@ -33,10 +32,12 @@ NAMES_S = 10.0
 LATE_S = 1.0
 #: calls whose request lines are remembered
 KNOWN_CALLS = 4_096
+#: and answers, where they are shorter than this: nearly all are the same
+KNOWN_ANSWERS = 256
+KNOWN_ANSWER_MAX = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
+class _Origin(NamedTuple):
     """Where connections lead."""
 
     secure: bool
@@ -81,7 +82,8 @@ class DispatchClient:
         except (Broken, TimeoutError, OSError) as exc:
             return _failed(Delivered.PERHAPS, NO_ANSWER if isinstance(exc, TimeoutError) else _reason(exc), started)
         boot_id = Capabilities.from_header(answer.capabilities).boot_id if answer.capabilities else ""
-        return CallOutcome(Delivered.ANSWERED, Reply.parse(answer.status, answer.content), "", _since(started), boot_id)
+        reply = (_parse_known if len(answer.content) < KNOWN_ANSWER_MAX else Reply.parse)(answer.status, answer.content)
+        return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
         """Check an address; return where it leads and the request's head up to its length. Raises InvalidInput."""
@@ -187,6 +189,10 @@ class DispatchClient:
         if not allowed:
             raise OSError(errno.EACCES, f"the name {origin.host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
         return allowed
+
+
+#: replies are only read, so one will do for all who get the same
+_parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 
 
 @cache

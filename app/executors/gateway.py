@@ -9,9 +9,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -32,8 +31,7 @@ CONNECT_TIMEOUT_S = 3.0
 NO_ANSWER = "no answer in time"
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(NamedTuple):
     """An executor to call, and who we are to it."""
 
     address: str

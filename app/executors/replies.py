@@ -1,7 +1,7 @@
 """What came of one call to an executor, as a value."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.clock import Millis
 from executor_client.protocol import Reply
@@ -22,8 +22,7 @@ class Delivered(StrEnum):
     PERHAPS = "perhaps"
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
+class CallOutcome(NamedTuple):
     """The outcome of one call; ``reply`` is there when an answer came, ``reason`` otherwise."""
 
     delivered: Delivered

@@ -1,6 +1,7 @@
 """Declarative base, names of constraints, and the column type that maps DATETIME to epoch milliseconds."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -20,6 +21,8 @@ NAMING = {
 BigId = BigInteger().with_variant(Integer, "sqlite")
 #: sources of GLUE jobs: up to 16 MB on MySQL
 LongText = Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
+#: a herd writes and reads one and the same second a thousand times
+SECONDS_KEPT = 1_024
 
 
 class Base(DeclarativeBase):
@@ -50,7 +53,17 @@ def zone_name() -> str:
 
 def local_datetime(millis: Millis) -> datetime:
     """Return an instant as naive local time of the configured zone, in whole seconds."""
-    return datetime.fromtimestamp(millis // 1000, _zone.current).replace(tzinfo=None)
+    return _to_local(millis // 1000, _zone.current)
+
+
+@lru_cache(SECONDS_KEPT)
+def _to_local(second: int, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(second, zone).replace(tzinfo=None)
+
+
+@lru_cache(SECONDS_KEPT)
+def _to_second(local: datetime, zone: ZoneInfo) -> int:
+    return int(local.replace(tzinfo=zone).astimezone(UTC).timestamp())
 
 
 class EpochMillis(TypeDecorator[Millis]):
@@ -69,6 +82,4 @@ class EpochMillis(TypeDecorator[Millis]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Millis | None:
         """Database to Python."""
-        if value is None:
-            return None
-        return int(value.replace(tzinfo=_zone.current).astimezone(UTC).timestamp()) * 1000
+        return None if value is None else _to_second(value, _zone.current) * 1000

@@ -1,7 +1,7 @@
 """Sending one claimed run: one POST, never repeated, and what came of it as a value. DESIGN section 4, stage 4."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.clock import Millis
 from app.config import Config
@@ -14,8 +14,7 @@ from app.pipeline.claim import PROBE_MS, Claimed
 from executor_client.protocol import SUCCESS, JobRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """What came of one claimed run; ``story`` are the lines about the sending."""
 
     claimed: Claimed
@@ -27,8 +26,7 @@ class Sent:
     unreachable: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
+class Probed(NamedTuple):
     """What a candidate said; ``line`` is for the story."""
 
     yes: bool

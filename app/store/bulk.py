@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from sqlalchemy import CursorResult, Dialect, Select, String, Table, func, insert, select, text
 from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
@@ -28,10 +29,10 @@ def table_of(model: type[Base]) -> Table:
     return table
 
 
-def read_rows(session: Session, statement: Select[Any]) -> CursorResult[Any]:
+def read_rows(session: Session, statement: Select[Any]) -> Sequence[SqlRow[Any]]:
     """Return plain rows of columns: past the ORM's own loading, which costs a claim as much as the reading itself."""
     session.flush()
-    return session.connection().execute(statement)
+    return session.connection().execute(statement).all()
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:

@@ -54,7 +54,7 @@ def test_a_refused_connection_brings_the_first_looks_forward(database: str) -> N
     waiting = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
     looked_at = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000, probe_count=2)
     elsewhere = open_run(SECOND, "ACCEPTED", deadline_ms=T0 + 9_000)
-    record_sent(replace(sent(claimed, Fate.REFUSED), unreachable=(GONE,)), now_ms=T0 + 100)
+    record_sent(sent(claimed, Fate.REFUSED)._replace(unreachable=(GONE,)), now_ms=T0 + 100)
     looks = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
     assert looks == {waiting.id: 100, looked_at.id: 9_000, elsewhere.id: 9_000}
 
