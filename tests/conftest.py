@@ -32,6 +32,8 @@ TOOLS = {
     "go": (("go",),),
     "node": (("node",),),
 }
+#: folders whose tests take seconds each, the longest last
+LONG = ("interop", "browser", "acceptance")
 #: a test that left a transaction open must not stop the next one for long
 LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
 
@@ -171,8 +173,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # last: Playwright keeps an event loop running in the main thread, in which no other test could use asyncio.run
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    if hasattr(config, "workerinput"):
+        items.sort(key=weight, reverse=True)
     for marker in TOOLS:
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = missing_tool(marker)
@@ -180,6 +182,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.stash[left_out_key].append(f"{len(marked)} {marker} tests: {reason}")
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason))
+
+
+def weight(item: pytest.Item) -> int:
+    """Tests that take long come first where workers share them (pytest -n): the end is for what no worker waits for."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return LONG.index(folder) + 1 if folder in LONG else 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -93,7 +93,7 @@ def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: W
             watch.await_quiet(page)
             wrong += [f"{name}: {problem}" for problem in (*unlike(page, name, look), *watch.problems)]
             watch.problems.clear()
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def unlike(page: Page, name: str, look: Look) -> list[str]:
