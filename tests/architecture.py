@@ -54,7 +54,7 @@ LAYERS: dict[str, Layer] = {
         ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
     ),
     "app": Layer(("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")),  # factory and cli: they join all the parts
-    "workers": Layer(("app.pipeline", "app.services", "app.db", "app.group_commit", "app.domain"), SQLALCHEMY),
+    "workers": Layer(("app.pipeline", "app.services", "app.db", "app.group_commit", "app.domain"), (*SQLALCHEMY, "uvloop")),
     "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),
     "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
     "migrations.versions": Layer(theirs=("alembic", *SQLALCHEMY)),

@@ -14,14 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.config import Config
-from app.db import transact
 from app.domain.evidence import Fate
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
@@ -29,14 +27,12 @@ from app.pipeline.claim import PROBE_LEASE_MS, ClaimBatch, Claimed, Claimer, cla
 from app.pipeline.record import fix_address, give_back, record
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from app.pipeline.warm_up import warm_up
+from workers.event_loop import new_event_loop
+from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
 from workers.turns import Lane, Place
 
 logger = logging.getLogger(__name__)
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-#: the database is away, full or locked: the same work may succeed later
-_AWAY = (OperationalError, InterfaceError)
 
 #: fires of one claim
 CLAIM_MAX = 512
@@ -89,7 +85,7 @@ class Dispatcher:
         self._claimer = Claimer(
             node=node, zone=config.time_zone, token=token, lease_ms=lease_ms, routes=RouteState(), room=self._lanes.room
         )
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="dispatch-writer")
+        self._writer = GroupWriter()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
@@ -117,12 +113,13 @@ class Dispatcher:
         if self._thread.is_alive():
             logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
         self._reader.shutdown(wait=True)
-        self._writer.shutdown(wait=True)
+        self._writer.close()
 
     def _run(self) -> None:
         """Run the event loop; should it ever break, the process ends and the supervisor starts a new one."""
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                runner.run(self._main())
         except Exception:
             logger.exception("dispatcher broken, the process ends")
             os._exit(1)
@@ -196,8 +193,8 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, float]] = []
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
-                batches = await self._grouped(due, self._claim_group)
-        except _AWAY as exc:
+                batches = await self._writer.write(due, self._claim_group)
+        except AWAY as exc:
             logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
             await asyncio.sleep(DATABASE_WAIT_S)
         self._lanes.forget(fire.id for fire in due)
@@ -222,29 +219,16 @@ class Dispatcher:
         unsent, self._unsent = self._unsent, []
         try:
             if outcomes:
-                await self._grouped(outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms()))
+                await self._writer.write(outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms()))
                 outcomes = []
             if unsent:
-                await self._grouped(unsent, lambda session, group: give_back(session, group, node=self._node))
+                await self._writer.write(unsent, lambda session, group: give_back(session, group, node=self._node))
                 logger.warning("runs given back count=%s", len(unsent))
-        except _AWAY as exc:
+        except AWAY as exc:
             logger.error("outcomes not written count=%s database_error=%s", len(outcomes), exc.orig)
             self._outcomes = outcomes + self._outcomes
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)
-
-    async def _grouped(self, items: Sequence[Item], work: Callable[[Session, Sequence[Item]], Answer]) -> list[Answer]:
-        """Do a group in one transaction of the writing thread; where one item spoils it, its halves by themselves, down to that item."""
-        try:
-            return [await self._loop.run_in_executor(self._writer, lambda: transact(lambda session: work(session, items)))]
-        except _AWAY:
-            raise
-        except Exception:
-            if len(items) == 1:
-                logger.exception("not written item=%r", items[0])
-                return []
-        halves = (items[: len(items) // 2], items[len(items) // 2 :])
-        return [answer for half in halves for answer in await self._grouped(half, work)]
 
     def _launch(self, sending: _Sending) -> None:
         address = sending.claimed.address
@@ -324,7 +308,7 @@ class Dispatcher:
         """Commit to a candidate before the first byte leaves, with a lease that begins now and covers the asking of those left."""
         fixed_at = time.monotonic()
         lease_until = now_ms() + self._claimer.lease_ms + left * PROBE_LEASE_MS
-        held = await self._grouped(
+        held = await self._writer.write(
             [sending.claimed], lambda session, group: fix_address(session, group[0], address, node=self._node, lease_until=lease_until)
         )
         sending.start_before = fixed_at + START_WITHIN_S

@@ -23,6 +23,8 @@ SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
 #: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
 SWITCH_INTERVAL_S = 0.0005
+#: a look for cyclic garbage comes after so many new objects, not after 700: it walks through every run of a herd that is under way
+GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class Scheduler:
@@ -75,6 +77,7 @@ class Scheduler:
 def run(config: Config, stop: threading.Event) -> None:
     """Run the scheduler until ``stop`` is set; the body of the child process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
     scheduler = Scheduler(config)
     scheduler.start()
     stop.wait()

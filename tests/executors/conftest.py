@@ -1,15 +1,16 @@
 """Executors that answer as they are told, and clients to call them with."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from ipaddress import ip_network
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Peer
 from tests.fake_executor import FakeExecutor
+from workers.event_loop import new_event_loop
 
 T = TypeVar("T")
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -27,6 +28,12 @@ def peer(executor: FakeExecutor) -> Peer:
     return Peer(executor.address, "demo-executor", TOKEN)
 
 
+def in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run something in an event loop as dispatch does."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(work)
+
+
 def with_client(work: Callable[[DispatchClient], Awaitable[T]], networks: tuple[object, ...] = NETWORKS) -> T:
     """Do some work with a dispatch client in an event loop of its own."""
 
@@ -37,4 +44,4 @@ def with_client(work: Callable[[DispatchClient], Awaitable[T]], networks: tuple[
         finally:
             await client.close()
 
-    return asyncio.run(run())
+    return in_loop(run())

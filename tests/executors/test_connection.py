@@ -14,7 +14,7 @@ from app.executors.connection import HEAD_MAX
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Peer
 from app.executors.replies import CallOutcome, Delivered
-from tests.executors.conftest import NETWORKS, TOKEN
+from tests.executors.conftest import NETWORKS, TOKEN, in_loop
 
 Value = TypeVar("Value")
 YES = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}'
@@ -70,7 +70,7 @@ def against(server: Server, work: Callable[[Callable[[], Awaitable[CallOutcome]]
         async with running(server) as (client, port):
             return await work(partial(client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5))
 
-    return asyncio.run(run())
+    return in_loop(run())
 
 
 async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome, CallOutcome]:
@@ -192,7 +192,7 @@ def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> No
         async with running(server) as (client, port):
             return await client.call(Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", {}, timeout_s=0.5)
 
-    outcome = asyncio.run(run())
+    outcome = in_loop(run())
     assert outcome.delivered is Delivered.NO
     assert "no header can carry" in outcome.reason
     assert server.connections == 0
@@ -210,4 +210,4 @@ def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
             return await client.call(Peer(f"http://two.example:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5)
 
-    assert asyncio.run(run()).delivered is Delivered.ANSWERED
+    assert in_loop(run()).delivered is Delivered.ANSWERED
