@@ -1,11 +1,16 @@
-"""A ``cluster`` of real processes for every test here; on a failure what they wrote is shown, and nothing is left running."""
+"""A ``cluster`` of real processes for every test here; on a failure what they wrote is shown, and nothing is left running.
+
+To start one takes longer than most of what is then looked at: tests that leave it as it was share one of a module, by ``shared``.
+"""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.cluster import Cluster
+from tests.conftest import databases_key, kinds_key
 from tests.databases import STARTERS, migrate, missing
 
 #: lines shown of each program of a test that failed
@@ -27,7 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_kind" in metafunc.fixturenames:
         asked = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
-        metafunc.parametrize("server_kind", [kind for kind in STARTERS if kind in asked and missing(kind) is None])
+        kinds = [kind for kind in STARTERS if kind in asked and missing(kind) is None]
+        metafunc.parametrize("server_kind", kinds, scope="module")
+    if "shared_kind" in metafunc.fixturenames:
+        metafunc.parametrize("shared_kind", [*metafunc.config.stash[kinds_key]], scope="module")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -46,10 +54,28 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
     """Clusters that are stopped after the test, however it ends; a program that had to be killed fails it."""
-    alive = request.config.stash.setdefault(clusters_key, [])
-    yield alive
-    stubborn = [name for cluster in alive for name in cluster.programs.stop_all()]
-    alive.clear()
+    shown = request.config.stash.setdefault(clusters_key, [])
+    others = [*shown]
+    shown.clear()
+    yield shown
+    stubborn = [name for cluster in shown for name in cluster.programs.stop_all()]
+    shown[:] = others
+    assert stubborn == [], "programs did not end when they were asked to"
+
+
+@contextmanager
+def shared(config: pytest.Config, kind: str, folder: Path) -> Iterator[Cluster]:
+    """A cluster on an empty, migrated database of a kind, for several tests; nothing runs yet."""
+    url = config.stash[databases_key].empty(kind)
+    migrate(url)
+    made = Cluster(folder, url)
+    alive = config.stash.setdefault(clusters_key, [])
+    alive.append(made)
+    try:
+        yield made
+    finally:
+        alive.remove(made)
+        stubborn = made.programs.stop_all()
     assert stubborn == [], "programs did not end when they were asked to"
 
 

@@ -112,7 +112,7 @@ class Console:
         text, line = "", 1
         for _ in range(100):
             piece = self.post("/joblog/logDetailCat", logId=log_id, fromLineNum=line)
-            text += piece["logContent"]
+            text += str(piece["logContent"])
             if piece["end"] or piece["toLineNum"] < line:
                 return text
             line = piece["toLineNum"] + 1

@@ -1,21 +1,34 @@
 """From an empty database to a job that fires: through the doors only, with our own executor."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.clock import now_ms
 from tests.acceptance.cluster import Cluster
+from tests.acceptance.conftest import shared
 from tests.eventually import eventually
 
 APPNAME = "xxl-job-executor-sample"
 DEMO = "executor_client.demo"
 
 
+@pytest.fixture(scope="module")
+def running(request: pytest.FixtureRequest, shared_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, int]]:
+    """Console, workers and the demo executor, and the id of its group; one of each kind of database for all tests here."""
+    with shared(request.config, shared_kind, tmp_path_factory.mktemp("first")) as made:
+        yield made, made.start_all(lambda: made.start_client(DEMO, appname=APPNAME), APPNAME)
+
+
 @pytest.fixture
-def group_id(cluster: Cluster) -> int:
-    """Console, workers and the demo executor; the id of its group."""
-    return cluster.start_all(lambda: cluster.start_client(DEMO, appname=APPNAME), APPNAME)
+def cluster(running: tuple[Cluster, int]) -> Cluster:
+    return running[0]
+
+
+@pytest.fixture
+def group_id(running: tuple[Cluster, int]) -> int:
+    return running[1]
 
 
 def instant_of(text: str) -> int:
@@ -77,14 +90,18 @@ def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
     # what a fourth run would need has had its time: the queue is empty, and nothing came
     eventually(lambda: cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"] == 0)
     assert (len(console.runs(group_id, child_id)), len(console.runs(group_id, failing_id))) == (3, 3)
-    assert cluster.select("SELECT count(*) AS alarms FROM xxl_job_alarm")[0]["alarms"] == 3
+    told = "SELECT count(*) AS alarms FROM xxl_job_alarm WHERE job_id = :job"
+    assert [cluster.select(told, job=job_id)[0]["alarms"] for job_id in (parent_id, child_id, failing_id)] == [0, 0, 3]
 
 
-def test_an_executor_that_goes_in_order_is_forgotten_at_once(cluster: Cluster, group_id: int) -> None:
+def test_an_executor_that_goes_in_order_is_forgotten_at_once(cluster: Cluster) -> None:
     console = cluster.console
+    program = cluster.start_client(DEMO, appname="one-that-goes", name="one-that-goes")
+    group_id = console.add_group("one-that-goes")
+    console.await_addresses(group_id)
     job_id = console.add_job(group_id, executorHandler="shardingJobHandler")
-    assert cluster.programs["client"].end() == 0
+    assert program.end() == 0
     console.trigger(job_id)
     (run,) = console.await_runs(group_id, job_id, 1)
     assert (run["triggerCode"], run["handleCode"]) == (500, 0)
-    assert APPNAME in run["triggerMsg"]
+    assert "one-that-goes" in run["triggerMsg"]

@@ -18,6 +18,8 @@ from tests.eventually import eventually
 
 #: what a stop may take by the promise of the services' unit files
 STOP_PROMISED_S = 10
+#: jobs that are stopped one after the other, twice
+STOPS = 8
 #: programs that are killed because their parent has died notice within so many seconds
 ORPHAN_S = 20
 
@@ -56,25 +58,34 @@ def test_children_end_when_their_supervisor_is_killed(cluster: Cluster) -> None:
 def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> None:
     group_id = cluster.start_all()
     console = cluster.console
-    job_ids = [console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1) for _ in range(5)]
-    answered: dict[int, int] = {}
-    for round_number in range(3):
-        seen = len(cluster.events("start"))
-        eventually(lambda seen=seen: len(cluster.events("start")) >= seen + 2 * len(job_ids), 30, "the jobs fire")
+    job_ids = [console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1) for _ in range(STOPS)]
+    for round_number in range(2):
+        await_more(cluster, 2 * STOPS)
+        answered: dict[int, int] = {}
         for job_id in job_ids:
             console.stop(job_id)
             answered[job_id] = now_ms()
+            let_pass(1_000 // STOPS)  # each at another moment of its second
         # by then an instant that was planned ahead would have come: the scan looks five seconds ahead
-        until = now_ms() + 6_000
-        eventually(lambda until=until: now_ms() > until, 30)
+        let_pass(6_000)
         late = [row for row in instants(cluster) if row[1] > answered[row[0]]]
         assert late == [], f"fired after the stop was answered, round {round_number}"
-        before = len(instants(cluster))
         for job_id in job_ids:
             console.start(job_id)
-        eventually(lambda before=before: len(instants(cluster)) > before, 30, "a started job fires again")
+        await_more(cluster, 1)
     rows = instants(cluster)
     assert len(rows) == len(set(rows)), "an instant fired twice"
+
+
+def await_more(cluster: Cluster, count: int) -> None:
+    """Wait until so many more runs have begun."""
+    seen = len(cluster.events("start"))
+    eventually(lambda: len(cluster.events("start")) >= seen + count, 30, "the jobs fire")
+
+
+def let_pass(duration_ms: int) -> None:
+    until = now_ms() + duration_ms
+    eventually(lambda: now_ms() > until, duration_ms / 1000 + 30)
 
 
 def instants(cluster: Cluster) -> list[tuple[int, int]]:
