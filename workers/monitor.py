@@ -2,14 +2,15 @@
 
 import logging
 import threading
+from collections.abc import Callable
 
-from app.clock import Millis, now_ms
+from app.clock import Millis, monotonic_ms, now_ms
 from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
 from app.home import access_tokens
 from app.pipeline import registration, resolve
-from app.pipeline.clock_guard import ClockGuard, ClockWatch
+from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.services import nodes
 from app.services.alarm_texts import compose_clock
@@ -41,7 +42,7 @@ class Monitor:
         self._clock = ClockWatch(guard)
         self._loops = [
             Loop("node-beat", self.tick_beat),
-            Loop("registry", by_a_right_clock(tick_registry, guard)),
+            Loop("registry", by_a_right_clock(RegistryRound().tick, guard)),
             Loop("leases", by_a_right_clock(tick_leases, guard)),
             Loop("resolve", by_a_right_clock(self._resolver.tick, guard)),
             Loop("delays", by_a_right_clock(tick_delays, guard)),
@@ -92,10 +93,21 @@ def by_a_right_clock(tick: Tick, guard: ClockGuard) -> Tick:
     return guarded
 
 
-def tick_registry(now_ms: Millis) -> Millis:
-    """Forget silent executors, keep the address lists true."""
-    transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
-    return REGISTRY_PERIOD_MS
+class RegistryRound:
+    """Forgets silent executors and keeps the address lists true."""
+
+    def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
+        self._monotonic = monotonic
+        #: the wall clock less the monotonic one at the last round
+        self._offset_ms: Millis | None = None
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """Do a round; after a machine has slept, or its clock was set forward, first let the executors beat once more."""
+        offset_ms, before_ms = now_ms - self._monotonic(), self._offset_ms
+        self._offset_ms = offset_ms
+        if before_ms is None or offset_ms - before_ms <= JUMP_MS:
+            transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
+        return REGISTRY_PERIOD_MS
 
 
 def tick_leases(now_ms: Millis) -> Millis:

@@ -6,10 +6,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Network
-from app.domain.enums import RegistryGroup
+from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
-from app.store import fires, groups, registry
+from app.store import fires, groups, nodes, registry
 from executor_client.protocol import Capabilities, RegistryRequest
 
 logger = logging.getLogger(__name__)
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 APP_MAX = 200
 TOTAL_MAX = 5_000
 APP_NAME_MAX = 255
+#: executors beat every 30 s: so long after a console's start all have been heard of
+HEARD_AFTER_MS: Millis = 40_000
 
 
 def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
@@ -78,8 +80,18 @@ def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: 
     return changed
 
 
+def can_be_heard(session: Session, *, now_ms: Millis) -> bool:
+    """Whether every living executor could have said so by now: the silence of all while nobody listens proves nothing."""
+    consoles = [node for node in nodes.find_live(session, now_ms=now_ms) if node.kind == NodeKind.CONSOLE]
+    if consoles:
+        return any(now_ms - node.started_ms >= HEARD_AFTER_MS for node in consoles)
+    return registry.has_live(session, now_ms=now_ms)  # somebody else's console
+
+
 def tick_registry(session: Session, *, now_ms: Millis) -> None:
-    """Forget the dead and refresh all lists: one round of the monitor."""
+    """Forget the dead and refresh all lists: one round of the monitor; leaves all as it is while no console listens."""
+    if not can_be_heard(session, now_ms=now_ms):
+        return
     if dead := registry.delete_dead(session, now_ms=now_ms):
         logger.warning("executors silent for 90 s forgotten count=%s", dead)
     refresh_addresses(session, None, now_ms=now_ms)

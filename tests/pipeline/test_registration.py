@@ -9,13 +9,14 @@ from app.db import session_scope, transact
 from app.errors import Conflict, InvalidInput
 from app.models.base import use_zone
 from app.models.group import Group
+from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
 from app.pipeline import registration
-from app.pipeline.registration import APP_MAX, TOTAL_MAX, check_registration
+from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, TOTAL_MAX, check_registration
 from app.store import bulk
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
-from tests.factories import FIRST, T0, all_rows, make_group, only_row
+from tests.factories import FIRST, T0, all_rows, make_group, only_row, save
 from tests.pipeline.steps import at_once
 
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
@@ -118,6 +119,39 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
     assert len(all_rows(Registration)) == 1 + alive
 
 
+LATER: Millis = T0 + 10 * DEAD_AFTER_MS
+
+
+@pytest.mark.parametrize(
+    ("started_ms", "heartbeat_ms", "kind", "forgotten"),
+    [
+        (T0, LATER, "console", True),
+        (LATER - HEARD_AFTER_MS, LATER, "console", True),
+        (LATER - HEARD_AFTER_MS + 1, LATER, "console", False),
+        (T0, LATER - NODE_DEAD_MS - 1, "console", False),
+        (T0, LATER, "workers", False),
+    ],
+    ids=["long there", "there for a beat", "just started", "gone", "none"],
+)
+def test_silence_proves_nothing_while_no_console_listens(
+    database: str, started_ms: Millis, heartbeat_ms: Millis, kind: str, forgotten: bool
+) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A)
+    save(Node(name="one", kind=kind, epoch=1, started_ms=started_ms, heartbeat_ms=heartbeat_ms, version="1"))
+    tick(LATER)
+    assert lists() == {"one": None if forgotten else A}
+    assert len(all_rows(Registration)) == (0 if forgotten else 1)
+
+
+def test_whoever_beats_at_another_console_shows_that_one_listens(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register(A)
+    register(B, now_ms=LATER)
+    tick(LATER)
+    assert lists() == {"one": B}
+
+
 def test_a_dead_address_leaves_the_list_before_the_monitor_comes(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     register(A)
@@ -152,6 +186,7 @@ def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str)
 def test_nobody_lives_on_when_the_clocks_are_set_forward(database: str) -> None:
     use_zone("Europe/Berlin")
     begins_ms = 1_711_846_800_000
+    save(Node(name="one", kind="console", epoch=1, started_ms=0, heartbeat_ms=begins_ms + 40_000, version="1"))
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     register(A, now_ms=begins_ms - 60_000)
     tick(begins_ms + 20_000)

@@ -1,6 +1,5 @@
 """Executors that were restarted or refuse connections: their runs are looked at at once. Nodes that died: their runs are freed."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest

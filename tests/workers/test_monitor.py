@@ -13,6 +13,7 @@ from app.clock import Millis, now_ms
 from app.config import Config
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.node import Node
 from app.models.registry import Registration
 from app.pipeline import clock_guard
 from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
@@ -21,9 +22,8 @@ from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_due_job, make_job, make_log, save
 from tests.fake_executor import FakeExecutor
-from workers import monitor
 from workers.loop import Tick
-from workers.monitor import CLOCK_WAIT_MS, Monitor, by_a_right_clock
+from workers.monitor import CLOCK_WAIT_MS, Monitor, RegistryRound, by_a_right_clock
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -72,7 +72,7 @@ def test_a_tick_pauses_while_the_clock_is_wrong(clocks: Clocks) -> None:
 
 @pytest.mark.parametrize(
     ("tick_of", "ahead_ms"),
-    [(lambda _config: monitor.tick_registry, HOUR), (lambda config: Cleaner(config).tick, 60 * DAY)],
+    [(lambda _config: RegistryRound().tick, HOUR), (lambda config: Cleaner(config).tick, 60 * DAY)],
     ids=["registry", "clean-up"],
 )
 def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
@@ -84,6 +84,19 @@ def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
     by_a_right_clock(tick_of(config), clocks.guard())(clocks.wall_ms)
     assert len(all_rows(Registration)) == 1
     assert len(all_rows(JobLog)) == 1
+
+
+def test_a_machine_that_has_slept_lets_the_executors_beat_once_more(clocks: Clocks, database: str) -> None:
+    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0))
+    save(Node(name="one", kind="console", epoch=1, started_ms=T0, heartbeat_ms=T0 + 2 * HOUR, version="1"))
+    rounds = RegistryRound(lambda: clocks.monotonic_ms)
+    rounds.tick(T0)
+    clocks.monotonic_ms += 30_000
+    rounds.tick(T0 + HOUR)
+    assert len(all_rows(Registration)) == 1, "nobody could beat meanwhile"
+    clocks.monotonic_ms += 30_000
+    rounds.tick(T0 + HOUR + 30_000)
+    assert all_rows(Registration) == []
 
 
 def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
