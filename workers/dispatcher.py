@@ -193,7 +193,7 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, float]] = []
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
-                batches = await self._writer.write(due, self._claim_group)
+                batches = await self._writer.write(due, self._claim_group, spoilt=self._hold_off)
         except AWAY as exc:
             logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
             await asyncio.sleep(DATABASE_WAIT_S)
@@ -205,6 +205,10 @@ class Dispatcher:
             for address, waiting in batch.parked.items():  # what was claimed before them counts by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_forsaken()
+
+    def _hold_off(self, fire: DueFire) -> None:
+        """Look at a fire that cannot be claimed ever more rarely: it stays in the database, and in the log."""
+        self._lanes.hold_off(fire.id, time.monotonic())
 
     def _claim_group(self, session: Session, group: Sequence[DueFire]) -> tuple[ClaimBatch, float]:
         """Claim in the writing thread; return also the monotonic instant the sends must have begun by."""
@@ -330,5 +334,6 @@ class Dispatcher:
                 logger.exception("poll failed")
                 continue
             after_id = found[-1].id if len(found) == POLL_ROWS else 0
-            if found and self._may_fire():
-                self._take(found)
+            fresh = [fire for fire in found if not self._lanes.is_held_off(fire.id, time.monotonic())]
+            if fresh and self._may_fire():
+                self._take(fresh)

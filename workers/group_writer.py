@@ -24,8 +24,14 @@ class GroupWriter:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="dispatch-writer")
 
-    async def write(self, items: Sequence[Item], work: Callable[[Session, Sequence[Item]], Answer]) -> list[Answer]:
-        """Do a group in one transaction; where one item spoils it, its halves by themselves, down to that item.
+    async def write(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Session, Sequence[Item]], Answer],
+        *,
+        spoilt: Callable[[Item], None] = lambda _item: None,
+    ) -> list[Answer]:
+        """Do a group in one transaction; where one item spoils it, its halves by themselves, down to that item: ``spoilt`` hears of it.
 
         Raises what AWAY names: then nothing of this call's last transaction is written.
         """
@@ -37,9 +43,10 @@ class GroupWriter:
         except Exception:
             if len(items) == 1:
                 logger.exception("not written item=%r", items[0])
+                spoilt(items[0])
                 return []
         halves = (items[: len(items) // 2], items[len(items) // 2 :])
-        return [answer for half in halves for answer in await self.write(half, work)]
+        return [answer for half in halves for answer in await self.write(half, work, spoilt=spoilt)]
 
     def close(self) -> None:
         """Wait for the group that is being written."""

@@ -22,6 +22,10 @@ QUICK_ANSWER_MS = 250
 #: so many times its slots at most, and where nothing is known of it yet
 AHEAD_MAX = 16
 AHEAD_UNKNOWN = 4
+#: addresses whose answers are remembered
+ANSWERS_KEPT = 10_000
+#: a fire that could not be claimed is tried again after a second, then ever later, a minute at the most
+HOLD_OFF_MAX_S = 60.0
 #: runs of the fast lane claimed at a time, in multiples of its places
 FAST_AHEAD = 4
 #: one in so many runs of a claim may be a slow job's whatever waits in the fast lane
@@ -38,6 +42,8 @@ class Lanes:
         self._ready: dict[Lane, deque[DueFire]] = {Lane.FAST: deque(), Lane.SLOW: deque()}
         self._parked: dict[str, deque[DueFire]] = {}
         self._known: set[int] = set()
+        #: fires that could not be claimed: how often, and until when they are left alone, in monotonic seconds
+        self._held_off: dict[int, tuple[int, float]] = {}
         self._in_lane: Counter[Lane] = Counter()
         #: claimed runs by address, on their way or waiting for a turn
         self._at_address: Counter[str] = Counter()
@@ -128,12 +134,24 @@ class Lanes:
         """Drop fires that are no longer PENDING: claimed by us or by another, or withdrawn."""
         self._known.difference_update(fire_ids)
 
+    def hold_off(self, fire_id: int, now: float) -> None:
+        """Leave a fire alone for a while: its claim failed, though the database is there; ``now`` in monotonic seconds."""
+        self._held_off = {known: entry for known, entry in self._held_off.items() if now < entry[1] + HOLD_OFF_MAX_S}
+        failures = self._held_off.get(fire_id, (0, now))[0]
+        self._held_off[fire_id] = failures + 1, now + min(2.0**failures, HOLD_OFF_MAX_S)
+
+    def is_held_off(self, fire_id: int, now: float) -> bool:
+        """Whether a fire is to be left alone at present."""
+        return fire_id in self._held_off and now < self._held_off[fire_id][1]
+
     def hold_back(self, address: str) -> None:
         """Claim nothing ahead for an address: a run has waited for its turn there in vain."""
         self._answer_ms[address] = max(self._answer_ms.get(address, 0), QUICK_ANSWER_MS)
 
     def note(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
         """Learn from a send: how quick its address is, and whether its job is slow in this calendar minute."""
+        if len(self._answer_ms) > ANSWERS_KEPT:
+            del self._answer_ms[next(iter(self._answer_ms))]
         self._answer_ms[address] = 0.8 * self._answer_ms.get(address, took_ms) + 0.2 * took_ms
         if now_ms // MINUTE_MS != self._minute:
             self._minute = now_ms // MINUTE_MS

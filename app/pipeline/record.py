@@ -72,13 +72,17 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
 
 
 def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None:
-    """Set runs of which no byte was sent back to PENDING; log row and id stay, an address that was found by asking does not."""
+    """Set runs of which no byte was sent back to PENDING; log row and id stay.
+
+    The address does not: whoever had no turn there for so long may be hanging. A shard has no other, nor a run sent there before.
+    """
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     rows = []
     for claimed in claims:
         fire = held.get(claimed.fire_id)
         if fire is not None and fire.belongs_to(node, claimed.epoch):
-            pending = {"state": FireState.PENDING.value, "address": claimed.address, "owner": "", "lease_until": 0}
+            bound = claimed.attempt > 1 or claimed.request.broadcast_total > 1
+            pending = {"state": FireState.PENDING.value, "address": claimed.address if bound else None, "owner": "", "lease_until": 0}
             rows.append({"id": fire.id, **pending, "attempt": fire.attempt - 1})
     bulk.update_many(session, Fire, rows)
 

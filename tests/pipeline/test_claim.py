@@ -210,17 +210,35 @@ def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database
     assert len(all_rows(JobLog)) == 3
 
 
-def test_a_given_back_run_keeps_its_log_id_and_its_address(database: str) -> None:
+def test_a_given_back_run_keeps_its_log_id_and_finds_its_way_anew(database: str) -> None:
     group = make_group(address_list=ALL)
     make_fire(make_job(job_group=group.id, executor_route_strategy="ROUND"))
-    first = claim_one()
+    who = claimer()
+    first = claim_one(who)
     give_back_all(first)
     fire = only_row(Fire)
-    assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == ("PENDING", "", first.log_id, first.address, 0)
-    second = claim_one(claimer("two"), now_ms=T0 + 900)
-    assert (second.log_id, second.address, second.attempt, second.epoch) == (first.log_id, first.address, 1, 2)
+    assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == ("PENDING", "", first.log_id, None, 0)
+    second = claim_one(who, now_ms=T0 + 900)
+    assert (second.log_id, second.attempt, second.epoch) == (first.log_id, 1, 2)
     assert second.request.log_id == first.log_id
-    assert only_row(JobLog).id == first.log_id
+    assert second.address != first.address, "the first may hang"
+    assert (only_row(JobLog).id, only_row(JobLog).executor_address) == (first.log_id, second.address)
+
+
+def test_a_given_back_run_stays_where_only_one_address_will_do(database: str) -> None:
+    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), sharding_param="1/3", address=SECOND)
+    shard = claim_one()
+    give_back_all(shard)
+    assert only_row(Fire).address == SECOND
+    assert claim_one().address == SECOND
+
+
+def test_a_given_back_run_that_was_sent_before_goes_to_the_same_address(database: str) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy="ROUND")
+    make_fire(job, log_id=make_log(job, executor_address=THIRD).id, address=THIRD, attempt=1)
+    again = claim_one()
+    give_back_all(again)
+    assert only_row(Fire).address == THIRD
 
 
 def test_a_run_sent_again_keeps_the_time_that_names_its_log_file(database: str) -> None:

@@ -2,7 +2,7 @@
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
+from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, HOLD_OFF_MAX_S, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
 from workers.turns import Lane
 
 T0: Millis = 1_714_532_640_000
@@ -196,6 +196,19 @@ def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> N
     assert lanes.take(256) == []
     lanes.leave(Lane.SLOW)
     assert ids(lanes.take(256)) == [1]
+
+
+def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
+    lanes, now, tries = lanes_of(), 100.0, []
+    while now < 100 + 300:
+        if not lanes.is_held_off(1, now):
+            tries.append(round(now - 100))
+            lanes.hold_off(1, now)
+        now += 0.25
+    assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+    assert not lanes.is_held_off(2, now)
+    lanes.hold_off(2, now + 2 * HOLD_OFF_MAX_S)
+    assert not lanes.is_held_off(1, now), "it is forgotten, not kept for ever"
 
 
 def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
