@@ -1,0 +1,117 @@
+"""What one run costs the process that dispatches: claim, send and record of ``--jobs`` fires due at once, without console and scan.
+
+Prints one JSON line: for each round CPU microseconds of this process a run, and milliseconds until all were sent and recorded.
+CPU time is steadier than wall time on a shared machine. Example: ``.venv/bin/python bench/dispatch.py --jobs 5000``.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from harness import TOKEN, Cluster, cluster, free_port, wait_until
+from sqlalchemy import Engine, func, insert, select
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine
+from app.domain.planning import DueFire
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from workers.dispatcher import Dispatcher
+from workers.scheduler import GC_THRESHOLDS, SWITCH_INTERVAL_S
+
+NODE = "bench"
+
+
+def make_rows(engine: Engine, jobs: int, port: int) -> None:
+    moment = now_ms()
+    address = f"http://127.0.0.1:{port}/"
+    group = {"id": 77, "app_name": "bench", "title": "b", "address_type": 1, "address_list": address, "update_time": moment}
+    job = {
+        "job_group": 77,
+        "job_desc": "bench",
+        "author": "bench",
+        "schedule_type": "NONE",
+        "executor_route_strategy": "ROUND",
+        "executor_handler": "demo",
+        "executor_block_strategy": "SERIAL_EXECUTION",
+        "glue_type": "BEAN",
+        "add_time": moment,
+        "update_time": moment,
+        "glue_updatetime": moment,
+    }
+    with engine.begin() as connection:
+        connection.execute(insert(Group), [group])
+        connection.execute(insert(Job), [{"id": number, **job} for number in range(1, jobs + 1)])
+
+
+def make_herd(engine: Engine, jobs: int) -> list[DueFire]:
+    """Write a PENDING fire of every job, all due now."""
+    moment = now_ms()
+    fire = {"due_time": moment, "trigger_type": "CRON", "state": "PENDING", "owner": NODE}
+    rows = [{"job_id": number, "fire_key": f"cron:{number}:{moment}", **fire} for number in range(1, jobs + 1)]
+    with engine.begin() as connection:
+        connection.execute(insert(Fire), rows)
+        return [
+            DueFire._make(row) for row in connection.execute(select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == "PENDING"))
+        ]
+
+
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+    engine, port = made.engine(), free_port()
+    out = made.home / "stub.jsonl"
+    made.start(
+        "stub", "bench/stub_executor.py", "--port", str(port), "--admin", "http://127.0.0.1:1/none", "--token", TOKEN, "--out", str(out)
+    )
+    make_rows(engine, arguments.jobs, port)
+    config = Config.from_env({name: text for name, text in made.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
+    bind_engine(config)
+    dispatcher = Dispatcher(config, node=NODE, token=TOKEN)
+    dispatcher.start()
+    gc.freeze()
+    pause, rounds = threading.Event(), []
+    for _ in range(arguments.rounds):
+        due = make_herd(engine, arguments.jobs)
+        began_cpu, began = time.process_time(), time.perf_counter()
+        dispatcher.offer(due)
+        pause.wait(0.1)
+        while not dispatcher.is_idle:
+            pause.wait(0.02)
+        rounds.append(
+            {
+                "cpu_us": round((time.process_time() - began_cpu) / arguments.jobs * 1e6),
+                "wall_ms": round((time.perf_counter() - began) * 1000),
+            }
+        )
+    dispatcher.stop()
+
+    def left() -> int:
+        with engine.connect() as connection:
+            return connection.scalar(select(func.count()).select_from(Fire).where(Fire.state != "ACCEPTED")) or 0
+
+    wait_until(lambda: left() == 0, "all outcomes", made)
+    return {"bench": "dispatch", "db": arguments.db, "jobs": arguments.jobs, "rounds": rounds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--jobs", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=4)
+    arguments = parser.parse_args()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        Path(folder).chmod(0o755)
+        with cluster(arguments.db, Path(folder)) as made:
+            print(json.dumps(measure(made, arguments)))
+
+
+if __name__ == "__main__":
+    main()
