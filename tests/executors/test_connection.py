@@ -1,10 +1,13 @@
 """One connection: which bytes are an answer, which are none, and when it may be used again."""
 
 import asyncio
+import ssl
+import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -48,9 +51,9 @@ class Server:
 
 
 @asynccontextmanager
-async def running(server: Server) -> AsyncIterator[tuple[DispatchClient, int]]:
+async def running(server: Server, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[DispatchClient, int]]:
     """Start a server and a client; both have closed all connections at the end."""
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
     client = DispatchClient(NETWORKS)
     try:
         yield client, listening.sockets[0].getsockname()[1]
@@ -211,3 +214,36 @@ def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) ->
             return await client.call(Peer(f"http://two.example:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5)
 
     assert in_loop(run()).delivered is Delivered.ANSWERED
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of its own making for 127.0.0.1, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    made, key = folder / "made.pem", folder / "key.pem"
+    request = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=executor -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*request.split(), "-keyout", str(key), "-out", str(made)], check=True, capture_output=True)
+    return made, key
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_executor_behind_tls_is_called_only_where_its_certificate_is_trusted(
+    certificate: tuple[Path, Path], trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, key = certificate
+    if trusted:
+        monkeypatch.setattr(dispatch_client, "_tls", lambda: ssl.create_default_context(cafile=made))
+    server = Server(YES)
+
+    async def run() -> tuple[CallOutcome, CallOutcome]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made, key)
+        async with running(server, context) as (client, port):
+            peer = Peer(f"https://127.0.0.1:{port}/", "demo", TOKEN)
+            return await twice(partial(client.call, peer, "run", {}, timeout_s=2))
+
+    for outcome in in_loop(run()):
+        assert outcome.delivered is (Delivered.ANSWERED if trusted else Delivered.NO)
+        assert trusted or "certificate" in outcome.reason
+    assert server.requests == (2 if trusted else 0)
+    assert server.connections <= 1
