@@ -1,7 +1,8 @@
 """The trail of changes: who did what to which object, from where. Written in the transaction of the change itself."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -21,6 +22,17 @@ VALUE_MAX = 500
 TEXT_MAX = 60_000
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is written of one change."""
+
+    action: str
+    #: kind and id of the object
+    target: tuple[str, int] = ("", 0)
+    #: the fields; secrets are blanked when it is written
+    changes: Mapping[str, Any] | None = None
+
+
 def record(
     session: Session,
     action: str,
@@ -31,17 +43,12 @@ def record(
     changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Add an entry; ``target`` is the kind and the id of the object, ``changes`` the fields, secrets are blanked here."""
-    entry = AuditEntry(
-        at_ms=now_ms,
-        user_id=actor.user_id or None,
-        username=actor.username[:64],
-        address=actor.address[:64],
-        action=action,
-        object_type=target[0],
-        object_id=target[1],
-        changes=_as_text(changes) if changes else None,
-    )
-    store.insert_entry(session, entry)
+    store.insert_entry(session, AuditEntry(**_row(Entry(action, target, changes), actor, now_ms)))
+
+
+def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:
+    """Add entries in one statement, in their order."""
+    store.insert_entries(session, [_row(entry, actor, now_ms) for entry in entries])
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -53,6 +60,19 @@ def list_entries(session: Session, wanted: AuditFilter, *, actor: Actor, start: 
     """Return a page of the trail, newest first; administrators only."""
     require_admin(actor)
     return store.list_entries(session, wanted, start=start, length=length)
+
+
+def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:
+    return {
+        "at_ms": now_ms,
+        "user_id": actor.user_id or None,
+        "username": actor.username[:64],
+        "address": actor.address[:64],
+        "action": entry.action,
+        "object_type": entry.target[0],
+        "object_id": entry.target[1],
+        "changes": _as_text(entry.changes) if entry.changes else None,
+    }
 
 
 def _as_text(changes: Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """Sources of GLUE jobs and their versions. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 9)."""
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -13,7 +15,7 @@ from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services import audit, jobs
 from app.services.job_rules import clean_source, limited_text
-from app.store import glue, locks
+from app.store import bulk, glue, locks
 
 MISSING_VERSION = N_("Version id is invalid")
 REMARK_MIN, REMARK_MAX = 4, 100
@@ -51,27 +53,44 @@ def save_source(session: Session, job_id: int, source: str, remark: str | None, 
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
         raise NotFound(jobs.MISSING)
+    row = version_row(job, source, remark, actor=actor, now_ms=now_ms)
+    return save_versions(session, [row], actor=actor, now_ms=now_ms)[0]
+
+
+def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_ms: Millis) -> dict[str, Any]:
+    """Return a new version of a job's source as it is stored; raises where the actor may not write it, or it is none."""
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
     remark = _remark(remark)
-    source = clean_source(job.glue_type, source)
     stamp_ms = _next_stamp(job, now_ms)
-    job.glue_source, job.glue_remark, job.glue_updatetime, job.update_time = source, remark, stamp_ms, now_ms
-    version = GlueVersion(
-        job_id=job.id,
-        glue_type=job.glue_type,
-        glue_source=source,
-        glue_remark=remark,
-        add_time=stamp_ms,
-        update_time=stamp_ms,
-        author=actor.username[:64],
-    )
-    session.add(version)
-    session.flush()
-    glue.delete_older(session, job.id, keep=VERSIONS_MAX)
-    told = {"version": version.id, "remark": remark, "characters": len(source), "sha256": sha256(source.encode()).hexdigest()}
-    audit.record(session, "glue.save", actor=actor, now_ms=now_ms, target=("job", job.id), changes=told)
-    return version.id
+    return {
+        "job_id": job.id,
+        "glue_type": job.glue_type,
+        "glue_source": clean_source(job.glue_type, source),
+        "glue_remark": remark,
+        "add_time": stamp_ms,
+        "update_time": stamp_ms,
+        "author": actor.username[:64],
+    }
+
+
+def save_versions(session: Session, rows: Sequence[dict[str, Any]], *, actor: Actor, now_ms: Millis) -> list[int]:
+    """Make each row of ``version_row`` its job's code and a version; return the versions' ids. The caller holds the jobs' locks."""
+    stamped = [(row["job_id"], row["glue_source"], row["glue_remark"], row["update_time"]) for row in rows]
+    names = ("id", "glue_source", "glue_remark", "glue_updatetime")
+    bulk.update_many(session, Job, [{**dict(zip(names, values, strict=True)), "update_time": now_ms} for values in stamped])
+    ids = bulk.insert_with_ids(session, GlueVersion, rows)
+    for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
+        glue.delete_older(session, job_id, keep=VERSIONS_MAX)
+    entries = [audit.Entry("glue.save", ("job", row["job_id"]), _told(version_id, row)) for version_id, row in zip(ids, rows, strict=True)]
+    audit.record_many(session, entries, actor=actor, now_ms=now_ms)
+    return ids
+
+
+def _told(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    source = row["glue_source"]
+    told = {"version": version_id, "remark": row["glue_remark"], "characters": len(source)}
+    return {**told, "sha256": sha256(source.encode()).hexdigest()}
 
 
 def restore_version(session: Session, version_id: int, *, actor: Actor, now_ms: Millis, remark: str | None = None) -> int:

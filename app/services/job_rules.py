@@ -3,14 +3,15 @@
 Stricter than the source where a column would overflow or a value means nothing; every refusal names the field by its wire name.
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
+from app.domain.children import FIELD as CHILDREN
 from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
 from app.domain.permissions import Actor, Right
@@ -37,6 +38,8 @@ INT_MAX = 2**31 - 1
 RETRIES_MAX = 9_999
 RETRY_WAIT_MAX_S = 86_400
 BACKOFF_MIN, BACKOFF_MAX = 100, 1_000
+#: columns the trail does not show
+UNTOLD = frozenset({"glue_source", "update_time"})
 #: fields of a cron the original reads
 QUARTZ_FIELDS = (6, 7)
 
@@ -93,13 +96,45 @@ def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
     )
 
 
-def check_draft(session: Session, draft: JobDraft, *, actor: Actor, own: Job | None = None) -> dict[str, object]:
+class Neighbours(Protocol):
+    """The groups and jobs beside a job, as far as the rules ask for them."""
+
+    def has_group(self, group_id: int) -> bool:
+        """Whether there is such a group."""
+
+    def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
+        """Return job id -> group id of those of the jobs that exist."""
+
+    def children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
+        """Return job id -> ids of its child jobs, of the jobs that exist."""
+
+
+class StoredNeighbours:
+    """What the database holds; a group asked for stays until the end of the transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def has_group(self, group_id: int) -> bool:
+        """Hold the group."""
+        return group_lists.hold_group(self._session, group_id) is not None
+
+    def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
+        """Read the jobs; an id no column holds is none."""
+        return job_lists.find_groups_of(self._session, [job_id for job_id in job_ids if 0 < job_id <= INT_MAX])
+
+    def children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
+        """Read the jobs."""
+        return find_children(self._session, job_ids)
+
+
+def check_draft(around: Neighbours, draft: JobDraft, *, actor: Actor, own: Job | None = None) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput for the first rule that is broken.
 
     ``own`` is the job that is being changed: its kind of code and source stay, and it may not be its own child.
     """
     if own is None:
-        _check_group(session, draft.job_group, actor)
+        _check_group(around, draft.job_group, actor)
     columns = _texts(draft) | _schedule_columns(draft)
     if own is None:
         columns |= _code_columns(draft)
@@ -107,22 +142,22 @@ def check_draft(session: Session, draft: JobDraft, *, actor: Actor, own: Job | N
     if (own.glue_type if own is not None else draft.glue_type) == GlueType.BEAN and not handler:
         raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
     columns |= _strategy_columns(draft) | _retry_columns(draft)
-    columns["child_jobid"] = child_ids_text(_check_children(session, draft.child_jobid, actor, own))
+    columns["child_jobid"] = child_ids_text(_check_children(around, draft.child_jobid, actor, own))
     if own is not None:
-        check_move(session, own, draft.job_group, actor)
+        check_move(around, own, draft.job_group, actor)
     return columns | {"job_group": draft.job_group}
 
 
-def check_move(session: Session, job: Job, group_id: int, actor: Actor) -> None:
+def check_move(around: Neighbours, job: Job, group_id: int, actor: Actor) -> None:
     """The actor may put the job into the group; code that comes along needs the right to write code there."""
-    _check_group(session, group_id, actor)
+    _check_group(around, group_id, actor)
     if group_id != job.job_group and job.glue_type != GlueType.BEAN and not actor.may(group_id, Right.GLUE):
         raise PermissionDenied(N_("permission denied"))
 
 
-def _check_group(session: Session, group_id: int, actor: Actor) -> None:
+def _check_group(around: Neighbours, group_id: int, actor: Actor) -> None:
     """The group exists and the actor may put jobs into it; a foreign one is as good as none."""
-    if group_lists.hold_group(session, group_id) is None or not actor.may(group_id, Right.VIEW):
+    if not around.has_group(group_id) or not actor.may(group_id, Right.VIEW):
         raise InvalidInput("jobGroup", N_("Choose an executor"))
     if not actor.may(group_id, Right.EDIT):
         raise PermissionDenied(N_("permission denied"))
@@ -200,22 +235,27 @@ def _retry_columns(draft: JobDraft) -> dict[str, object]:
     }
 
 
-def _check_children(session: Session, text: str, actor: Actor, own: Job | None) -> list[int]:
+def _check_children(around: Neighbours, text: str, actor: Actor, own: Job | None) -> list[int]:
     """Every child exists, and the actor may run it; a foreign one is as good as none."""
     ids = parse_child_ids(text)
-    limited_text("childJobId", child_ids_text(ids), CHILDREN_MAX)
-    found = job_lists.find_groups_of(session, [job_id for job_id in ids if 0 < job_id <= INT_MAX])
+    limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)  # below 0: a job that gets its id later
+    found = around.groups_of(ids)
     known = set(own.child_ids) if own is not None else set()
     for job_id in ids:
         if job_id not in found or not actor.may(found[job_id], Right.VIEW):
             raise not_found(job_id)
         if own is not None and job_id == own.id:
             raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
-        if own is not None and job_id not in known and leads_to(job_id, own.id, partial(find_children, session)):
+        if own is not None and job_id not in known and leads_to(job_id, own.id, around.children_of):
             raise InvalidInput("childJobId", N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id))
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
             raise PermissionDenied(N_("permission denied"))
     return ids
+
+
+def told(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the trail shows of columns."""
+    return {name: value for name, value in columns.items() if name not in UNTOLD}
 
 
 def required_text(field: str, text: str, longest: int, missing: Text) -> str:

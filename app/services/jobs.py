@@ -4,7 +4,6 @@ Stop, edit and delete take effect at their commit (DESIGN section 4): the job's 
 and those already due are recorded as skipped.
 """
 
-from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -13,15 +12,13 @@ from app.clock import Millis
 from app.db import session_scope
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
-from app.domain.schedule import next_after_ms
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.skip import SKIPPED_MAX, Skip
-from app.pipeline.scan import plan_job
 from app.services import audit
-from app.services.job_rules import PARAM_MAX, JobDraft, check_draft, check_move, limited_text, schedule_of
+from app.services.job_replan import PLANNED_BY, first_instant, unscanned
+from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
 from app.store import fires, groups, job_lists, locks, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
@@ -30,10 +27,6 @@ from app.store.paging import Page
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 
 MISSING = N_("Job id is invalid")
-#: a change of one of these makes the instants planned so far void
-PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
-#: columns the trail does not show
-UNTOLD = frozenset({"glue_source", "update_time"})
 ADDRESS_LIST_MAX = 20_000
 
 
@@ -58,7 +51,7 @@ def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, start: bool = False) -> int:
     """Store a new job; return its id. ``start`` switches its schedule on in the same transaction."""
-    columns = check_draft(session, draft, actor=actor)
+    columns = check_draft(StoredNeighbours(session), draft, actor=actor)
     if draft.glue_type != "BEAN" and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
     job = Job(**columns, add_time=now_ms, update_time=now_ms, glue_updatetime=now_ms)
@@ -68,7 +61,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, 
         _switch_on(session, job, now_ms)
     session.add(job)
     session.flush()
-    _record(session, "job.add", job, actor, now_ms, {**_told(columns), "started": start})
+    _record(session, "job.add", job, actor, now_ms, {**told(columns), "started": start})
     return job.id
 
 
@@ -77,7 +70,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     if draft.child_jobid.strip():  # two saves at once could each see no cycle, and close one together: one after the other
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    columns = check_draft(session, draft, actor=actor, own=job)
+    columns = check_draft(StoredNeighbours(session), draft, actor=actor, own=job)
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     if any(name in changes for name in PLANNED_BY):
@@ -88,13 +81,13 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     if any(name in changes for name in PLANNED_BY):
         _replan(session, job, now_ms)
     session.flush()
-    _record(session, "job.update", job, actor, now_ms, _told(changes))
+    _record(session, "job.update", job, actor, now_ms, told(changes))
 
 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Put a job into another executor group; its runs so far stay with the old one."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    check_move(session, job, group_id, actor)
+    check_move(StoredNeighbours(session), job, group_id, actor)
     if job.job_group == group_id:
         return
     changes = {"job_group": [job.job_group, group_id]}
@@ -178,12 +171,7 @@ def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
     A fixed delay whose run is still out begins with the end of that run.
     """
     schedule = schedule_of(job, zone_name())
-    try:
-        next_ms = next_after_ms(schedule, max(now_ms, job.last_fire_ms or 0))
-    except ValueError as exc:
-        raise InvalidInput("scheduleConf", N_("The schedule is invalid: %(reason)s", reason=exc)) from exc
-    if next_ms is None:
-        raise InvalidInput("scheduleConf", N_("The schedule is invalid: it never fires again"))
+    next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
     if schedule.type is ScheduleType.FIX_DELAY and job.id and fires.count_scheduled_out(session, [job.id])[job.id]:
         return AFTER_THE_CURRENT_RUN
     return next_ms
@@ -198,17 +186,11 @@ def _replan(session: Session, job: Job, now_ms: Millis) -> None:
 
 def _skip_unscanned(session: Session, job: Job, *, now_ms: Millis, reason: str) -> None:
     """Record instants that are due and that no scan has seen: while the workers are away too, a stop leaves no gap without a reason."""
-    if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
-        return
-    due_ms = last_ms = job.trigger_next_time
-    count = 1
-    with suppress(ValueError, InvalidInput):  # a schedule that is none: its one instant
-        decided = plan_job(DueJob(**{name: getattr(job, name) for name in DueJob._fields}), zone_name(), now_ms=now_ms)
-        missed = [instant for instant, _ in decided.fires if instant <= now_ms]
-        count = len(missed) + (decided.skipped.count if decided.skipped else 0)
-        last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
-    session.add(Skip(job_id=job.id, from_ms=due_ms, to_ms=last_ms, skipped=min(count, SKIPPED_MAX), reason=reason, recorded_ms=now_ms))
-    job.last_fire_ms = max(job.last_fire_ms, last_ms)
+    due = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
+    skip = unscanned(due, now_ms=now_ms, reason=reason)
+    if skip is not None:
+        session.add(skip)
+        job.last_fire_ms = max(job.last_fire_ms, skip.to_ms)
 
 
 def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:
@@ -229,10 +211,6 @@ def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> 
 
 def _bare(address: str) -> str:
     return address.strip().rstrip("/")
-
-
-def _told(columns: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in columns.items() if name not in UNTOLD}
 
 
 def _record(session: Session, action: str, job: Job, actor: Actor, now_ms: Millis, changes: dict[str, Any]) -> None:

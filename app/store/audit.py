@@ -1,5 +1,6 @@
 """Statements on `xxl_job_audit`. Rows are only ever added here; the clean-up removes old ones."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -7,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.models.audit import AuditEntry
+from app.store import bulk
 from app.store.paging import Page, contains, fetch_page
 
 #: the trail is long: its count stops here
@@ -30,6 +32,11 @@ def insert_entry(session: Session, entry: AuditEntry) -> None:
     """Add a row."""
     session.add(entry)
     session.flush()
+
+
+def insert_entries(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Add rows in their order."""
+    bulk.insert_many(session, AuditEntry, rows)
 
 
 def list_of_object(session: Session, object_type: str, object_id: int, *, limit: int) -> list[AuditEntry]:

@@ -180,12 +180,20 @@ def withdraw_scheduled(session: Session, job_id: int, *, now_ms: Millis, reason:
 
     A fire that has its log row was claimed before: it goes on, or the row would say "running" for ever.
     """
-    pending = and_(Fire.job_id == job_id, Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(SCHEDULED))
-    rows = session.execute(select(Fire.id, Fire.due_time).where(pending).order_by(Fire.id).with_for_update()).all()
-    due = [row.due_time for row in rows if row.due_time <= now_ms]
-    if due:
-        skipped = min(len(due), SKIPPED_MAX)
-        session.add(Skip(job_id=job_id, from_ms=min(due), to_ms=max(due), skipped=skipped, reason=reason, recorded_ms=now_ms))
+    return withdraw_of_jobs(session, [job_id], now_ms=now_ms, reason=reason)
+
+
+def withdraw_of_jobs(session: Session, job_ids: Collection[int], *, now_ms: Millis, reason: str) -> int:
+    """Do the same for several jobs at once; return how many fires that are."""
+    pending = and_(Fire.job_id.in_(job_ids), Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(SCHEDULED))
+    rows = session.execute(select(Fire.id, Fire.job_id, Fire.due_time).where(pending).order_by(Fire.id).with_for_update()).all()
+    due: dict[int, list[Millis]] = {}
+    for row in rows:
+        if row.due_time <= now_ms:
+            due.setdefault(row.job_id, []).append(row.due_time)
+    for job_id, times in due.items():
+        skipped = min(len(times), SKIPPED_MAX)
+        session.add(Skip(job_id=job_id, from_ms=min(times), to_ms=max(times), skipped=skipped, reason=reason, recorded_ms=now_ms))
     return delete_fires(session, [row.id for row in rows])
 
 

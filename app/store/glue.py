@@ -1,6 +1,8 @@
 """Statements on `xxl_job_logglue`."""
 
-from sqlalchemy import delete, select
+from collections.abc import Collection
+
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, defer
 
 from app.db import affected
@@ -21,6 +23,12 @@ def list_remarks(session: Session, job_id: int, *, limit: int) -> list[GlueVersi
 def find_version(session: Session, version_id: int) -> GlueVersion | None:
     """Return a version or None."""
     return session.get(GlueVersion, version_id)
+
+
+def find_with_more(session: Session, job_ids: Collection[int], *, versions: int) -> list[int]:
+    """Return which of the jobs have more versions than that."""
+    counted = select(GlueVersion.job_id).where(GlueVersion.job_id.in_(list(job_ids))).group_by(GlueVersion.job_id)
+    return list(session.scalars(counted.having(func.count() > versions).order_by(GlueVersion.job_id)))
 
 
 def delete_older(session: Session, job_id: int, *, keep: int) -> int:

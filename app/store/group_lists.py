@@ -25,6 +25,12 @@ def hold_group(session: Session, group_id: int) -> Group | None:
     return session.get(Group, group_id, with_for_update={"read": True}, populate_existing=True)
 
 
+def hold_groups(session: Session, group_ids: Collection[int]) -> set[int]:
+    """Return those of the groups that exist; nobody removes them until the end of the transaction."""
+    held = select(Group.id).where(Group.id.in_(list(group_ids))).order_by(Group.id)
+    return set(session.scalars(held.with_for_update(read=True)))
+
+
 def lock_groups(session: Session) -> list[Group]:
     """Return all groups, locked, so that the last one cannot vanish twice at once."""
     return list(session.scalars(select(Group).order_by(Group.id).with_for_update().execution_options(populate_existing=True)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
@@ -12,9 +13,11 @@ from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import fires
+from app.store import bulk, fires
 from app.store.paging import Page, contains, fetch_page
 
+#: an id no column holds belongs to no job
+ID_MAX = 2**31 - 1
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
 
@@ -46,11 +49,44 @@ def list_of_group(session: Session, group_id: int) -> list[Job]:
     return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
 
 
-def find_named(session: Session, descriptions: Collection[str], *, group_ids: Collection[int]) -> list[Job]:
-    """Return the jobs of these groups with one of these descriptions, blanks around them apart, by id; case may differ."""
+#: columns that say what a job is, not how its schedule goes on
+_SAID = tuple(
+    column
+    for column in bulk.table_of(Job).columns
+    if column.name not in {"trigger_last_time", "trigger_next_time", "last_fire_ms", "update_time"}
+)
+
+
+def find_named(session: Session, descriptions: Collection[str], *, group_ids: Collection[int]) -> list[tuple[int, int, str, str]]:
+    """Return id, group, description and handler of the jobs of these groups with one of these descriptions, by id.
+
+    Blanks around a description do not count; whether case does is the database's matter.
+    """
     storable = [text for text in descriptions if "\x00" not in text]
-    named = select(Job).where(Job.job_group.in_(list(group_ids)), func.trim(Job.job_desc).in_(storable))
-    return list(session.scalars(named.order_by(Job.id)))
+    named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(Job.job_group.in_(list(group_ids)))
+    rows = bulk.read_rows(session, named.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
+    return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
+
+
+def read_said(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
+    """Return what the jobs are, by id; with ``lock`` nobody else changes them until the commit."""
+    said = select(*_SAID).where(Job.id.in_(list(job_ids))).order_by(Job.id)
+    rows = bulk.read_rows(session, said.with_for_update() if lock else said)
+    return [dict(row._mapping) for row in rows]
+
+
+def find_kin(session: Session, job_ids: Collection[int]) -> dict[int, tuple[int, list[int]]]:
+    """Return job id -> (group id, ids of child jobs) of the jobs and of all they lead to, as far as they exist."""
+    found: dict[int, tuple[int, list[int]]] = {}
+    asked: set[int] = set()
+    generation = set(job_ids)
+    while generation:
+        asked |= generation
+        rows = bulk.read_rows(session, select(Job.id, Job.job_group, Job.child_jobid).where(Job.id.in_(list(generation))))
+        born = {row[0]: (row[1], Job(child_jobid=row[2]).child_ids) for row in rows}
+        found |= born
+        generation = {child for _, children in born.values() for child in children if child <= ID_MAX} - asked
+    return found
 
 
 def count_of_group(session: Session, group_id: int) -> int:

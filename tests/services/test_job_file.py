@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidInput
 from app.services.job_file import JOBS_MAX, SIZE_MAX, Entry, read_file, write_time
-from app.services.job_import import children_first
+from app.services.job_import_plan import children_first
 
 
 @pytest.mark.parametrize(
