@@ -1,4 +1,4 @@
-"""The dashboard: how many, how it went, what is wrong."""
+"""The dashboard: how many, how it went, what is wrong, what ran when."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,14 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.console.current import current_actor, settings
+from app.console.gantt import asked_hours, gantt_of, within_ms
 from app.console.language import _
 from app.console.ranges import day_names, named_range, read_local
 from app.console.words import RANGES, choices
 from app.db import read_scope
 from app.services import dashboard, logs
 from app.services.dashboard import Chart
+from app.services.run_timeline import run_timeline
 from app.store.day_counts import DayCount
 from app.store.log_lists import LogFilter
 
@@ -29,10 +31,13 @@ DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month")
 @blueprint.get("/")
 def index() -> ResponseReturnValue:
     """Show the dashboard."""
+    hours = asked_hours()
     with read_scope() as session:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
+        runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
-    return render_template("dashboard/index.html", board=shown, report=_report(), ranges=ranges, range=_asked_range())
+    drawn = {"gantt": gantt_of(runs, hours), "report": _report()}
+    return render_template("dashboard/index.html", board=shown, ranges=ranges, range=_asked_range(), **drawn)
 
 
 @blueprint.get("/report")

@@ -11,8 +11,10 @@ from flask_babel import format_decimal, format_timedelta, get_locale, get_timezo
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.language import _
 from app.domain.enums import HandleCode, TriggerCode
+from app.domain.run_outcome import outcome_of
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
+from app.store.recent_runs import Run
 
 #: an instant nearer than this is "now"
 NOW_MS: Millis = 2 * SECOND_MS
@@ -60,21 +62,12 @@ def duration(ms: Millis | None) -> str:
     return _("%(h)s h %(m)s min", h=ms // HOUR_MS, m=ms % HOUR_MS // MINUTE_MS)
 
 
-def outcome(log: JobLog | None) -> str:
+def outcome(log: JobLog | Run | None) -> str:
     """Return what became of a run in one word (see ``run_state`` in macros/badge.html); empty where there was none."""
-    if log is None:
-        return ""
-    if log.handle_code == HandleCode.SUCCESS:
-        return "success"
-    if log.handle_code == HandleCode.TIMEOUT:
-        return "timeout"
-    if log.handle_code != HandleCode.NONE:
-        return "failed"
-    sent = {TriggerCode.NONE: "sending", TriggerCode.ACCEPTED: "running", TriggerCode.UNRESOLVED: "unresolved"}
-    return sent.get(TriggerCode(log.trigger_code), "refused") if log.trigger_code in set(TriggerCode) else "refused"
+    return outcome_of(log.trigger_code, log.handle_code) if log is not None else ""
 
 
-def run_duration(log: JobLog) -> Millis | None:
+def run_duration(log: JobLog | Run) -> Millis | None:
     """Return how long a run took, or has taken so far; None where it never ran."""
     if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
         return None

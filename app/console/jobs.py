@@ -14,6 +14,7 @@ from app.console.language import _
 from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
+from app.console.timeline import strip_of
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -40,6 +41,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "jobs/index.html",
         rows=shown,
+        strips={row.job.id: strip_of(row.runs) for row in shown if row.runs},
         groups=groups,
         filter=wanted,
         active=active,

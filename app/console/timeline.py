@@ -1,12 +1,18 @@
-"""The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server."""
+"""The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server.
+
+On the page of a job they are large, with a sign below each; in the list of jobs they are a strip as high as a line of text.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.console.filters import absolute, duration, outcome, run_duration
+from app.console.language import _
 from app.console.language import lazy_gettext as _l
+from app.domain.run_outcome import OPEN
 from app.domain.run_statistics import Ended, Statistics, statistics_of
 from app.models.log import JobLog
+from app.store.recent_runs import Run
 
 #: pixels
 STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
@@ -20,8 +26,8 @@ SIGNS = {
     "running": ("info", "▸", _l("Running")),
     "sending": ("info", "▸", _l("Being sent")),
 }
-#: outcomes of runs that have not ended
-OPEN = frozenset({"running", "sending"})
+#: the same of a strip; what did not succeed has a mark below its bar
+STRIP_STEP, STRIP_BAR, STRIP_AREA, STRIP_HEIGHT = 5, 4, 18, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,34 @@ def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     longest_ms = max((run_duration(log) or 0 for log in runs), default=0)
     bars = [_bar(log, number, longest_ms) for number, log in enumerate(runs)]
     return Timeline(bars, duration(longest_ms), len(runs) * STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The bars of a strip, oldest first, and all of them in one sentence."""
+
+    bars: list[Bar]
+    label: str
+    width: int
+    height: int = STRIP_HEIGHT
+    area: int = STRIP_AREA
+    bar_width: int = STRIP_BAR
+
+
+def strip_of(newest_first: Sequence[Run]) -> Strip:
+    """Return the strip of these runs; a bar has the full height at the longest of them."""
+    runs = list(reversed(newest_first))
+    durations = [run_duration(run) for run in runs]
+    longest_ms = max((took_ms or 0 for took_ms in durations), default=0)
+    bars = []
+    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
+        height = max(3, round(STRIP_AREA * (took_ms or 0) / longest_ms)) if longest_ms else 3
+        kind, sign, word = SIGNS[outcome(run)]
+        label = " · ".join(text for text in (str(word), duration(took_ms), absolute(run.trigger_time)) if text)
+        bars.append(Bar(run.id, number * STRIP_STEP, STRIP_AREA - height, height, kind, sign, label))
+    good = sum(bar.kind == "success" for bar in bars)
+    label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(bars), good=good)
+    return Strip(bars, label, len(bars) * STRIP_STEP)
 
 
 def statistics(logs: Sequence[JobLog]) -> Statistics:

@@ -12,8 +12,12 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.store import groups as group_store
 from app.store import jobs as job_store
-from app.store import overview
+from app.store import overview, recent_runs
+from app.store.recent_runs import Run
 from app.store.registry import alive_since
+
+#: runs of the strip of one job, bars of all strips of a page, runs of a strip that is one of many
+STRIP_MAX, BARS_MAX, STRIP_MIN = 30, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,8 @@ class JobRow:
 
     job: Job
     group: Group | None
-    #: newest run, None where there was none
-    last: JobLog | None
+    #: the newest runs, newest first
+    runs: list[Run]
     #: runs sent without a result
     out: int
     #: fires due and not sent
@@ -31,6 +35,11 @@ class JobRow:
     may_operate: bool
     may_edit: bool
     may_glue: bool
+
+    @property
+    def last(self) -> Run | None:
+        """The newest run, None where there was none."""
+        return self.runs[0] if self.runs else None
 
     @property
     def addresses(self) -> int:
@@ -69,14 +78,14 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
     """Return the rows of these jobs, with four queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
-    last = overview.find_last_logs(session, ids)
+    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)))
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     return [
         JobRow(
             job=job,
             group=groups.get(job.job_group),
-            last=last.get(job.id),
+            runs=runs.get(job.id, []),
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
             may_operate=actor.may(job.job_group, Right.OPERATE),
@@ -85,6 +94,11 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
         )
         for job in jobs
     ]
+
+
+def _strip_length(jobs: int) -> int:
+    """Return how many runs of each job a list of so many shows: a longer list has shorter strips."""
+    return min(STRIP_MAX, max(STRIP_MIN, BARS_MAX // max(1, jobs)))
 
 
 def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[LogRow]:

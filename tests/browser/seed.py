@@ -94,6 +94,7 @@ def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: st
     for hours in range(30, 0, -1):
         for job in chance.sample(jobs[:5] + jobs[7:8] + jobs[9:], 3):
             _run(session, job, groups, now_ms - hours * 20 * MINUTE_MS - chance.randrange(60) * SECOND_MS, chance)
+    _last_hour(session, jobs, groups, now_ms)
     log_id = _last_runs(session, jobs, executor, now_ms)
     _days(session, now_ms, chance)
     session.add(Node(name="node-1", kind=NodeKind.WORKERS, started_ms=now_ms, heartbeat_ms=now_ms + DAY_MS, version="0.1.0"))
@@ -175,6 +176,20 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
         log.handle_msg = "ConnectionError: the ledger does not answer" if failed else "412 orders <b>closed</b>"
     session.add(log)
     return log
+
+
+def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: Millis) -> None:
+    """Add what a timeline of one hour shows: a job every five minutes, one whose runs overlap, instants that were missed."""
+    chance = random.Random(11)
+    for minutes in range(55, 5, -5):
+        _run(session, jobs[0], groups, now_ms - minutes * MINUTE_MS, chance)
+    for minutes in (48, 45, 27, 12):
+        long = _run(session, jobs[4], groups, now_ms - minutes * MINUTE_MS, chance)
+        long.handle_time = (long.trigger_time or 0) + chance.randrange(5, 9) * MINUTE_MS
+    first_ms = now_ms - 38 * MINUTE_MS
+    skip = Skip(job_id=jobs[7].id, from_ms=first_ms, to_ms=first_ms + 9 * MINUTE_MS, skipped=19, reason="misfire")
+    skip.recorded_ms = skip.to_ms + 6 * SECOND_MS
+    session.add(skip)
 
 
 def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis) -> int:

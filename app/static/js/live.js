@@ -19,6 +19,7 @@
       if (fresh && !part.contains(document.activeElement)) part.replaceChildren(...document.adoptNode(fresh).childNodes);
     }
     seconds = 0;
+    document.dispatchEvent(new Event("live-refreshed"));
   }
 
   function tick() {

@@ -1,0 +1,18 @@
+"""What became of a run, in one word, from the two codes of its log row. Source: spec/scheduling.md, 6.2."""
+
+from app.domain.enums import HandleCode, TriggerCode
+
+#: outcomes of runs that have not ended
+OPEN = frozenset({"running", "sending"})
+_SENT = {int(TriggerCode.NONE): "sending", int(TriggerCode.ACCEPTED): "running", int(TriggerCode.UNRESOLVED): "unresolved"}
+
+
+def outcome_of(trigger_code: int, handle_code: int) -> str:
+    """Return ``success``, ``failed``, ``timeout``, ``refused``, ``unresolved``, ``running`` or ``sending``."""
+    if handle_code == HandleCode.SUCCESS:
+        return "success"
+    if handle_code == HandleCode.TIMEOUT:
+        return "timeout"
+    if handle_code != HandleCode.NONE:
+        return "failed"
+    return _SENT.get(trigger_code, "refused")

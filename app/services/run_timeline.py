@@ -1,0 +1,97 @@
+"""The runs of the last hours by job, as the dashboard draws them: bounded, and limited to the groups a user may see."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.domain.permissions import Actor, Right
+from app.domain.run_timeline import Activity, fair_share, most_telling
+from app.models.job import Job
+from app.models.skip import Skip
+from app.store import jobs as job_store
+from app.store import recent_runs, skips
+from app.store.recent_runs import Run
+
+#: rows, and bars of all rows together
+JOBS_MAX, RUNS_MAX = 30, 2_000
+#: runs, failed ones and skips among which the jobs are chosen
+LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT = 5_000, 2_000, 1_000
+#: a run triggered so long before is not looked for among those that are still running
+RUNNING_WITHIN_MS: Millis = DAY_MS
+#: reasons of skips that somebody meant: shown, but no trouble
+WANTED = frozenset({"stopped", "edited"})
+
+
+@dataclass(frozen=True, slots=True)
+class JobRuns:
+    """One row: runs by trigger time and missed instants by their first."""
+
+    job: Job
+    runs: list[Run]
+    skips: list[Skip]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimeline:
+    """The rows, those with most trouble first, and what is not in them."""
+
+    from_ms: Millis
+    to_ms: Millis
+    rows: list[JobRuns]
+    #: more jobs ran than there are rows
+    jobs_cut: bool
+    #: more runs than were looked at: jobs that ran rarely may be missing
+    looked_cut: bool
+    #: None: every run is drawn; else how many of each job at most
+    runs_cut: int | None
+
+
+def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: Millis) -> RunTimeline:
+    """Return what ran, or should have, within the last ``within_ms``."""
+    group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
+    looked = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
+    failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
+    missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
+    long = recent_runs.find_still_running(session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms)
+    counts, troubles = looked.counts + Counter(run.job_id for run in long), Counter(failed)
+    for skip in missed:
+        troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
+    active = [Activity(job_id, max(counts[job_id], failed[job_id]), troubles[job_id]) for job_id in {**counts, **troubles}]
+    jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
+    chosen = list(jobs)
+    totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
+    share = fair_share(totals.values(), total=RUNS_MAX)
+    runs = _runs(session, chosen, share=share, since_ms=since_ms, long=long)
+    skipped = defaultdict(list)
+    for skip in missed:
+        skipped[skip.job_id].append(skip)
+    return RunTimeline(
+        from_ms=since_ms,
+        to_ms=now_ms,
+        rows=[JobRuns(job, runs[job.id], skipped[job.id]) for job in jobs.values()],
+        jobs_cut=len(chosen) == JOBS_MAX < len(active),
+        looked_cut=looked.is_cut,
+        runs_cut=share if any(total > share for total in totals.values()) else None,
+    )
+
+
+def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:
+    """Return the first JOBS_MAX of the jobs, in their order: not those that are gone, or were moved to a group the actor may not see."""
+    known = job_store.find_jobs(session, ranked)
+    seen = [known[job_id] for job_id in ranked if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)]
+    return {job.id: job for job in seen[:JOBS_MAX]}
+
+
+def _runs(session: Session, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
+    """Return the runs of each job, oldest first: those of the time shown, and those that began before and reached into it."""
+    newest = recent_runs.find_newest_of_jobs(session, job_ids, limit=share, since_ms=since_ms) if share else {}
+    before = recent_runs.find_newest_of_jobs(session, job_ids, limit=1, before_ms=since_ms)
+    reaching = {run.id: run for runs in before.values() for run in runs if (run.handle_time or 0) > since_ms}
+    reaching.update({run.id: run for run in long})
+    runs: dict[int, list[Run]] = {job_id: newest.get(job_id, [])[::-1] for job_id in job_ids}
+    for run in sorted(reaching.values(), key=lambda run: (run.trigger_time, run.id), reverse=True):
+        if run.job_id in runs:
+            runs[run.job_id].insert(0, run)
+    return runs

@@ -1,0 +1,126 @@
+"""The newest runs of many jobs at once, with the few columns a bar shows. Reads only.
+
+Every look is bounded, however long the log is. What is wanted of each job is one branch of a UNION: a step in the index, and as many
+rows as asked for. A bound by a correlated query does the same on SQLite, but MariaDB reads all runs of a busy job for it, and
+PostgreSQL took two seconds for a hundred jobs.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Integer, Row, Select, bindparam, func, select, union_all
+from sqlalchemy.orm import Session
+
+from app.clock import LATEST_MS, Millis
+from app.domain.enums import HandleCode, TriggerCode
+from app.models.base import EpochMillis
+from app.models.log import JobLog
+from app.store import bulk
+from app.store.logs import is_failed
+from app.store.overview import WITHOUT_RESULT_MAX, GroupIds, in_groups
+
+#: branches of one statement; it is made once for each of these, and the branches too many ask for a job that is none
+SIZES = (1, 10, 30, 100)
+NO_ID = -1
+
+
+class Run(NamedTuple):
+    """A log row as a bar shows it."""
+
+    id: int
+    job_id: int
+    trigger_time: Millis
+    trigger_code: int
+    handle_time: Millis | None
+    handle_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many runs each job has among those that were looked at."""
+
+    counts: Counter[int]
+    #: there are more than were looked at
+    is_cut: bool
+
+
+_RUN = (JobLog.id, JobLog.job_id, JobLog.trigger_time, JobLog.trigger_code, JobLog.handle_time, JobLog.handle_code)
+#: what is read of each owner's runs
+_READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
+
+
+def find_newest_of_jobs(
+    session: Session, job_ids: Collection[int], *, limit: int, since_ms: Millis = 0, before_ms: Millis = LATEST_MS
+) -> dict[int, list[Run]]:
+    """Return up to ``limit`` runs of each of the jobs that have any, newest first, triggered from ``since_ms`` to before ``before_ms``."""
+    found: dict[int, list[Run]] = {}
+    for row in _newest_of_each(session, "job_id", job_ids, limit=limit, since_ms=since_ms, before_ms=before_ms):
+        found.setdefault(row[1], []).append(Run._make(row))
+    for runs in found.values():
+        runs.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
+    return found
+
+
+def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Looked:
+    """Count the runs of each job among the newest ``limit`` of these groups (None: of all) since then."""
+    if group_ids is None:
+        query = select(JobLog.job_id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time.desc()).limit(limit)
+        job_ids = [row[0] for row in bulk.read_rows(session, query)]
+        return Looked(Counter(job_ids), len(job_ids) >= limit)
+    share = max(1, limit // max(1, len(group_ids)))
+    rows = _newest_of_each(session, "job_group", group_ids, limit=share, since_ms=since_ms, before_ms=LATEST_MS)
+    read = Counter(row[1] for row in rows)
+    return Looked(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
+
+
+def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Counter[int]:
+    """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups since then."""
+    failed = select(JobLog.job_id).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
+    return Counter(row[0] for row in bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc()).limit(limit)))
+
+
+def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:
+    """Return how many runs each of the jobs has since then: in the index alone."""
+    query = select(JobLog.job_id, func.count()).where(JobLog.job_id.in_(list(job_ids)), JobLog.trigger_time >= since_ms)
+    return {row[0]: row[1] for row in session.execute(query.group_by(JobLog.job_id))}
+
+
+def find_still_running(session: Session, group_ids: GroupIds, *, since_ms: Millis, before_ms: Millis) -> list[Run]:
+    """Return the runs of these groups, triggered between, that were accepted and have no result, among the newest without one."""
+    newest = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc()).limit(WITHOUT_RESULT_MAX).subquery()
+    running = select(*_RUN).join(newest, newest.c.id == JobLog.id)
+    running = running.where(JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.trigger_time >= since_ms, JobLog.trigger_time < before_ms)
+    rows = bulk.read_rows(session, running.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id))
+    return [Run._make(row) for row in rows]
+
+
+def _newest_of_each(
+    session: Session, owner: str, ids: Collection[int], *, limit: int, since_ms: Millis, before_ms: Millis
+) -> list[Row[Any]]:
+    """Return what is read of the newest runs of each job or group; ``owner`` is one of _READ."""
+    bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
+    session.flush()
+    connection, wanted, rows = session.connection(), list(ids), list[Row[Any]]()
+    while wanted:
+        size = next((size for size in SIZES if size >= len(wanted)), SIZES[-1])
+        branches = {f"id_{number}": wanted[number] if number < len(wanted) else NO_ID for number in range(size)}
+        rows += connection.execute(_union(owner, size), {**bounds, **branches}).all()
+        wanted = wanted[size:]
+    return rows
+
+
+@lru_cache
+def _union(owner: str, size: int) -> Select[Any]:
+    """Make the statement of so many branches: kept, because making it costs more than running it."""
+    since, before = bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)
+    between = (JobLog.trigger_time >= since, JobLog.trigger_time < before)
+    most = bindparam("most", type_=Integer)
+    branches = []
+    for number in range(size):
+        mine = select(*_READ[owner]).where(getattr(JobLog, owner) == bindparam(f"id_{number}", type_=Integer), *between)
+        newest = mine.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(most)
+        branches.append(select(newest.subquery()))
+    return select(union_all(*branches).subquery())

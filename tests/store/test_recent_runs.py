@@ -1,0 +1,154 @@
+"""The newest runs of many jobs at once, and by which index they are found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from app.db import read_scope
+from app.models.job import Job
+from app.models.skip import Skip
+from app.store import recent_runs, skips
+from tests.factories import T0, make_group, make_job, make_log, save
+
+SECOND = 1_000
+
+
+def runs(job: Job, *seconds: int, **more: int) -> list[int]:
+    """Store a run each so many seconds before T0; return their ids."""
+    return [make_log(job, trigger_time=T0 - ago * SECOND, **more).id for ago in seconds]
+
+
+def plan(session: Session, ask: Callable[[Session], object]) -> list[str]:
+    """Return how SQLite finds what is asked of the store."""
+    connection, seen = session.connection(), list[tuple[str, Any]]()
+
+    def keep(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(connection, "before_cursor_execute", keep)
+    ask(session)
+    event.remove(connection, "before_cursor_execute", keep)
+    ((statement, parameters),) = seen
+    return [row.detail for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)]
+
+
+def test_each_job_gets_its_newest_runs(database: str) -> None:
+    one, two, never = make_job(), make_job(), make_job()
+    old = runs(one, 50, 40, 30, 20)
+    new = runs(two, 10)
+    with read_scope() as session:
+        found = recent_runs.find_newest_of_jobs(session, [one.id, two.id, never.id], limit=2)
+        bounded = recent_runs.find_newest_of_jobs(session, [one.id], limit=9, since_ms=T0 - 40 * SECOND, before_ms=T0 - 20 * SECOND)
+        none = recent_runs.find_newest_of_jobs(session, [], limit=2)
+    assert {job_id: [run.id for run in of_job] for job_id, of_job in found.items()} == {one.id: [old[3], old[2]], two.id: new}
+    assert [run.id for run in bounded[one.id]] == [old[2], old[1]]
+    assert none == {}
+    first = found[two.id][0]
+    assert (first.job_id, first.trigger_time, first.trigger_code, first.handle_time, first.handle_code) == (
+        two.id,
+        T0 - 10 * SECOND,
+        200,
+        None,
+        0,
+    )
+
+
+def test_runs_of_one_second_are_told_by_their_ids(database: str) -> None:
+    job = make_job()
+    ids = runs(job, 5, 5, 5)
+    with read_scope() as session:
+        found = recent_runs.find_newest_of_jobs(session, [job.id], limit=2)
+    assert [run.id for run in found[job.id]] == [ids[2], ids[1]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 11, 31, 101])
+def test_any_number_of_jobs_is_found(database: str, count: int) -> None:
+    if "sqlite" not in database and count not in (2, 101):
+        pytest.skip("the same statement on every database")
+    job = make_job()
+    (run_id,) = runs(job, 1)
+    others = [job.id + number for number in range(1, count)]
+    with read_scope() as session:
+        found = recent_runs.find_newest_of_jobs(session, [*others, job.id], limit=3)
+    assert [run.id for run in found.pop(job.id)] == [run_id]
+    assert found == {}
+
+
+def test_jobs_are_counted_among_the_newest_runs_of_the_groups_seen(database: str) -> None:
+    mine, other = make_group(), make_group(app_name="other-app")
+    one, two, foreign = make_job(job_group=mine.id), make_job(job_group=mine.id), make_job(job_group=other.id)
+    runs(one, 30, 20, 10)
+    runs(two, 90, 15)
+    runs(foreign, 5, 5)
+    since_ms = T0 - 60 * SECOND
+    with read_scope() as session:
+        everything = recent_runs.count_by_job(session, None, since_ms=since_ms, limit=100)
+        newest = recent_runs.count_by_job(session, None, since_ms=since_ms, limit=3)
+        seen = recent_runs.count_by_job(session, [mine.id], since_ms=since_ms, limit=100)
+        cut = recent_runs.count_by_job(session, [mine.id], since_ms=since_ms, limit=2)
+        nothing = recent_runs.count_by_job(session, [], since_ms=since_ms, limit=100)
+        totals = recent_runs.count_of_jobs(session, [one.id, two.id], since_ms=since_ms)
+    assert (everything.counts, everything.is_cut) == ({one.id: 3, two.id: 1, foreign.id: 2}, False)
+    assert (newest.counts, newest.is_cut) == ({foreign.id: 2, one.id: 1}, True)
+    assert (seen.counts, seen.is_cut) == ({one.id: 3, two.id: 1}, False)
+    assert (cut.counts, cut.is_cut) == ({one.id: 1, two.id: 1}, True)
+    assert (nothing.counts, nothing.is_cut) == ({}, False)
+    assert totals == {one.id: 3, two.id: 1}
+
+
+def test_failed_and_running_runs_are_those_of_the_groups_seen(database: str) -> None:
+    mine, other = make_group(), make_group(app_name="other-app")
+    job, foreign = make_job(job_group=mine.id), make_job(job_group=other.id)
+    runs(job, 10, 20, handle_code=500)
+    runs(job, 30, trigger_code=504)
+    runs(job, 40, handle_code=200)
+    runs(foreign, 10, handle_code=502)
+    (long,) = runs(job, 500)
+    (foreign_long,) = runs(foreign, 600)
+    runs(job, 7_000)
+    since_ms = T0 - 60 * SECOND
+    with read_scope() as session:
+        all_failed = recent_runs.count_failed(session, None, since_ms=since_ms, limit=100)
+        failed = recent_runs.count_failed(session, [mine.id], since_ms=since_ms, limit=100)
+        running = recent_runs.find_still_running(session, None, since_ms=T0 - 900 * SECOND, before_ms=since_ms)
+        mine_running = recent_runs.find_still_running(session, [mine.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms)
+    assert all_failed == {job.id: 3, foreign.id: 1}
+    assert failed == {job.id: 3}
+    assert [run.id for run in running] == [long, foreign_long]
+    assert [run.id for run in mine_running] == [long]
+
+
+def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: str) -> None:
+    mine, other = make_group(), make_group(app_name="other-app")
+    job, foreign = make_job(job_group=mine.id), make_job(job_group=other.id)
+    for owner, begin, end in ((job, 900, 700), (job, 90, 50), (foreign, 30, 30)):
+        from_ms, to_ms = T0 - begin * SECOND, T0 - end * SECOND
+        save(Skip(job_id=owner.id, from_ms=from_ms, to_ms=to_ms, skipped=2, reason="misfire", recorded_ms=to_ms))
+    since_ms = T0 - 60 * SECOND
+    with read_scope() as session:
+        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=9)] == [job.id, foreign.id]
+        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=1)] == [foreign.id]
+        assert [skip.job_id for skip in skips.find_recent(session, [mine.id], since_ms=since_ms, limit=9)] == [job.id]
+        assert skips.find_recent(session, [], since_ms=since_ms, limit=9) == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "index"),
+    [
+        (lambda session: recent_runs.find_newest_of_jobs(session, [1, 2], limit=5), "ix_xxl_job_log_job"),
+        (lambda session: recent_runs.count_of_jobs(session, [1, 2], since_ms=T0), "COVERING INDEX ix_xxl_job_log_job"),
+        (lambda session: recent_runs.count_by_job(session, [1, 2], since_ms=T0, limit=9), "ix_xxl_job_log_group"),
+        (lambda session: recent_runs.count_by_job(session, None, since_ms=T0, limit=9), "I_trigger_time"),
+        (lambda session: recent_runs.count_failed(session, None, since_ms=T0, limit=9), "ix_xxl_job_log_failed"),
+    ],
+)
+def test_every_look_has_an_index(database: str, ask: Callable[[Session], object], index: str) -> None:
+    if "sqlite" not in database:
+        pytest.skip("planners of servers choose by statistics")
+    with read_scope() as session:
+        steps = plan(session, ask)
+    assert any(index in step for step in steps), steps
+    assert not any("TEMP B-TREE" in step or step.startswith("SCAN xxl_job_log") for step in steps), steps
