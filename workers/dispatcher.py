@@ -44,7 +44,7 @@ POLL_ROWS = 1_000
 #: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
 START_WITHIN_S = 0.9
 #: a lease outlives the trigger time-out by this: a late start, an answer in dribs (a second), outcomes kept back, and their writing
-LEASE_MARGIN_MS: Millis = 3_500
+LEASE_MARGIN_MS: Millis = 4_000
 #: with more claimed runs than this waiting for their turn, claims wait; no longer than this where none of them gets on, and in all
 CROWD_MAX = 32
 CROWD_STUCK_S = 0.05
@@ -54,7 +54,7 @@ CROWD_LOOK_S = 0.002
 OVERDUE_LOOK_S = 0.1
 #: outcomes are written when there are so many, or after so long, even while fires are due
 OUTCOMES_MAX = 2_000
-OUTCOMES_WAIT_S = 0.5
+OUTCOMES_WAIT_S = 1.0
 #: outcomes gather for so long before they are written
 GATHER_S = 0.01
 #: wait after a transaction that failed
