@@ -22,6 +22,7 @@ from app.console import (
     log_cleaning,
     logins,
     logs,
+    pickers,
     preferences,
     scripting_groups,
     scripting_jobs,
@@ -52,6 +53,7 @@ AREAS = (
     groups,
     group_checks,
     users,
+    pickers,
     help,
 )
 

@@ -145,6 +145,9 @@ POLICY: dict[str, Access] = {
     "users.end_login": Access.ADMIN,
     "users.end_logins": Access.ADMIN,
     "users.audit": Access.ADMIN,
+    "pickers.jobs": Access.LOGIN,
+    "pickers.groups": Access.LOGIN,
+    "pickers.users": Access.ADMIN,
 }
 #: endpoints that take a state-changing request without the token of a page
 WITHOUT_TOKEN = frozenset({"auth.log_in"})

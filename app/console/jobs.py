@@ -20,10 +20,11 @@ from app.domain.permissions import Right
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
-from app.services import jobs, rows
+from app.services import choices, jobs, rows
 from app.services.jobs import JobFilter
 from app.store import group_lists
 from app.store import groups as group_store
+from app.store.paging import to_id
 
 blueprint = Blueprint("jobs", __name__)
 
@@ -145,10 +146,18 @@ def _save_new(form: JobForm) -> int:
 def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
     with read_scope() as session:
         groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
+        children = choices.name_jobs(session, _typed_ids(form.child_jobid.data or ""), actor=current_actor())
     offer(form, groups, settings().time_zone)
+    group_text = next((f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), "")
     cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
     shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
+    shown |= {"children": children, "group_text": group_text}
     return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
+
+
+def _typed_ids(text: str) -> list[int]:
+    """Return the ids a field of child jobs holds, as far as they are some."""
+    return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]
 
 
 def _preview_of(job: Job) -> Preview:

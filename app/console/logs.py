@@ -5,6 +5,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
+from app.console import words
 from app.console.confirm import Question, confirm_page
 from app.console.current import current_actor, executor_caller, say_error
 from app.console.filters import reader_zone
@@ -15,11 +16,11 @@ from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
 from app.console.run_chain import Chain, chain_of
 from app.console.waiting import waiting_fires
-from app.console.words import LOG_STATUSES, RANGES, choices
+from app.console.words import LOG_STATUSES, RANGES
 from app.db import read_scope
 from app.domain.permissions import Right
 from app.errors import NotFound, XxlJobError
-from app.services import groups, jobs, logs, rows
+from app.services import choices, groups, logs, rows
 from app.services.rows import LogRow
 
 blueprint = Blueprint("logs", __name__)
@@ -36,7 +37,8 @@ def index() -> ResponseReturnValue:
         page = logs.list_logs(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.log_rows(session, page.rows, actor=actor)
         offered = groups.visible_groups(session, actor)
-        jobs_offered = jobs.list_jobs_of_group(session, asked.group_id, actor=actor) if asked.group_id else []
+        jobs_offered = choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
+        named = choices.name_jobs(session, [asked.job_id], actor=actor)[0].text if asked.job_id else ""
         wanted_groups = [asked.group_id] if asked.group_id and actor.may(asked.group_id, Right.VIEW) else actor.group_ids(Right.VIEW)
         waiting = waiting_fires(session, wanted_groups, now_ms=at_ms, job_id=asked.job_id or None)
     title = next((group.title for group in offered if group.id == asked.group_id), "")
@@ -45,10 +47,11 @@ def index() -> ResponseReturnValue:
         rows=shown,
         groups=offered,
         jobs=jobs_offered,
+        job_text=named,
         waiting=waiting,
         filter=asked,
-        statuses=choices(LOG_STATUSES),
-        ranges=choices(RANGES),
+        statuses=words.choices(LOG_STATUSES),
+        ranges=words.choices(RANGES),
         active=chips(_filter_words(asked, title)),
         paging=paging(page.total, capped=page.capped),
         may_clean=actor.has_anywhere(Right.OPERATE),

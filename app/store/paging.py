@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 #: no answer holds more rows, whatever is asked for
 LENGTH_MAX = 100_000
-#: MySQL and PostgreSQL take no larger offset
+#: MySQL and PostgreSQL take no larger offset; the ids of the original are no larger either
 OFFSET_MAX = 2**31 - 1
 ESCAPE = "\\"
 #: no searched column is longer
@@ -29,9 +29,23 @@ class Page(Generic[T]):
 
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
     """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves, and what no column holds matches nothing."""
-    if len(text) > SEARCHED_MAX or "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        return false()
-    return column.contains(text, autoescape=True)
+    return column.contains(text, autoescape=True) if is_storable(text) else false()
+
+
+def contains_any_case(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
+    """Match ``text`` anywhere in the column like ``contains``, in whatever case on every database."""
+    return column.icontains(text, autoescape=True) if is_storable(text) else false()
+
+
+def is_storable(text: str) -> bool:
+    """Whether a searched column could hold the text at all."""
+    return len(text) <= SEARCHED_MAX and "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def to_id(text: str) -> int:
+    """Return the id a text may be; 0, which nobody has, where it is none."""
+    found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(OFFSET_MAX)) else 0
+    return found if found <= OFFSET_MAX else 0
 
 
 def fetch_page(session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None) -> Page[T]:

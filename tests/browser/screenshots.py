@@ -15,6 +15,13 @@ from tests.browser.serving import LAUNCH, Console, serving
 
 WIDTHS = {"wide": 1440, "phone": 390}
 LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
+#: what the picture of an import imports
+FILE = """{"format": 1, "jobs": [
+  {"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders", "author": "marco",
+   "executorTimeout": 90},
+  {"appname": "shop-reports", "jobDesc": "Rebuild the sales report", "executorHandler": "rebuildSalesReport"},
+  {"appname": "mail-gateway", "jobDesc": "Remind of open invoices", "executorHandler": "remindInvoices", "author": "lina",
+   "scheduleType": "CRON", "scheduleConf": "0 0 8 ? * MON"}]}"""
 
 
 def pages(console: Console) -> dict[str, str]:
@@ -30,6 +37,7 @@ def pages(console: Console) -> dict[str, str]:
         "bulk": f"/jobinfo/bulk/move?id={jobs[0]}&id={jobs[1]}&id={jobs[7]}",
         "bulk-delete": f"/jobinfo/bulk/delete?id={jobs[0]}&id={jobs[1]}",
         "delete": f"/jobinfo/{jobs[1]}/delete",
+        "import": "/jobinfo/import",
         "copy": f"/jobinfo/{jobs[3]}/copy",
         "next-times": f"/jobinfo/{jobs[0]}/next-times",
         "job-nodes": f"/jobinfo/{jobs[0]}/nodes",
@@ -79,6 +87,9 @@ def shoot(browser: Browser, console: Console, folder: Path, look: str, only: set
         if only and name not in only:
             continue
         page.goto(console.url + path)
+        if name == "import":
+            page.fill("#text", FILE)
+            page.click("form[data-waits] button.btn-primary")
         page.wait_for_load_state("networkidle")
         page.screenshot(path=folder / f"{name}-{look}.png", full_page=not first_screen)
     context.close()

@@ -25,7 +25,7 @@
     } else if (event.key === "g") {
       armed = Date.now();
     } else if (event.key === "/") {
-      const field = document.querySelector(".filters input:not([type=hidden], [type=datetime-local]), [data-find]");
+      const field = document.querySelector(".filters input:not([hidden], [type=hidden], [type=datetime-local]), [data-find]");
       if (!field) return;
       field.focus();
       event.preventDefault();

@@ -1,0 +1,61 @@
+"""The few jobs, groups and users that match what one types into a picker: an exact id first, then the newest, or by name."""
+
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, case, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.models.group import Group
+from app.models.job import Job
+from app.models.user import User
+from app.store import bulk
+from app.store.paging import contains_any_case, to_id
+
+
+def search_jobs(
+    session: Session, text: str, *, group_ids: Collection[int] | None, group_id: int = 0, skip_id: int = 0, limit: int
+) -> list[tuple[int, int, str]]:
+    """Return id, group and description of jobs of these groups (None: of all), by id, description or handler."""
+    query = select(Job.id, Job.job_group, Job.job_desc).where(Job.id != skip_id)
+    if group_ids is not None:
+        query = query.where(Job.job_group.in_(list(group_ids)))
+    if group_id:
+        query = query.where(Job.job_group == group_id)
+    if text:
+        query = query.where(_matches(text, Job.id, Job.job_desc, Job.executor_handler)).order_by(_exact_first(text, Job.id))
+    return [(row[0], row[1], row[2]) for row in bulk.read_rows(session, query.order_by(Job.id.desc()).limit(limit))]
+
+
+def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: Collection[int] | None) -> dict[int, str]:
+    """Return id -> description of those of the jobs that are in these groups (None: in any)."""
+    query = select(Job.id, Job.job_desc).where(Job.id.in_(list(job_ids)))
+    if group_ids is not None:
+        query = query.where(Job.job_group.in_(list(group_ids)))
+    return {row[0]: row[1] for row in bulk.read_rows(session, query)}
+
+
+def search_groups(session: Session, text: str, *, group_ids: Collection[int] | None, limit: int) -> list[tuple[int, str, str]]:
+    """Return id, title and appname of these groups (None: of all), by id, title or appname."""
+    query = select(Group.id, Group.title, Group.app_name)
+    if group_ids is not None:
+        query = query.where(Group.id.in_(list(group_ids)))
+    if text:
+        query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(_exact_first(text, Group.id))
+    rows = bulk.read_rows(session, query.order_by(Group.app_name, Group.title, Group.id).limit(limit))
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def search_users(session: Session, text: str, *, limit: int) -> list[str]:
+    """Return names of users."""
+    query = select(User.username).order_by(User.username, User.id).limit(limit)
+    if text:
+        query = query.where(contains_any_case(User.username, text))
+    return [row[0] for row in bulk.read_rows(session, query)]
+
+
+def _matches(text: str, own_id: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]) -> ColumnElement[bool]:
+    return or_(own_id == to_id(text), *(contains_any_case(column, text) for column in columns))
+
+
+def _exact_first(text: str, own_id: InstrumentedAttribute[int]) -> ColumnElement[int]:
+    return case((own_id == to_id(text), 0), else_=1)

@@ -1,0 +1,139 @@
+"""Pickers by keyboard and by mouse: what is typed is searched, what is chosen is sent, and without scripts the fields are there."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.db import session_scope
+from app.models.group import Group
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+SMALL = {"width": 390, "height": 844}
+
+
+def search(page: Page, text: str) -> None:
+    """Type into the job picker of the log and wait for the answer."""
+    page.locator("#jobId-search").focus()
+    with page.expect_response(re.compile("/pick/jobs")):
+        page.keyboard.type(text)
+    expect(page.locator("#jobId-choices [role=option]").first).to_be_visible()
+
+
+def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/joblog?range=all")
+    box = page.get_by_role("combobox", name="Job", exact=True)
+    expect(page.locator("#jobId")).to_be_hidden()
+    expect(box).to_have_attribute("aria-expanded", "false")
+    search(page, "orders")
+    expect(box).to_have_attribute("aria-expanded", "true")
+    options = page.get_by_role("listbox").get_by_role("option")
+    expect(options).to_have_count(2)
+    expect(page.locator("[data-told]").last).to_have_text("2 matches")
+    expect(box).to_have_attribute("aria-activedescendant", "jobId-choices-0")
+    page.keyboard.press("ArrowDown")
+    expect(box).to_have_attribute("aria-activedescendant", "jobId-choices-1")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowDown")
+    expect(box).to_have_attribute("aria-activedescendant", "jobId-choices-0")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value(f"{console.seeded.jobs[0]} Close unpaid orders")
+    expect(box).to_have_attribute("aria-expanded", "false")
+    expect(box).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"jobId={console.seeded.jobs[0]}&"))
+    assert "q=" not in page.url
+    expect(page.locator("#jobId-search")).to_have_value(f"{console.seeded.jobs[0]} Close unpaid orders")
+
+
+def test_escape_closes_and_what_was_not_chosen_counts_for_nothing(open_page: OpenPage) -> None:
+    page = open_page("/joblog?range=all")
+    search(page, "mail")
+    page.keyboard.press("Escape")
+    expect(page.locator("#jobId-choices")).to_be_hidden()
+    expect(page.locator("#jobId-search")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#jobId-choices")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator("#jobId-choices")).to_be_hidden()
+    expect(page.locator("#jobId-search")).to_have_value("")
+    expect(page.locator("#jobId")).to_have_value("")
+
+
+def test_an_emptied_picker_chooses_all_again(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/joblog?range=all&jobId={console.seeded.jobs[0]}")
+    page.locator("#jobId-search").fill("")
+    page.locator(".filters .btn-info").click()
+    expect(page).not_to_have_url(re.compile("jobId="))
+
+
+def test_children_are_added_and_taken_away(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit", viewport=SMALL)
+    box, field, picked = page.locator("#child_jobid-search"), page.locator("#child_jobid"), page.locator("[data-picked] li")
+    for number, name in enumerate(("mail", "stock"), 1):
+        box.focus()
+        with page.expect_response(re.compile("/pick/jobs")):
+            page.keyboard.type(name)
+        page.locator("#child_jobid-choices [role=option]").first.click()
+        expect(picked).to_have_count(number)
+    mail, stock = console.seeded.jobs[7], console.seeded.jobs[9]
+    expect(field).to_have_value(f"{mail},{stock}")
+    expect(picked.first).to_have_text(f"{mail} Mail queue")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.get_by_role("button", name=f"Remove {mail} Mail queue").click()
+    expect(field).to_have_value(str(stock))
+    field.fill(f"{stock},{mail}")
+    expect(picked).to_have_count(2)
+
+
+def test_the_audit_takes_any_name_and_offers_those_there_are(open_page: OpenPage) -> None:
+    page = open_page("/user/audit")
+    box = page.get_by_role("combobox", name="User name")
+    box.focus()
+    with page.expect_response(re.compile("/pick/users")):
+        page.keyboard.type("wang")
+    expect(page.get_by_role("option")).to_have_text("wangwei")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("username=wang$"))
+    page.locator("#username-search").click()
+    page.get_by_role("option").first.click()
+    expect(page.locator("#username")).to_have_value("wangwei")
+
+
+@pytest.fixture
+def many_groups(console: Console) -> Iterator[None]:
+    with session_scope() as session:
+        session.add_all(Group(app_name=f"zz-{number:02}", title=f"Branch {number}", address_type=0) for number in range(30))
+    yield
+    with session_scope() as session:
+        session.query(Group).filter(Group.app_name.startswith("zz-")).delete()
+
+
+@pytest.mark.usefixtures("many_groups")
+def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    box = page.get_by_role("combobox", name="Executor")
+    box.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("listbox").locator("[data-note]")).to_have_text("The first 20: type more to see others")
+    with page.expect_response(re.compile("/pick/groups")):
+        page.keyboard.type("branch 29")
+    expect(page.locator("#jobGroup-choices [role=option]")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"jobGroup=\d+"))
+    expect(page.get_by_role("combobox", name="Executor")).to_have_value("Branch 29")
+
+
+@pytest.mark.usefixtures("many_groups")
+def test_without_scripts_select_and_fields_are_there(open_page: OpenPage) -> None:
+    page = open_page("/joblog", java_script_enabled=False)
+    expect(page.locator("[role=combobox]").first).to_be_hidden()
+    page.locator("#jobGroup").select_option(label="Branch 7")
+    page.locator(".filters .btn-info").click()
+    expect(page).to_have_url(re.compile(r"jobGroup=\d+"))
+    expect(page.locator("select#jobId")).to_be_visible()
