@@ -30,7 +30,12 @@ def reader_zone() -> ZoneInfo:
 
 def absolute(ms: Millis) -> str:
     """``2024-05-01 10:00:00`` in the reader's zone."""
-    return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, reader_zone()).strftime("%Y-%m-%d %H:%M:%S")
+    return absolute_in(ms, reader_zone())
+
+
+def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
+    """``2024-05-01 10:00:00`` in a zone."""
+    return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def iso(ms: Millis) -> str:

@@ -4,6 +4,7 @@ Places are percentages of the time shown, so that one drawing fits a phone and a
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,10 +12,10 @@ from zoneinfo import ZoneInfo
 from flask import url_for
 
 from app.clock import MINUTE_MS, Millis
-from app.console.filters import HOUR_MS, absolute, duration, outcome, reader_zone, run_duration
+from app.console.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
 from app.console.language import _, ngettext
 from app.console.listing import address_with, whole_number
-from app.console.timeline import SIGNS
+from app.console.timeline import SIGNS, labeller
 from app.console.words import SKIP_REASONS
 from app.domain.run_timeline import stacked
 from app.models.job import Job
@@ -93,16 +94,19 @@ def asked_hours() -> int:
 
 def gantt_of(found: RunTimeline, hours: int) -> Gantt:
     """Return the drawing of what was found."""
-    scale = _Scale(found.from_ms, found.to_ms)
+    scale = _Scale(found.from_ms, found.to_ms, labeller(), _("Run %(id)s", id="{id}"))
     return Gantt(hours, [_lane(row, scale) for row in found.rows], _ticks(scale, HOURS[hours], reader_zone()), _notes(found))
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Instants to percentages."""
+    """Instants to percentages, and runs to words."""
 
     from_ms: Millis
     to_ms: Millis
+    label_of: Callable[[Run], str]
+    #: ``Run {id}`` in the reader's language
+    named: str
 
     def percent(self, at_ms: Millis) -> float:
         inside = min(self.to_ms, max(self.from_ms, at_ms)) - self.from_ms
@@ -129,11 +133,10 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
 
 
 def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, base: str) -> Mark:
-    kind, _sign, word = SIGNS[outcome(run)]
+    kind, _sign, _word = SIGNS[outcome(run)]
     x, width = scale.place(*span)
     top, height = SHAPES[kind]
-    texts = (_("Run %(id)s", id=run.id), str(word), duration(run_duration(run)), absolute(run.trigger_time))
-    label = " · ".join(text for text in texts if text)
+    label = scale.named.replace("{id}", str(run.id)) + " · " + scale.label_of(run)
     return Mark(kind, x, width, LINE * line + top, height, MARK_SIGNS[kind], LINE * line + 9, label, f"{base}{run.id}")
 
 

@@ -14,7 +14,7 @@ from app.console.language import _
 from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
-from app.console.timeline import strip_of
+from app.console.timeline import labeller, strip_of
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -38,11 +38,11 @@ def index() -> ResponseReturnValue:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
         page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
-    active = chips(_filter_words(wanted, groups))
+    active, label_of = chips(_filter_words(wanted, groups)), labeller()
     return render_template(
         "jobs/index.html",
         rows=shown,
-        strips={row.job.id: strip_of(row.runs) for row in shown if row.runs},
+        strips={row.job.id: strip_of(row.runs, label_of) for row in shown if row.runs},
         groups=groups,
         filter=wanted,
         active=active,

@@ -3,10 +3,11 @@
 On the page of a job they are large, with a sign below each; in the list of jobs they are a strip as high as a line of text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from app.console.filters import absolute, duration, outcome, run_duration
+from app.console.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.language import _
 from app.console.language import lazy_gettext as _l
 from app.domain.run_outcome import OPEN
@@ -58,7 +59,8 @@ def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     """Return the bars of these runs."""
     runs = list(reversed(newest_first))
     longest_ms = max((run_duration(log) or 0 for log in runs), default=0)
-    bars = [_bar(log, number, longest_ms) for number, log in enumerate(runs)]
+    label_of = labeller()
+    bars = [_bar(log, number, longest_ms, label_of(log)) for number, log in enumerate(runs)]
     return Timeline(bars, duration(longest_ms), len(runs) * STEP)
 
 
@@ -74,7 +76,19 @@ class Strip:
     bar_width: int = STRIP_BAR
 
 
-def strip_of(newest_first: Sequence[Run]) -> Strip:
+def labeller() -> Callable[[JobLog | Run], str]:
+    """Return what labels the runs of one page, ``Failed · 12 s · 2024-05-01 10:00:00``: each word is looked up once."""
+    words = {name: str(word) for name, (_kind, _sign, word) in SIGNS.items()}
+    spoken, zone = cache(duration), reader_zone()
+
+    def label(run: JobLog | Run) -> str:
+        took = spoken(run_duration(run))
+        return " · ".join(text for text in (words[outcome(run)], took, absolute_in(run.trigger_time or 0, zone)) if text)
+
+    return label
+
+
+def strip_of(newest_first: Sequence[Run], label_of: Callable[[Run], str]) -> Strip:
     """Return the strip of these runs; a bar has the full height at the longest of them."""
     runs = list(reversed(newest_first))
     durations = [run_duration(run) for run in runs]
@@ -82,9 +96,8 @@ def strip_of(newest_first: Sequence[Run]) -> Strip:
     bars = []
     for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
         height = max(3, round(STRIP_AREA * (took_ms or 0) / longest_ms)) if longest_ms else 3
-        kind, sign, word = SIGNS[outcome(run)]
-        label = " · ".join(text for text in (str(word), duration(took_ms), absolute(run.trigger_time)) if text)
-        bars.append(Bar(run.id, number * STRIP_STEP, STRIP_AREA - height, height, kind, sign, label))
+        kind, sign, _word = SIGNS[outcome(run)]
+        bars.append(Bar(run.id, number * STRIP_STEP, STRIP_AREA - height, height, kind, sign, label_of(run)))
     good = sum(bar.kind == "success" for bar in bars)
     label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(bars), good=good)
     return Strip(bars, label, len(bars) * STRIP_STEP)
@@ -96,9 +109,8 @@ def statistics(logs: Sequence[JobLog]) -> Statistics:
     return statistics_of([Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN])
 
 
-def _bar(log: JobLog, number: int, longest_ms: int) -> Bar:
+def _bar(log: JobLog, number: int, longest_ms: int, label: str) -> Bar:
     took_ms = run_duration(log) or 0
     height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
-    kind, sign, word = SIGNS[outcome(log)]
-    label = " · ".join(text for text in (str(word), duration(run_duration(log)), absolute(log.trigger_time or 0)) if text)
+    kind, sign, _word = SIGNS[outcome(log)]
     return Bar(log.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label)
