@@ -14,6 +14,8 @@ from tests.browser.seed import ADMIN
 from tests.browser.serving import LAUNCH, Console, serving
 
 WIDTHS = {"wide": 1440, "phone": 390}
+#: parts of pages that have a picture of their own, taken with --first-screen
+PARTS = {"timeline": "/?hours=6#run-timeline"}
 LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
 #: what the picture of an import imports
 FILE = """{"format": 1, "jobs": [
@@ -83,7 +85,7 @@ def shoot(browser: Browser, console: Console, folder: Path, look: str, only: set
     if not only or "login" in only:
         page.screenshot(path=folder / f"login-{look}.png")
     log_in(page, console)
-    for name, path in pages(console).items():
+    for name, path in {**pages(console), **PARTS}.items():
         if only and name not in only:
             continue
         page.goto(console.url + path)
