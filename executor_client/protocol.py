@@ -345,4 +345,4 @@ class Capabilities:
         """Read the header; unknown words are ignored."""
         words = [word.strip() for word in (value or "").split(",")]
         boots = [word[len("boot=") :] for word in words if word.startswith("boot=")]
-        return cls("durable-dedup" in words, boots[0][:64] if boots else "")
+        return cls("durable-dedup" in words, boots[0][:64] if boots and boots[0].isascii() and boots[0].isprintable() else "")

@@ -41,7 +41,7 @@ POLL_MS: Millis = 250
 #: and while others wait to be claimed: what it finds would wait behind them
 BUSY_POLL_MS: Millis = 1_000
 POLL_ROWS = 1_000
-#: the first byte leaves within so long after the claim began, or not at all: the lease must outlive the send
+#: the call begins within so long after the claim began, or not at all: the lease must outlive it
 START_WITHIN_S = 0.9
 #: a lease outlives the trigger time-out by this: a late start, an answer in dribs (a second), outcomes kept back, and their writing
 LEASE_MARGIN_MS: Millis = 4_000
@@ -65,7 +65,7 @@ STOP_MARGIN_S = 3.0
 
 @dataclass(slots=True)
 class _Sending:
-    """A claimed run on its way, with the monotonic instant after which its first byte may no longer leave."""
+    """A claimed run on its way, with the monotonic instant after which its call may no longer begin."""
 
     claimed: Claimed
     lane: Lane
@@ -199,12 +199,13 @@ class Dispatcher:
     async def _claim(self, due: list[DueFire]) -> None:
         """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""
         batches: list[tuple[ClaimBatch, float]] = []
+        wait_s = 0.0
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
-                batches = await self._writer.write(due, self._claim_group, spoilt=self._hold_off)
+                await self._writer.write(due, self._claim_group, into=batches, spoilt=self._hold_off)
         except AWAY as exc:
             logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
-            await asyncio.sleep(DATABASE_WAIT_S)
+            wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
         for batch, start_before in batches:
             self._lanes.add(batch.expanded)
@@ -213,6 +214,7 @@ class Dispatcher:
             for address, waiting in batch.parked.items():  # what was claimed before them counts by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_forsaken()
+        await asyncio.sleep(wait_s)
 
     def _hold_off(self, fire: DueFire) -> None:
         """Look at a fire that cannot be claimed ever more rarely: it stays in the database, and in the log."""

@@ -29,24 +29,28 @@ class GroupWriter:
         items: Sequence[Item],
         work: Callable[[Session, Sequence[Item]], Answer],
         *,
+        into: list[Answer] | None = None,
         spoilt: Callable[[Item], None] = lambda _item: None,
     ) -> list[Answer]:
         """Do a group in one transaction; where one item spoils it, its halves by themselves, down to that item: ``spoilt`` hears of it.
 
-        Raises what AWAY names: then nothing of this call's last transaction is written.
+        Returns ``into``, which holds what each transaction answered as soon as it is committed. Raises what AWAY names: the
+        transactions that are not in ``into`` by then wrote nothing.
         """
+        answers = [] if into is None else into
         try:
             in_thread = asyncio.get_running_loop().run_in_executor
-            return [await in_thread(self._thread, lambda: transact(lambda session: work(session, items)))]
+            answers.append(await in_thread(self._thread, lambda: transact(lambda session: work(session, items))))
         except AWAY:
             raise
         except Exception:
             if len(items) == 1:
                 logger.exception("not written item=%r", items[0])
                 spoilt(items[0])
-                return []
-        halves = (items[: len(items) // 2], items[len(items) // 2 :])
-        return [answer for half in halves for answer in await self.write(half, work, spoilt=spoilt)]
+            else:
+                for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+                    await self.write(half, work, into=answers, spoilt=spoilt)
+        return answers
 
     def close(self) -> None:
         """Wait for the group that is being written."""

@@ -26,6 +26,7 @@ AHEAD_UNKNOWN = 4
 ANSWERS_KEPT = 10_000
 #: a fire that could not be claimed is tried again after a second, then ever later, a minute at the most
 HOLD_OFF_MAX_S = 60.0
+HOLD_OFF_STEPS = 6
 #: runs of the fast lane claimed at a time, in multiples of its places
 FAST_AHEAD = 4
 #: one in so many runs of a claim may be a slow job's whatever waits in the fast lane
@@ -138,7 +139,7 @@ class Lanes:
         """Leave a fire alone for a while: its claim failed, though the database is there; ``now`` in monotonic seconds."""
         self._held_off = {known: entry for known, entry in self._held_off.items() if now < entry[1] + HOLD_OFF_MAX_S}
         failures = self._held_off.get(fire_id, (0, now))[0]
-        self._held_off[fire_id] = failures + 1, now + min(2.0**failures, HOLD_OFF_MAX_S)
+        self._held_off[fire_id] = failures + 1, now + min(2.0 ** min(failures, HOLD_OFF_STEPS), HOLD_OFF_MAX_S)
 
     def is_held_off(self, fire_id: int, now: float) -> bool:
         """Whether a fire is to be left alone at present."""

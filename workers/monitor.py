@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 #: period of the registry round; dead after 90 s
 REGISTRY_PERIOD_MS: Millis = 30_000
+#: a round that comes later than this was held up: by a database that was away, or by a stopped process
+REGISTRY_LATE_MS: Millis = 5_000
 #: period of the look for expired leases
 LEASE_PERIOD_MS: Millis = 500
 #: a round that a wrong clock has kept from its work is tried again after this
@@ -94,20 +96,37 @@ def by_a_right_clock(tick: Tick, guard: ClockGuard) -> Tick:
 
 
 class RegistryRound:
-    """Forgets silent executors and keeps the address lists true."""
+    """Forgets silent executors and keeps the address lists true.
+
+    Silence proves nothing while nobody listens: no console, no database, a machine that sleeps. So nothing is forgotten before all
+    could have beaten since: every round of HEARD_AFTER_MS came in time and found somebody listening.
+    """
 
     def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._monotonic = monotonic
-        #: the wall clock less the monotonic one at the last round
-        self._offset_ms: Millis | None = None
+        #: of the last round: the monotonic clock, and how far the wall clock was ahead of it
+        self._last: tuple[Millis, Millis] | None = None
+        #: since when somebody has listened, by the monotonic clock
+        self._since: Millis | None = None
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Do a round; after a machine has slept, or its clock was set forward, first let the executors beat once more."""
-        offset_ms, before_ms = now_ms - self._monotonic(), self._offset_ms
-        self._offset_ms = offset_ms
-        if before_ms is None or offset_ms - before_ms <= JUMP_MS:
-            transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
+        """Do a round."""
+        monotonic = self._monotonic()
+        since, self._since = self._since, None  # a round that fails has heard nobody
+        if transact(lambda session: registration.is_listening(session, now_ms=now_ms)):
+            since = monotonic if since is None or not self._is_regular(monotonic, now_ms) else since
+            if monotonic - since >= registration.HEARD_AFTER_MS:
+                transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
+            self._since = since
+        self._last = monotonic, now_ms - monotonic
         return REGISTRY_PERIOD_MS
+
+    def _is_regular(self, monotonic: Millis, now_ms: Millis) -> bool:
+        """Whether this round follows the last one in time, and the clock has not been set meanwhile."""
+        if self._last is None:
+            return False
+        at_ms, ahead_ms = self._last
+        return monotonic - at_ms <= REGISTRY_PERIOD_MS + REGISTRY_LATE_MS and abs(now_ms - monotonic - ahead_ms) <= JUMP_MS
 
 
 def tick_leases(now_ms: Millis) -> Millis:

@@ -95,7 +95,7 @@ class Turns:
         return late
 
     def drop_late(self, now: float) -> None:
-        """Tell those who have waited for too long that they get no place."""
+        """Tell those who have waited for too long that they get no place; whoever stands behind one that may still wait hears it later."""
         for queue in self._at_address.values():
             while queue and queue[0].until < now:
                 _promise(queue.popleft(), None)

@@ -13,7 +13,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from app.executors.replies import REPLY_MAX
 from executor_client.protocol import CAPABILITIES_HEADER
 
-#: longest head of an answer
+#: longest head of an answer, and longest stretch of it that is no body: sizes of chunks, what follows the last
 HEAD_MAX = 64 * 1024
 CLOSED = "the connection was closed before an answer came"
 _CAPABILITIES = CAPABILITIES_HEADER.lower().encode()
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
 
     def _clear(self) -> None:
-        self._head_bytes = 0
+        self._bodiless_bytes = 0
         self._in_body = False
         self._until_end = True
         self._parts: list[bytes] = []
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.usable = False
-        if self._in_body and self._until_end and exc is None:
+        if self._in_body and self._until_end and self._parts and exc is None:
             self._finish()
         self._fail(Broken(CLOSED) if exc is None else exc)
         self._when_lost(self)
@@ -98,15 +98,15 @@ class Connection(asyncio.Protocol):
         if self._answer is None or self._answer.done():  # an answer nobody asked for
             self.close()
             return
-        if not self._in_body:
-            self._head_bytes += len(data)
+        self._bodiless_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as exc:
             self._fail(Broken(f"the answer is no HTTP: {exc}"))
             self.usable = False
-        if not self._in_body and self._head_bytes > HEAD_MAX:
+        if self._bodiless_bytes > HEAD_MAX:  # at once: the parser joins a long value piece by piece
             self._fail(Broken(f"the head of the answer is longer than {HEAD_MAX} bytes"))
+            self.close()
 
     def on_message_begin(self) -> None:
         """Notice an answer behind the answer: it must not become the next call's."""
@@ -115,8 +115,10 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take note of the few headers that matter; called by the parser."""
+        if self._in_body:  # of a chunked body's end
+            return
         lowered = name.lower()
-        if lowered in (b"content-length", b"transfer-encoding"):
+        if lowered == b"content-length" or (lowered == b"transfer-encoding" and value.lower().endswith(b"chunked")):
             self._until_end = False
         elif lowered == _CAPABILITIES:
             self._capabilities = value
@@ -124,9 +126,11 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Begin with the body."""
         self._in_body = self._parser.get_status_code() >= _FIRST_FINAL_STATUS
+        self._until_end = self._until_end or not self._in_body
 
     def on_body(self, part: bytes) -> None:
         """Keep a part of the body; what is too long is cut, and the connection with it."""
+        self._bodiless_bytes = 0
         if self._body_bytes > REPLY_MAX:
             return
         self._parts.append(part)

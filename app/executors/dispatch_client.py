@@ -7,29 +7,28 @@ so that a reused one is rarely a dead one.
 import asyncio
 import errno
 import re
-import socket
 import ssl
 import time
 from functools import cache, lru_cache
-from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.config import Network
 from app.errors import InvalidInput
-from app.executors.addresses import DEFAULT_PORTS, check_address, is_allowed, join
+from app.executors.addresses import DEFAULT_PORTS, check_address, join
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.gateway import NO_ANSWER, Peer
+from app.executors.names import Names
 from app.executors.replies import CallOutcome, Delivered
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, Capabilities, Reply
 
 #: an idle connection is closed after so long
 KEEP_ALIVE_S = 3.0
-#: what a name leads to is asked again after so long
-NAMES_S = 10.0
 #: an answer may end so much later than the time-out where connecting took long
 LATE_S = 1.0
+#: with more connections open than this, one that has become idle is closed at once
+KEPT_MAX = 512
 #: calls whose request lines are remembered
 KNOWN_CALLS = 4_096
 #: and answers, where they are shorter than this: nearly all are the same
@@ -54,16 +53,17 @@ class DispatchClient:
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
+        self._names = Names(networks)
         self._prepare = lru_cache(KNOWN_CALLS)(self._prepare_call)
         self._idle: dict[_Origin, list[Connection]] = {}
         self._open: dict[Connection, _Origin] = {}
-        self._names: dict[tuple[str, int], tuple[float, list[str]]] = {}
         self._sweep: asyncio.TimerHandle | None = None
 
     async def close(self) -> None:
         """Close all connections."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self._names.close()
         for connection in list(self._open):
             connection.close()
         await asyncio.sleep(0)  # the transports end in the loop's next round
@@ -106,7 +106,7 @@ class DispatchClient:
         latest = loop.time() + timeout_s + LATE_S
         connection = self._take(origin, loop.time()) or await self._connect(origin, timeout_s)
         answer = await connection.exchange(request, min(loop.time() + timeout_s, latest))
-        if connection.usable:
+        if connection.usable and len(self._open) <= KEPT_MAX:
             self._idle.setdefault(origin, []).append(connection)
             if self._sweep is None:
                 self._sweep = loop.call_later(KEEP_ALIVE_S, self._drop_idle)
@@ -143,16 +143,21 @@ class DispatchClient:
             idle.remove(connection)
 
     async def _connect(self, origin: _Origin, timeout_s: float) -> Connection:
-        """Connect to the first address of the host that takes the connection. Raises _NotConnected."""
+        """Connect to the first address of the host that takes the connection; each gets its share of the time. Raises _NotConnected."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
-                hosts = await self._resolve(origin)
-                for number, host in enumerate(hosts, 1):
-                    try:
+            async with asyncio.timeout_at(until):
+                hosts = await self._names.find(origin.host, origin.port)
+            for number, host in enumerate(hosts):
+                share_s = (until - loop.time()) / (len(hosts) - number)
+                try:
+                    async with asyncio.timeout(share_s):
                         return await self._connect_to(origin, host)
-                    except OSError:
-                        if number == len(hosts):
-                            raise
+                except OSError:  # TimeoutError is one
+                    self._names.put_last(origin.host, origin.port, host)
+                    if number == len(hosts) - 1:
+                        raise
         except TimeoutError as exc:
             raise _NotConnected("no connection in time") from exc
         except (OSError, ValueError) as exc:
@@ -160,6 +165,18 @@ class DispatchClient:
         raise _NotConnected(f"the name {origin.host} leads nowhere")
 
     async def _connect_to(self, origin: _Origin, host: str) -> Connection:
+        """Open a connection; where this process may not have more files open, in the place of the idle ones."""
+        try:
+            return await self._open_connection(origin, host)
+        except OSError as exc:
+            if exc.errno not in (errno.EMFILE, errno.ENFILE) or not self._idle:
+                raise
+        for connection in [connection for connections in self._idle.values() for connection in connections]:
+            connection.close()
+        await asyncio.sleep(0)  # the transports end in the loop's next round
+        return await self._open_connection(origin, host)
+
+    async def _open_connection(self, origin: _Origin, host: str) -> Connection:
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: Connection(self._lost),
             host,
@@ -169,26 +186,6 @@ class DispatchClient:
         )
         self._open[connection] = origin
         return connection
-
-    async def _resolve(self, origin: _Origin) -> list[str]:
-        """Return the allowed addresses of a host; the connection goes to exactly what was checked."""
-        try:
-            ip_address(origin.host)
-        except ValueError:
-            pass
-        else:
-            return [origin.host]  # check_address has seen it
-        loop = asyncio.get_running_loop()
-        until, hosts = self._names.get((origin.host, origin.port), (0.0, []))
-        if loop.time() > until:
-            found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-            hosts = [str(entry[4][0]) for entry in found]
-            self._names = {name: known for name, known in self._names.items() if known[0] > loop.time()}
-            self._names[origin.host, origin.port] = loop.time() + NAMES_S, hosts
-        allowed = [host for host in hosts if is_allowed(ip_address(host.partition("%")[0]), self._networks)]
-        if not allowed:
-            raise OSError(errno.EACCES, f"the name {origin.host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
-        return allowed
 
 
 #: replies are only read, so one will do for all who get the same

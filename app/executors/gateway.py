@@ -38,6 +38,10 @@ class Peer(NamedTuple):
     app_name: str
     token: str
 
+    def __repr__(self) -> str:
+        """Name the executor; the token stays out of logs."""
+        return f"Peer({self.address!r}, {self.app_name!r})"
+
 
 class Gateway:
     """Calls executors; one instance a process, usable from several threads at once."""

@@ -65,6 +65,10 @@ class Claimed(NamedTuple):
     #: the executor may have taken an earlier send of this run, and would start it also after a restart
     remembered: bool = False
 
+    def __repr__(self) -> str:
+        """Name the run; parameters, sources and tokens stay out of logs."""
+        return f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id}, epoch={self.epoch}, attempt={self.attempt})"
+
 
 @dataclass(slots=True)
 class ClaimBatch:

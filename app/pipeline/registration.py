@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 APP_MAX = 200
 TOTAL_MAX = 5_000
 APP_NAME_MAX = 255
-#: executors beat every 30 s: so long after a console's start all have been heard of
+#: executors beat every 30 s: within so long all that live are heard of
 HEARD_AFTER_MS: Millis = 40_000
 
 
@@ -80,18 +80,13 @@ def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: 
     return changed
 
 
-def can_be_heard(session: Session, *, now_ms: Millis) -> bool:
-    """Whether every living executor could have said so by now: the silence of all while nobody listens proves nothing."""
-    consoles = [node for node in nodes.find_live(session, now_ms=now_ms) if node.kind == NodeKind.CONSOLE]
-    if consoles:
-        return any(now_ms - node.started_ms >= HEARD_AFTER_MS for node in consoles)
-    return registry.has_live(session, now_ms=now_ms)  # somebody else's console
+def is_listening(session: Session, *, now_ms: Millis) -> bool:
+    """Whether executors can be heard of at present: a console lives, or somebody else's has heard one since all were due to beat."""
+    return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(session, since_ms=now_ms - HEARD_AFTER_MS)
 
 
 def tick_registry(session: Session, *, now_ms: Millis) -> None:
-    """Forget the dead and refresh all lists: one round of the monitor; leaves all as it is while no console listens."""
-    if not can_be_heard(session, now_ms=now_ms):
-        return
+    """Forget the dead and refresh all lists: one round of the monitor."""
     if dead := registry.delete_dead(session, now_ms=now_ms):
         logger.warning("executors silent for 90 s forgotten count=%s", dead)
     refresh_addresses(session, None, now_ms=now_ms)

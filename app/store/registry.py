@@ -78,9 +78,9 @@ def delete_dead(session: Session, *, now_ms: Millis) -> int:
     return affected(session, delete(Registration).where(Registration.update_time < alive_since(now_ms)))
 
 
-def has_live(session: Session, *, now_ms: Millis) -> bool:
-    """Whether any executor has been heard of within DEAD_AFTER_MS."""
-    return session.execute(select(Registration.id).where(Registration.update_time >= alive_since(now_ms)).limit(1)).first() is not None
+def has_beat(session: Session, *, since_ms: Millis) -> bool:
+    """Whether any executor has been heard of since then."""
+    return session.execute(select(Registration.id).where(Registration.update_time >= since_ms).limit(1)).first() is not None
 
 
 def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:

@@ -213,3 +213,8 @@ def test_capabilities_survive_their_header() -> None:
 def test_a_repeated_trigger_is_recognised_in_both_spellings(text: str) -> None:
     assert says_repeated(Reply(500, text))
     assert not says_repeated(Reply(500, "other"))
+
+
+@pytest.mark.parametrize(("header", "boot_id"), [("boot=5f0c", "5f0c"), ("boot=a\x00b", ""), ("boot=ä", ""), ("boot=", "")])
+def test_a_boot_id_is_plain_text(header: str, boot_id: str) -> None:
+    assert Capabilities.from_header(f"durable-dedup,{header}") == Capabilities(True, boot_id)

@@ -1,6 +1,7 @@
 """One connection: which bytes are an answer, which are none, and when it may be used again."""
 
 import asyncio
+import errno
 import ssl
 import subprocess
 import time
@@ -8,18 +9,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from app.executors import dispatch_client
-from app.executors.connection import HEAD_MAX
+from app.executors.connection import HEAD_MAX, Connection
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Peer
 from app.executors.replies import CallOutcome, Delivered
 from tests.executors.conftest import NETWORKS, TOKEN, in_loop
 
 Value = TypeVar("Value")
+CHUNKED = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nc\r\n{"code":200}\r\n'
 YES = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}'
 
 
@@ -87,7 +89,8 @@ async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome
     [
         (YES, 1),
         (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"code\r\n6\r\n":200}\r\n0\r\n\r\n', 1),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" + YES, 1),
+        (b"HTTP/1.1 100 Continue\r\nContent-Length: 0\r\n\r\n" + YES, 1),
+        (CHUNKED + b"0\r\nX-Exec-Capabilities: boot=late\r\n\r\n", 1),
         (b'HTTP/1.1 200\r\ncontent-length:12\r\n\r\n{"code":200}', 1),
         (b'HTTP/1.1 200 OK\nContent-Length: 12\n\n{"code":200}', 1),
         (b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 12\r\n\r\n{"code":200}', 2),
@@ -95,14 +98,25 @@ async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome
         (YES + b"and more", 2),
         (YES + YES, 2),
     ],
-    ids=["plain", "chunked", "continue first", "no reason", "bare line feeds", "said to close", "1.0", "rubbish behind", "two answers"],
+    ids=[
+        "plain",
+        "chunked",
+        "continue first",
+        "trailer",
+        "no reason",
+        "bare line feeds",
+        "said to close",
+        "1.0",
+        "rubbish behind",
+        "two answers",
+    ],
 )
 def test_an_answer_and_whether_its_connection_is_used_again(raw: bytes, connections: int) -> None:
     server = Server(raw)
     for outcome in against(server, twice):
         assert (outcome.delivered, outcome.reason) == (Delivered.ANSWERED, "")
         assert outcome.reply is not None
-        assert outcome.reply.code == 200
+        assert (outcome.reply.code, outcome.boot_id) == (200, "")
     assert (server.requests, server.connections) == (2, connections)
 
 
@@ -119,6 +133,8 @@ def test_a_body_may_end_with_its_connection(head: bytes) -> None:
     [
         (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is no HTTP"),
         (b"HTTP/1.1 OK\r\n\r\n", "the answer is no HTTP"),
+        (CHUNKED + b"0\r\nX: " + b"y" * (8 * HEAD_MAX), "the head of the answer is longer than"),
+        (CHUNKED + b"1;" + b"y" * (8 * HEAD_MAX), "the head of the answer is longer than"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: twelve\r\n\r\n", "the answer is no HTTP"),
         (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is no HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * (HEAD_MAX // 6 + 1), "the head of the answer is longer than"),
@@ -126,7 +142,18 @@ def test_a_body_may_end_with_its_connection(head: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Le", "no answer in time"),
         (b"HTTP/1.1 100 Continue\r\n\r\n", "no answer in time"),
     ],
-    ids=["ssh", "no status", "no length", "upgrade", "endless head", "short body", "half a head", "only continue"],
+    ids=[
+        "ssh",
+        "no status",
+        "endless trailer",
+        "endless chunk size",
+        "no length",
+        "upgrade",
+        "endless head",
+        "short body",
+        "half a head",
+        "only continue",
+    ],
 )
 def test_what_is_no_answer(raw: bytes, reason: str) -> None:
     server = Server(raw, YES)
@@ -137,7 +164,9 @@ def test_what_is_no_answer(raw: bytes, reason: str) -> None:
     assert (server.requests, server.connections) == (2, 2)
 
 
-@pytest.mark.parametrize("cut", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{", b"HTTP/1.1 200 OK\r\n"])
+@pytest.mark.parametrize(
+    "cut", [b"", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{", b"HTTP/1.1 200 OK\r\n"]
+)
 def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
     (outcome, _) = against(Server(cut, close=True), twice)
     assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "the connection was closed before an answer came")
@@ -201,19 +230,27 @@ def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> No
     assert server.connections == 0
 
 
-def test_the_next_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server(YES)
+def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, full = Server(YES), [False, True, False]
 
-    async def run() -> CallOutcome:
+    async def run() -> tuple[CallOutcome, CallOutcome]:
         async with running(server) as (client, port):
+            opened = client._open_connection
 
-            async def look_up(*_: object, **__: object) -> list[tuple[int, int, int, str, tuple[str, int]]]:
-                return [(2, 1, 6, "", ("127.0.0.9", port)), (2, 1, 6, "", ("127.0.0.1", port))]
+            async def open_unless_full(*arguments: Any) -> Connection:
+                if full.pop(0):
+                    raise OSError(errno.EMFILE, "Too many open files")
+                return await opened(*arguments)
 
-            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
-            return await client.call(Peer(f"http://two.example:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5)
+            monkeypatch.setattr(client, "_open_connection", open_unless_full)
+            first = Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN)
+            second = Peer(f"http://127.0.0.2:{port}/", "demo", TOKEN)
+            return await client.call(first, "run", {}, timeout_s=0.5), await client.call(second, "run", {}, timeout_s=0.5)
 
-    assert in_loop(run()).delivered is Delivered.ANSWERED
+    first, second = in_loop(run())
+    assert first.delivered is Delivered.ANSWERED
+    assert "refused" in second.reason, "the second attempt was made: nobody listens there"
+    assert (full, server.ended) == ([], 1)
 
 
 @pytest.fixture(scope="module")

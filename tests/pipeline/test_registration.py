@@ -119,37 +119,22 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
     assert len(all_rows(Registration)) == 1 + alive
 
 
-LATER: Millis = T0 + 10 * DEAD_AFTER_MS
-
-
 @pytest.mark.parametrize(
-    ("started_ms", "heartbeat_ms", "kind", "forgotten"),
+    ("kind", "heard_ms_ago", "beat_ms_ago", "listening"),
     [
-        (T0, LATER, "console", True),
-        (LATER - HEARD_AFTER_MS, LATER, "console", True),
-        (LATER - HEARD_AFTER_MS + 1, LATER, "console", False),
-        (T0, LATER - NODE_DEAD_MS - 1, "console", False),
-        (T0, LATER, "workers", False),
+        ("console", 0, None, True),
+        ("console", NODE_DEAD_MS + 1, None, False),
+        ("workers", 0, None, False),
+        ("workers", 0, HEARD_AFTER_MS, True),
+        ("workers", 0, HEARD_AFTER_MS + 1000, False),
     ],
-    ids=["long there", "there for a beat", "just started", "gone", "none"],
+    ids=["console", "console gone", "none", "another's console", "another's console gone"],
 )
-def test_silence_proves_nothing_while_no_console_listens(
-    database: str, started_ms: Millis, heartbeat_ms: Millis, kind: str, forgotten: bool
-) -> None:
-    make_group(app_name="demo", title="one", address_type=0, address_list=None)
-    register(A)
-    save(Node(name="one", kind=kind, epoch=1, started_ms=started_ms, heartbeat_ms=heartbeat_ms, version="1"))
-    tick(LATER)
-    assert lists() == {"one": None if forgotten else A}
-    assert len(all_rows(Registration)) == (0 if forgotten else 1)
-
-
-def test_whoever_beats_at_another_console_shows_that_one_listens(database: str) -> None:
-    make_group(app_name="demo", title="one", address_type=0, address_list=None)
-    register(A)
-    register(B, now_ms=LATER)
-    tick(LATER)
-    assert lists() == {"one": B}
+def test_who_listens(database: str, kind: str, heard_ms_ago: Millis, beat_ms_ago: Millis | None, listening: bool) -> None:
+    now_ms = T0 + 10 * DEAD_AFTER_MS
+    save(Node(name="one", kind=kind, epoch=1, started_ms=T0, heartbeat_ms=now_ms - heard_ms_ago, version="1"))
+    register(A, now_ms=T0 if beat_ms_ago is None else now_ms - beat_ms_ago)
+    assert transact(lambda session: registration.is_listening(session, now_ms=now_ms)) is listening
 
 
 def test_a_dead_address_leaves_the_list_before_the_monitor_comes(database: str) -> None:
@@ -186,7 +171,6 @@ def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str)
 def test_nobody_lives_on_when_the_clocks_are_set_forward(database: str) -> None:
     use_zone("Europe/Berlin")
     begins_ms = 1_711_846_800_000
-    save(Node(name="one", kind="console", epoch=1, started_ms=0, heartbeat_ms=begins_ms + 40_000, version="1"))
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     register(A, now_ms=begins_ms - 60_000)
     tick(begins_ms + 20_000)

@@ -207,6 +207,8 @@ def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
         now += 0.25
     assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
     assert not lanes.is_held_off(2, now)
+    for _ in range(2_000):
+        lanes.hold_off(3, now)  # no number runs over
     lanes.hold_off(2, now + 2 * HOLD_OFF_MAX_S)
     assert not lanes.is_held_off(1, now), "it is forgotten, not kept for ever"
 

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.db import session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.node import Node
 from app.models.registry import Registration
-from app.pipeline import clock_guard
+from app.pipeline import clock_guard, registration
 from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.reporting import Cleaner
 from tests.acceptance.programs import ROOT, Programs
@@ -86,17 +88,67 @@ def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
     assert len(all_rows(JobLog)) == 1
 
 
-def test_a_machine_that_has_slept_lets_the_executors_beat_once_more(clocks: Clocks, database: str) -> None:
-    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0))
-    save(Node(name="one", kind="console", epoch=1, started_ms=T0, heartbeat_ms=T0 + 2 * HOUR, version="1"))
-    rounds = RegistryRound(lambda: clocks.monotonic_ms)
-    rounds.tick(T0)
-    clocks.monotonic_ms += 30_000
-    rounds.tick(T0 + HOUR)
-    assert len(all_rows(Registration)) == 1, "nobody could beat meanwhile"
-    clocks.monotonic_ms += 30_000
-    rounds.tick(T0 + HOUR + 30_000)
-    assert all_rows(Registration) == []
+class Rounds:
+    """A registry round every 30 s beside a console, with an executor that is silent from the beginning."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.rounds = RegistryRound(lambda: clocks.monotonic_ms)
+        save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0 - HOUR))
+        save(Node(name="one", kind="console", epoch=1, started_ms=T0, heartbeat_ms=T0 + DAY, version="1"))
+
+    def go(self, rounds: int, *, wall_ms: Millis = 30_000, monotonic_ms: Millis = 30_000) -> bool:
+        """Do some rounds; return whether the executor is known still."""
+        for _ in range(rounds):
+            self.clocks.wall_ms += wall_ms
+            self.clocks.monotonic_ms += monotonic_ms
+            self.rounds.tick(self.clocks.wall_ms)
+        return bool(all_rows(Registration))
+
+
+def test_silence_counts_once_everybody_could_have_been_heard(clocks: Clocks, database: str) -> None:
+    steps = Rounds(clocks)
+    assert steps.go(2), "30 s after the first round one that lives may not have beaten yet"
+    assert not steps.go(1)
+
+
+def test_a_console_that_was_gone_starts_the_count_again(clocks: Clocks, database: str) -> None:
+    steps = Rounds(clocks)
+    steps.go(2)
+    with session_scope() as session:
+        session.execute(update(Node).values(heartbeat_ms=0))
+    assert steps.go(10)
+    with session_scope() as session:
+        session.execute(update(Node).values(heartbeat_ms=T0 + DAY))
+    assert steps.go(2)
+    assert not steps.go(1)
+
+
+@pytest.mark.parametrize(
+    ("wall_ms", "monotonic_ms"), [(HOUR, 30_000), (HOUR, HOUR), (40_000, 40_000)], ids=["slept", "stood still", "came late"]
+)
+def test_a_round_out_of_time_starts_the_count_again(clocks: Clocks, database: str, wall_ms: Millis, monotonic_ms: Millis) -> None:
+    steps = Rounds(clocks)
+    steps.go(2)
+    assert steps.go(1, wall_ms=wall_ms, monotonic_ms=monotonic_ms), "nobody could beat meanwhile"
+    assert steps.go(1)
+    assert not steps.go(1)
+
+
+def test_a_database_that_was_away_starts_the_count_again(clocks: Clocks, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> bool:
+        raise OSError("away")
+
+    steps = Rounds(clocks)
+    steps.go(2)
+    with monkeypatch.context() as away:
+        away.setattr(registration, "is_listening", fail)
+        for _ in range(90):
+            with pytest.raises(OSError, match="away"):
+                steps.go(1, wall_ms=1_000, monotonic_ms=1_000)
+    assert steps.go(2, wall_ms=1_000, monotonic_ms=1_000)
+    assert steps.go(1)
+    assert not steps.go(1)
 
 
 def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:

@@ -1,0 +1,143 @@
+"""Host names: asked for once at a time, remembered, and the address that takes connections first."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from app.executors import names
+from app.executors.dispatch_client import DispatchClient
+from app.executors.gateway import Peer
+from app.executors.names import Names
+from app.executors.replies import Delivered
+from tests.executors.conftest import NETWORKS, TOKEN, in_loop, with_client
+from tests.fake_executor import FakeExecutor
+
+PORT = 9999
+
+
+class Resolver:
+    """Stands in for the system's: answers from a table, counts, and lets a name wait."""
+
+    def __init__(self, **known: list[str]) -> None:
+        self.known = known
+        self.asked: list[str] = []
+        self.hanging: set[str] = set()
+
+    async def __call__(self, host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+        self.asked.append(host)
+        while host in self.hanging:
+            await asyncio.sleep(0.01)
+        if host not in self.known:
+            raise socket.gaierror(-2, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in self.known[host]]
+
+    def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Answer instead of the running loop."""
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self)
+
+
+def test_a_name_that_hangs_is_asked_for_once_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = Resolver(good=["127.0.0.1"], slow=["127.0.0.2"])
+    resolver.hanging.add("slow")
+
+    async def run() -> None:
+        resolver.use(monkeypatch)
+        found = Names(NETWORKS)
+        waiting = [asyncio.ensure_future(found.find("slow", PORT)) for _ in range(32)]
+        await asyncio.sleep(0.02)
+        assert await found.find("good", PORT) == ["127.0.0.1"]
+        waiting[0].cancel()
+        resolver.hanging.clear()
+        assert [await one for one in waiting[1:]] == [["127.0.0.2"]] * 31
+        assert resolver.asked == ["slow", "good"]
+        found.close()
+
+    in_loop(run())
+
+
+def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "KNOWN_S", 0.1)
+    resolver = Resolver(moves=["127.0.0.1"])
+
+    async def run() -> None:
+        resolver.use(monkeypatch)
+        found = Names(NETWORKS)
+        for _ in range(3):
+            assert await found.find("moves", PORT) == ["127.0.0.1"]
+        assert resolver.asked == ["moves"]
+        resolver.known["moves"] = ["127.0.0.5"]
+        await asyncio.sleep(0.12)
+        assert await found.find("moves", PORT) == ["127.0.0.1"], "nobody waits for the renewal"
+        await asyncio.sleep(0.02)
+        assert await found.find("moves", PORT) == ["127.0.0.5"]
+        found.close()
+
+    in_loop(run())
+
+
+@pytest.mark.parametrize(("host", "reason"), [("nobody", "Name or service not known"), ("outside", "outside the networks"), ("mixed", "")])
+def test_what_a_name_may_lead_to(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
+    resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])
+
+    async def run() -> list[str]:
+        resolver.use(monkeypatch)
+        found = Names(NETWORKS)
+        with pytest.raises(OSError, match=reason) if reason else as_it_is():
+            await found.find(host, PORT)
+        return [] if reason else await found.find(host, PORT)
+
+    assert in_loop(run()) == ([] if reason else ["127.0.0.1"])
+    assert resolver.asked == [host], "a failure is remembered for a moment, too"
+
+
+@contextmanager
+def as_it_is() -> Iterator[None]:
+    yield
+
+
+@pytest.fixture
+def black_hole() -> Iterator[Callable[[int], None]]:
+    """Makes 127.0.0.9 answer no connection at a port: its queue is full."""
+    opened: list[socket.socket] = []
+
+    def make(port: int) -> None:
+        full = socket.socket()
+        full.bind(("127.0.0.9", port))
+        full.listen(0)
+        opened.append(full)
+        for _ in range(4):
+            waiting = socket.socket()
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.9", port))
+            opened.append(waiting)
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def test_an_address_that_answers_nothing_leaves_time_for_the_next_and_comes_last_then(
+    executor: FakeExecutor, black_hole: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(executor.address.rstrip("/").rpartition(":")[2])
+    black_hole(port)
+    resolver = Resolver(two=["127.0.0.9", "127.0.0.1"])
+
+    async def work(client: DispatchClient) -> list[int]:
+        resolver.use(monkeypatch)
+        outcomes = []
+        for _ in range(2):
+            outcomes.append(await client.call(Peer(f"http://two:{port}/", "demo", TOKEN), "run", {}, timeout_s=1.0))
+            for connection in list(client._open):
+                connection.close()
+            await asyncio.sleep(0.01)
+        assert [outcome.delivered for outcome in outcomes] == [Delivered.ANSWERED] * 2
+        return [outcome.took_ms for outcome in outcomes]
+
+    first_ms, second_ms = with_client(work)
+    assert first_ms >= 490, "half of the time went to the first address"
+    assert second_ms < 490
