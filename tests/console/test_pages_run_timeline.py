@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import event
 
 from app.clock import MINUTE_MS, SECOND_MS, now_ms
 from app.console import filters
-from app.db import session_scope
+from app.db import db, session_scope
 from app.models.base import Base
 from app.models.log import JobLog
 from app.models.skip import Skip
@@ -172,6 +173,28 @@ def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.Monk
     assert "More jobs ran: shown are the 2 with most trouble" in part
     assert "Of each job the newest 2 runs are drawn." in part
     assert "runs were looked at" in part
+
+
+def test_a_timeline_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console) -> None:
+    group_id = add_group()
+    run(group_id, add_job(group_id))
+    counted: list[int] = []
+
+    def count(*_arguments: object) -> None:
+        counted.append(1)
+
+    with admin.app.app_context():
+        engine = db.engine
+    admin.get("/")
+    event.listen(engine, "before_cursor_execute", count)
+    admin.get("/")
+    one = len(counted)
+    for _number in range(9):
+        run(group_id, add_job(group_id))
+    counted.clear()
+    admin.get("/")
+    event.remove(engine, "before_cursor_execute", count)
+    assert len(counted) == one
 
 
 def test_the_same_numbers_stand_in_a_table(admin: Console) -> None:

@@ -1,0 +1,40 @@
+"""Rows of bars by keyboard: a stop of the Tab key a row, the arrow keys within it, Enter opens the run; all of it without scripts too."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize(("path", "row"), [("/?hours=6", "#run-timeline [data-bars]"), ("/jobinfo", ".strip")])
+def test_arrow_keys_go_from_bar_to_bar(open_page: OpenPage, path: str, row: str) -> None:
+    page = open_page(path)
+    bars = page.locator(row).nth(1).locator("a")
+    count = bars.count()
+    assert count > 2
+    expect(page.locator(row).nth(1).locator("a[tabindex='0']")).to_have_count(1)
+    bars.last.focus()
+    page.keyboard.press("ArrowRight")
+    expect(bars.last).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(bars.nth(count - 2)).to_be_focused()
+    page.keyboard.press("Home")
+    expect(bars.first).to_be_focused()
+    expect(page.locator(row).nth(1).locator("a[tabindex='0']")).to_have_count(1)
+    page.keyboard.press("Tab")
+    assert page.evaluate("(row) => document.activeElement.closest(row) !== document.querySelectorAll(row)[1]", row)
+    bars.first.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/joblog/\d+$"))
+
+
+def test_without_scripts_every_bar_is_a_link_one_can_reach(open_page: OpenPage) -> None:
+    page = open_page("/?hours=6", java_script_enabled=False)
+    bars = page.locator("#run-timeline [data-bars]").nth(1).locator("a")
+    expect(bars.first).not_to_have_attribute("tabindex", re.compile("."))
+    bars.first.click()
+    expect(page).to_have_url(re.compile(r"/joblog/\d+$"))
