@@ -129,7 +129,7 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
     marks = [mark for _at, mark in sorted(timed, key=lambda each: each[0])]
     counts = Counter(mark.kind for mark in marks)
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
-    return Lane(row.job, _with_room(marks), counts, _summary(len(row.runs), counts), LINE * (max(lines, default=0) + 1))
+    return Lane(row.job, _with_room(marks), counts, _summary(len(row.runs), row.total, counts), LINE * (max(lines, default=0) + 1))
 
 
 def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, base: str) -> Mark:
@@ -162,8 +162,10 @@ def _with_room(marks: list[Mark]) -> list[Mark]:
     return kept
 
 
-def _summary(runs: int, counts: Counter[str]) -> str:
-    parts = [ngettext("%(num)d run", "%(num)d runs", runs)]
+def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
+    """Return what the marks of a lane are; the figures are of those that are drawn."""
+    cut = _("%(n)s of %(all)s runs", n=drawn, all=total)
+    parts = [cut if total > drawn else ngettext("%(num)d run", "%(num)d runs", drawn)]
     parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []

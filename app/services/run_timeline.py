@@ -31,6 +31,8 @@ class JobRuns:
     job: Job
     runs: list[Run]
     skips: list[Skip]
+    #: runs there are, left out ones too
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,15 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     return RunTimeline(
         from_ms=since_ms,
         to_ms=now_ms,
-        rows=[JobRuns(job, runs[job.id], skipped[job.id]) for job in jobs.values()],
+        rows=[_row(job, runs[job.id], skipped[job.id], left_out=max(0, totals.get(job.id, 0) - share)) for job in jobs.values()],
         jobs_cut=len(chosen) == JOBS_MAX < len(active),
         looked_cut=looked.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
+
+
+def _row(job: Job, runs: list[Run], skipped: list[Skip], *, left_out: int) -> JobRuns:
+    return JobRuns(job, runs, skipped, len(runs) + left_out)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:

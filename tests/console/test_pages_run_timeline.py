@@ -172,6 +172,7 @@ def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.Monk
     part = timeline(admin)
     assert "More jobs ran: shown are the 2 with most trouble" in part
     assert "Of each job the newest 2 runs are drawn." in part
+    assert "2 of 3 runs" in part
     assert "runs were looked at" in part
 
 
