@@ -67,7 +67,9 @@ def find_newest_of_jobs(
 def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Looked:
     """Count the runs of each job among the newest ``limit`` of these groups (None: of all) since then."""
     if group_ids is None:
-        query = select(JobLog.job_id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time.desc()).limit(limit)
+        query = (
+            select(JobLog.job_id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)
+        )
         job_ids = [row[0] for row in bulk.read_rows(session, query)]
         return Looked(Counter(job_ids), len(job_ids) >= limit)
     share = max(1, limit // max(1, len(group_ids)))
@@ -79,7 +81,7 @@ def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
 def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Counter[int]:
     """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups since then."""
     failed = select(JobLog.job_id).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
-    return Counter(row[0] for row in bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc()).limit(limit)))
+    return Counter(row[0] for row in bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
 
 
 def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:

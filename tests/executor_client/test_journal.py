@@ -5,7 +5,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def journal(path: Path) -> Iterator[Journal]:
 
 
 def accept(journal: Journal, log_id: int = 5, log_date_time: int = T0) -> int | None:
-    return journal.accept(replace(REQUEST, log_id=log_id, log_date_time=log_date_time), now_ms=T0)
+    return journal.accept(REQUEST._replace(log_id=log_id, log_date_time=log_date_time), now_ms=T0)
 
 
 def test_a_run_goes_through_its_states(journal: Journal) -> None:
@@ -88,7 +87,7 @@ def test_a_log_id_is_one_run(
         journal.finish(run_id, 200, None, now_ms=T0).result(5)
     if state == "acknowledged":
         journal.acknowledge([run_id], now_ms=T0).result(5)
-    again = replace(REQUEST, log_date_time=T0 + later_ms, job_id=job_id)
+    again = REQUEST._replace(log_date_time=T0 + later_ms, job_id=job_id)
     known = known_when_acknowledged if state == "acknowledged" else known_while_open
     assert journal.knows(again, now_ms=T0 + HOUR_MS) == known
     assert (journal.accept(again, now_ms=T0 + HOUR_MS) is None) == known
@@ -98,7 +97,7 @@ def test_a_trigger_sent_again_while_its_result_was_under_way_is_known(journal: J
     run_id = accept(journal) or 0
     journal.finish(run_id, 200, None, now_ms=T0).result(5)
     journal.acknowledge([run_id], now_ms=T0).result(5)
-    again = replace(REQUEST, log_date_time=T0 + 40_000)
+    again = REQUEST._replace(log_date_time=T0 + 40_000)
     assert journal.knows(again, now_ms=T0 + 41_000)
 
 
@@ -154,8 +153,8 @@ def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> 
         journal.finish(run_id, 200, None, now_ms=T0 + number)
     journal.acknowledge(ids[:2_000], now_ms=T0).result(5)
     assert journal.prune(before_ms=T0 + 1_500) == 1_500
-    assert not journal.knows(replace(REQUEST, log_id=1_500), now_ms=T0)
-    assert journal.knows(replace(REQUEST, log_id=1_501), now_ms=T0)
+    assert not journal.knows(REQUEST._replace(log_id=1_500), now_ms=T0)
+    assert journal.knows(REQUEST._replace(log_id=1_501), now_ms=T0)
     assert len(journal.unacknowledged(1_000)) == 50
     assert len(journal.open_runs()) == 50
 
