@@ -113,11 +113,13 @@ class RegistryRound:
         """Do a round."""
         monotonic = self._monotonic()
         since, self._since = self._since, None  # a round that fails has heard nobody
-        if transact(lambda session: registration.is_listening(session, now_ms=now_ms)):
-            since = monotonic if since is None or not self._is_regular(monotonic, now_ms) else since
-            if monotonic - since >= registration.HEARD_AFTER_MS:
-                transact(lambda session: registration.tick_registry(session, now_ms=now_ms))
-            self._since = since
+        if not transact(lambda session: registration.is_listening(session, now_ms=now_ms)):
+            since = None
+        elif since is None or not self._is_regular(monotonic, now_ms):
+            since = monotonic
+        forget = since is not None and monotonic - since >= registration.HEARD_AFTER_MS
+        transact(lambda session: registration.tick_registry(session, now_ms=now_ms, forget=forget))
+        self._since = since
         self._last = monotonic, now_ms - monotonic
         return REGISTRY_PERIOD_MS
 

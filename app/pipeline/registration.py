@@ -67,13 +67,17 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
         refresh_addresses(session, [request.registry_key], now_ms=now_ms)
 
 
-def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: Millis) -> int:
-    """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did."""
+def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: Millis, forget: bool = True) -> int:
+    """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did.
+
+    With ``forget`` False no address leaves a list.
+    """
     automatic = groups.lock_automatic(session, app_names)  # first: whoever waits here reads what the one before has written
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
     for group in automatic:
-        wanted = ",".join(live.get(group.app_name, [])) or None
+        addresses = {*live.get(group.app_name, []), *(() if forget else group.addresses)}
+        wanted = ",".join(sorted(addresses)) or None
         if wanted != (group.address_list or None):
             changed += groups.set_addresses(session, group.id, wanted, now_ms=now_ms)
             logger.info("addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, wanted)
@@ -85,8 +89,8 @@ def is_listening(session: Session, *, now_ms: Millis) -> bool:
     return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(session, since_ms=now_ms - HEARD_AFTER_MS)
 
 
-def tick_registry(session: Session, *, now_ms: Millis) -> None:
-    """Forget the dead and refresh all lists: one round of the monitor."""
-    if dead := registry.delete_dead(session, now_ms=now_ms):
+def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> None:
+    """Forget the dead, unless ``forget`` is False, and refresh all lists: one round of the monitor."""
+    if forget and (dead := registry.delete_dead(session, now_ms=now_ms)):
         logger.warning("executors silent for 90 s forgotten count=%s", dead)
-    refresh_addresses(session, None, now_ms=now_ms)
+    refresh_addresses(session, None, now_ms=now_ms, forget=forget)

@@ -14,6 +14,7 @@ from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import session_scope
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.log import JobLog
 from app.models.node import Node
 from app.models.registry import Registration
@@ -22,7 +23,7 @@ from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.reporting import Cleaner
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_due_job, make_job, make_log, save
+from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
 from tests.fake_executor import FakeExecutor
 from workers.loop import Tick
 from workers.monitor import CLOCK_WAIT_MS, Monitor, RegistryRound, by_a_right_clock
@@ -110,6 +111,17 @@ def test_silence_counts_once_everybody_could_have_been_heard(clocks: Clocks, dat
     steps = Rounds(clocks)
     assert steps.go(2), "30 s after the first round one that lives may not have beaten yet"
     assert not steps.go(1)
+
+
+def test_who_beats_is_listed_from_the_first_round_on(clocks: Clocks, database: str) -> None:
+    address, silent = "http://127.0.0.1:2/", "http://127.0.0.1:1/"
+    group = make_group(app_name="some-app", address_type=0, address_list=silent)
+    steps = Rounds(clocks)
+    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value=address, update_time=T0 + 30_000))
+    steps.go(1)
+    assert only_row(Group, id=group.id).address_list == f"{silent},{address}"
+    steps.go(2)
+    assert only_row(Group, id=group.id).address_list == address
 
 
 def test_a_console_that_was_gone_starts_the_count_again(clocks: Clocks, database: str) -> None:
