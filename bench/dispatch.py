@@ -8,17 +8,14 @@ import argparse
 import gc
 import json
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 
-from harness import TOKEN, Cluster, cluster, free_port, wait_until
+from harness import TOKEN, Cluster, cluster, free_port
 from sqlalchemy import Engine, func, insert, select
 
 from app.clock import now_ms
-from app.config import Config
-from app.db import bind_engine
+from app.db import read_scope
 from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.models.group import Group
@@ -27,6 +24,8 @@ from workers.dispatcher import Dispatcher
 from workers.scheduler import GC_THRESHOLDS, SWITCH_INTERVAL_S
 
 NODE = "bench"
+#: between two looks for the last outcome
+LOOK_S = 0.05
 
 
 def make_rows(engine: Engine, jobs: int, port: int) -> None:
@@ -63,6 +62,12 @@ def make_herd(engine: Engine, jobs: int) -> list[DueFire]:
         ]
 
 
+def count_left() -> int:
+    """Return how many fires have no outcome yet; a reader, so that on SQLite no writer waits for it."""
+    with read_scope() as session:
+        return session.scalar(select(func.count()).select_from(Fire).where(Fire.state != "ACCEPTED")) or 0
+
+
 def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     engine, port = made.engine(), free_port()
     out = made.home / "stub.jsonl"
@@ -70,9 +75,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "stub", "bench/stub_executor.py", "--port", str(port), "--admin", "http://127.0.0.1:1/none", "--token", TOKEN, "--out", str(out)
     )
     make_rows(engine, arguments.jobs, port)
-    config = Config.from_env({name: text for name, text in made.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
-    bind_engine(config)
-    dispatcher = Dispatcher(config, node=NODE, token=TOKEN)
+    dispatcher = Dispatcher(made.config, node=NODE, token=TOKEN)
     dispatcher.start()
     gc.freeze()
     pause, rounds = threading.Event(), []
@@ -80,9 +83,8 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         due = make_herd(engine, arguments.jobs)
         began_cpu, began = time.process_time(), time.perf_counter()
         dispatcher.offer(due)
-        pause.wait(0.1)
-        while not dispatcher.is_idle:
-            pause.wait(0.02)
+        while count_left():
+            pause.wait(LOOK_S)
         rounds.append(
             {
                 "cpu_us": round((time.process_time() - began_cpu) / arguments.jobs * 1e6),
@@ -90,12 +92,6 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
             }
         )
     dispatcher.stop()
-
-    def left() -> int:
-        with engine.connect() as connection:
-            return connection.scalar(select(func.count()).select_from(Fire).where(Fire.state != "ACCEPTED")) or 0
-
-    wait_until(lambda: left() == 0, "all outcomes", made)
     return {"bench": "dispatch", "db": arguments.db, "jobs": arguments.jobs, "rounds": rounds}
 
 
@@ -107,10 +103,8 @@ def main() -> None:
     arguments = parser.parse_args()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        Path(folder).chmod(0o755)
-        with cluster(arguments.db, Path(folder)) as made:
-            print(json.dumps(measure(made, arguments)))
+    with cluster(arguments.db) as made:
+        print(json.dumps(measure(made, arguments)))
 
 
 if __name__ == "__main__":

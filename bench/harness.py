@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -74,8 +75,13 @@ class Cluster:
             **self.settings,
         }
 
+    @property
+    def config(self) -> Config:
+        """What the processes run by."""
+        return Config.from_env({name: text for name, text in self.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
+
     def engine(self) -> Engine:
-        bound = bind_engine(Config.from_env({n: t for n, t in self.environ.items() if n.startswith("XXL_JOB_")}, dotenv=None))
+        bound = bind_engine(self.config)
         return bound.execution_options(sqlite_begin="IMMEDIATE")  # every bench statement may be a write
 
     def start(self, name: str, *command: str, **settings: str) -> subprocess.Popen[bytes]:
@@ -155,9 +161,11 @@ def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeou
 
 
 @contextlib.contextmanager
-def cluster(kind: str, home: Path, **settings: str) -> Iterator[Cluster]:
-    """Start a durable database of a kind (sqlite, mariadb, postgresql), migrated; stop everything at the end."""
+def cluster(kind: str, **settings: str) -> Iterator[Cluster]:
+    """Start a durable database of a kind (sqlite, mariadb, postgresql), migrated, in a folder of its own; stop everything at the end."""
     with contextlib.ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        home.chmod(0o755)  # the servers run as users of their own
         if kind == "sqlite":
             made = Cluster(home, f"sqlite:///{home / 'bench.db'}", settings=settings)
         else:

@@ -6,10 +6,8 @@ lost or doubled. Example: ``.venv/bin/python bench/herd.py --db sqlite --jobs 50
 
 import argparse
 import json
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
 from harness import Cluster, cluster, log_rows, make_jobs, read_runs, wait_until
 from sqlalchemy import func, select, update
@@ -76,10 +74,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="warm rounds after the cold one")
     parser.add_argument("--executors", type=int, default=1)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        Path(folder).chmod(0o755)
-        with cluster(arguments.db, Path(folder)) as made:
-            print(json.dumps(measure(made, arguments)))
+    with cluster(arguments.db) as made:
+        print(json.dumps(measure(made, arguments)))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/
 import argparse
 import json
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from harness import cluster, make_jobs
 from sqlalchemy import Engine, text, update
@@ -129,11 +127,9 @@ def main() -> None:
     parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        Path(folder).chmod(0o755)
-        with cluster(arguments.db, Path(folder)) as made:
-            figures = measure(made.engine(), arguments.rows)
-            print(json.dumps({"bench": "lists", "db": arguments.db, "rows": arguments.rows, **figures}))
+    with cluster(arguments.db) as made:
+        figures = measure(made.engine(), arguments.rows)
+        print(json.dumps({"bench": "lists", "db": arguments.db, "rows": arguments.rows, **figures}))
 
 
 if __name__ == "__main__":

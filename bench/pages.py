@@ -6,9 +6,7 @@ normal user's pages end with ``:user``. Example: ``.venv/bin/python bench/pages.
 
 import argparse
 import json
-import tempfile
 import time
-from pathlib import Path
 
 from flask.testing import FlaskClient
 from harness import cluster
@@ -165,12 +163,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        Path(folder).chmod(0o755)
-        with cluster(arguments.db, Path(folder)) as made:
-            config = Config.from_env({name: text for name, text in made.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
-            figures = measure(made.engine(), config, arguments.jobs, arguments.rows)
-            print(json.dumps({"bench": "pages", "db": arguments.db, "job_rows": arguments.jobs, "log_rows": arguments.rows, **figures}))
+    with cluster(arguments.db) as made:
+        figures = measure(made.engine(), made.config, arguments.jobs, arguments.rows)
+        print(json.dumps({"bench": "pages", "db": arguments.db, "job_rows": arguments.jobs, "log_rows": arguments.rows, **figures}))
 
 
 if __name__ == "__main__":

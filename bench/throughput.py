@@ -7,10 +7,8 @@ lag (received by the executor minus the scheduled instant), rows lost and double
 
 import argparse
 import json
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
 from harness import Cluster, cluster, log_rows, make_jobs, percentile, read_runs, wait_until
 from sqlalchemy import func, select, update
@@ -104,10 +102,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--executors", type=int, default=1)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        Path(folder).chmod(0o755)
-        with cluster(arguments.db, Path(folder)) as made:
-            print(json.dumps(measure(made, arguments)))
+    with cluster(arguments.db) as made:
+        print(json.dumps(measure(made, arguments)))
 
 
 if __name__ == "__main__":

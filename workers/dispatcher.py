@@ -90,7 +90,6 @@ class Dispatcher:
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
-        self._writing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._started = threading.Event()
@@ -105,11 +104,6 @@ class Dispatcher:
     def offer(self, due: Sequence[DueFire]) -> None:
         """Hand over fires that are due now; from any thread."""
         self._loop.call_soon_threadsafe(self._take, due)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is due here, under way or unwritten; from any thread, true of one moment."""
-        return not (self._lanes.waiting or self._tasks or self._outcomes or self._unsent or self._writing)
 
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
@@ -151,9 +145,7 @@ class Dispatcher:
             while not self._stopping:
                 await self._wake.wait()
                 self._wake.clear()
-                self._writing = True
                 await self._write()
-                self._writing = False
             poll.cancel()
             watch.cancel()
             while self._tasks or self._outcomes or self._unsent:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from app.clock import Millis, monotonic_ms, now_ms
 from app.config import Config
-from app.db import transact
+from app.db import read_scope, transact
 from app.domain.enums import NodeKind
 from app.home import access_tokens
 from app.pipeline import registration, resolve
@@ -113,7 +113,9 @@ class RegistryRound:
         """Do a round."""
         monotonic = self._monotonic()
         since, self._since = self._since, None  # a round that fails has heard nobody
-        if not transact(lambda session: registration.is_listening(session, now_ms=now_ms)):
+        with read_scope() as session:
+            listening = registration.is_listening(session, now_ms=now_ms)
+        if not listening:
             since = None
         elif since is None or not self._is_regular(monotonic, now_ms):
             since = monotonic

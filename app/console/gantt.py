@@ -14,6 +14,7 @@ from flask import url_for
 from app.clock import MINUTE_MS, Millis
 from app.console.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
 from app.console.language import _, ngettext
+from app.console.language import lazy_gettext as _l
 from app.console.listing import address_with, whole_number
 from app.console.timeline import SIGNS, labeller
 from app.console.words import SKIP_REASONS
@@ -32,6 +33,13 @@ LINE, LINES_MAX = 24, 3
 SHAPES = {"success": (13, 9), "danger": (10, 12), "warning": (10, 12), "info": (12, 10), "skip": (20, 2)}
 #: sign of each kind; what succeeded has none
 MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "skip": "◇"}
+MARK_WORDS = {
+    "success": _l("Success"),
+    "danger": _l("Failed"),
+    "warning": _l("Unresolved"),
+    "info": _l("Running"),
+    "skip": _l("Missed"),
+}
 #: percent of the width: signs nearer to the last one of their line are left out; a mark has some width, however short the run was
 SIGN_ROOM, LEAST_WIDTH = 1.3, 0.25
 
@@ -72,6 +80,17 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a kind of mark stands for, and how it looks: a line of the legend, a column of the table."""
+
+    kind: str
+    y: int
+    height: int
+    sign: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gantt:
     """The drawing, and in sentences what is not in it."""
 
@@ -84,6 +103,11 @@ class Gantt:
     def choices(self) -> list[tuple[int, str]]:
         """The hours one can ask for, and the address of the page with them."""
         return [(hours, address_with(hours=hours) + "#run-timeline") for hours in HOURS]
+
+    @property
+    def legend(self) -> list[Meaning]:
+        """The kinds of marks there can be."""
+        return [Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(word)) for kind, word in MARK_WORDS.items()]
 
 
 def asked_hours() -> int:

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.current import current_actor, say_error
 from app.console.language import _, ngettext
-from app.console.listing import MAX_ID, here
+from app.console.listing import here, ticked_ids
 from app.console.notices import way_back
 from app.db import read_scope
 from app.domain.permissions import Right, require_right
@@ -61,20 +61,16 @@ def bulk(act: str) -> ResponseReturnValue:
 def running() -> ResponseReturnValue:
     """Return how many runs of each of these jobs are under way, as JSON; jobs the reader may not see are left out."""
     actor = current_actor()
+    ids = ticked_ids(job_bulk.JOBS_MAX)
     with read_scope() as session:
-        seen = [job.id for job in job_store.find_jobs(session, _asked_ids()).values() if actor.may(job.job_group, Right.VIEW)]
+        seen = [job.id for job in job_store.find_jobs(session, ids).values() if actor.may(job.job_group, Right.VIEW)]
         out = overview.count_out(session, seen)
     return jsonify({str(job_id): out.get(job_id, 0) for job_id in seen})
 
 
-def _asked_ids() -> list[int]:
-    texts = request.values.getlist("id")[: job_bulk.JOBS_MAX + 1]
-    return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID]
-
-
 def _jobs(act: Act) -> list[Job]:
     """Return the ticked jobs; a missing or foreign one is not found, whatever the others are."""
-    ids, actor = job_bulk.check_ids(_asked_ids()), current_actor()
+    ids, actor = job_bulk.check_ids(ticked_ids(job_bulk.JOBS_MAX)), current_actor()
     with read_scope() as session:
         found = job_store.find_jobs(session, ids)
     for job_id in ids:

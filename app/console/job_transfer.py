@@ -9,7 +9,7 @@ from app.clock import now_ms
 from app.console.current import current_actor, say
 from app.console.job_filter import asked_filter
 from app.console.language import _
-from app.console.listing import MAX_ID
+from app.console.listing import ticked_ids
 from app.console.notices import way_back
 from app.db import read_scope
 from app.domain.texts import N_, Text
@@ -40,7 +40,7 @@ def export() -> Response:
     """Return the ticked jobs as a file, without ticks all that match the filters."""
     with read_scope() as session:
         if "id" in request.args:
-            text = job_export.export_ticked(session, _ticked(), actor=current_actor())
+            text = job_export.export_ticked(session, ticked_ids(JOBS_MAX), actor=current_actor())
         else:
             text = job_export.export_matching(session, asked_filter(), actor=current_actor())
     response = Response(text, content_type="application/json")
@@ -105,8 +105,3 @@ def _sent_text() -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise InvalidInput("file", N_("The file is no text in UTF-8")) from exc
-
-
-def _ticked() -> list[int]:
-    texts = request.args.getlist("id")[: JOBS_MAX + 1]
-    return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID]

@@ -93,6 +93,12 @@ def whole_number(name: str, default: int) -> int:
     return int(text) if abs(int(text)) <= MAX_ID else default
 
 
+def ticked_ids(limit: int) -> list[int]:
+    """Return the ticked ids of the query or the form; one more than ``limit`` at most, which tells that there are too many."""
+    texts = request.values.getlist("id")[: limit + 1]
+    return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID]
+
+
 def here() -> str:
     """Return the address of this page as a link to it."""
     return request.script_root + request.full_path.rstrip("?")

@@ -6,7 +6,9 @@ On the page of a job they are large, with a sign below each; in the list of jobs
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
+from app.clock import Millis
 from app.console.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.language import _
 from app.console.language import lazy_gettext as _l
@@ -28,7 +30,9 @@ SIGNS = {
     "sending": ("info", "▸", _l("Being sent")),
 }
 #: the same of a strip; what did not succeed has a mark below its bar
-STRIP_STEP, STRIP_BAR, STRIP_AREA, STRIP_HEIGHT = 5, 4, 18, 24
+STRIP_STEP, STRIP_BAR, STRIP_AREA, STRIP_HEIGHT, STRIP_LEAST = 5, 4, 18, 24, 3
+
+R = TypeVar("R", JobLog, Run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,8 @@ class Timeline:
 
 def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     """Return the bars of these runs."""
-    runs = list(reversed(newest_first))
-    longest_ms = max((run_duration(log) or 0 for log in runs), default=0)
-    label_of = labeller()
-    bars = [_bar(log, number, longest_ms, label_of(log)) for number, log in enumerate(runs)]
-    return Timeline(bars, duration(longest_ms), len(runs) * STEP)
+    bars, longest_ms = _bars(newest_first, labeller(), step=STEP, area=AREA_HEIGHT, least=LEAST_HEIGHT)
+    return Timeline(bars, duration(longest_ms), len(bars) * STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +91,7 @@ def labeller() -> Callable[[JobLog | Run], str]:
 
 def strip_of(newest_first: Sequence[Run], label_of: Callable[[Run], str]) -> Strip:
     """Return the strip of these runs; a bar has the full height at the longest of them."""
-    runs = list(reversed(newest_first))
-    durations = [run_duration(run) for run in runs]
-    longest_ms = max((took_ms or 0 for took_ms in durations), default=0)
-    bars = []
-    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
-        height = max(3, round(STRIP_AREA * (took_ms or 0) / longest_ms)) if longest_ms else 3
-        kind, sign, _word = SIGNS[outcome(run)]
-        bars.append(Bar(run.id, number * STRIP_STEP, STRIP_AREA - height, height, kind, sign, label_of(run)))
+    bars, _longest_ms = _bars(newest_first, label_of, step=STRIP_STEP, area=STRIP_AREA, least=STRIP_LEAST)
     good = sum(bar.kind == "success" for bar in bars)
     label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(bars), good=good)
     return Strip(bars, label, len(bars) * STRIP_STEP)
@@ -109,8 +103,14 @@ def statistics(logs: Sequence[JobLog]) -> Statistics:
     return statistics_of([Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN])
 
 
-def _bar(log: JobLog, number: int, longest_ms: int, label: str) -> Bar:
-    took_ms = run_duration(log) or 0
-    height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
-    kind, sign, _word = SIGNS[outcome(log)]
-    return Bar(log.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label)
+def _bars(newest_first: Sequence[R], label_of: Callable[[R], str], *, step: int, area: int, least: int) -> tuple[list[Bar], Millis]:
+    """Return the bars, oldest first, and the longest duration, at which a bar has the full height."""
+    runs = list(reversed(newest_first))
+    durations = [run_duration(run) or 0 for run in runs]
+    longest_ms = max(durations, default=0)
+    bars = []
+    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
+        height = max(least, round(area * took_ms / longest_ms)) if longest_ms else least
+        kind, sign, _word = SIGNS[outcome(run)]
+        bars.append(Bar(run.id, number * step, area - height, height, kind, sign, label_of(run)))
+    return bars, longest_ms

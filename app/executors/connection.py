@@ -131,8 +131,6 @@ class Connection(asyncio.Protocol):
     def on_body(self, part: bytes) -> None:
         """Keep a part of the body; what is too long is cut, and the connection with it."""
         self._bodiless_bytes = 0
-        if self._body_bytes > REPLY_MAX:
-            return
         self._parts.append(part)
         self._body_bytes += len(part)
         if self._body_bytes > REPLY_MAX:

@@ -17,10 +17,9 @@ from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, Trigg
 from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
-from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
-from app.store import bulk, fires, jobs, locks
+from app.store import audit, bulk, fires, jobs, locks
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
@@ -109,7 +108,7 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
             logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
         elif planned.plan.next_ms is None:
             logger.info("schedule ended job_id=%s", planned.job.id)
-    bulk.insert_many(session, AuditEntry, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None])
+    audit.insert_entries(session, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None])
     return written
 
 

@@ -29,10 +29,10 @@ def table_of(model: type[Base]) -> Table:
     return table
 
 
-def read_rows(session: Session, statement: Select[Any]) -> Sequence[SqlRow[Any]]:
+def read_rows(session: Session, statement: Select[Any], parameters: Row | None = None) -> Sequence[SqlRow[Any]]:
     """Return plain rows of columns: past the ORM's own loading, which costs a claim as much as the reading itself."""
     session.flush()
-    return session.connection().execute(statement).all()
+    return session.connection().execute(statement, parameters).all()
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:

@@ -9,16 +9,15 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.user import User
 from app.store import bulk
+from app.store.overview import GroupIds, in_groups
 from app.store.paging import contains_any_case, to_id
 
 
 def search_jobs(
-    session: Session, text: str, *, group_ids: Collection[int] | None, group_id: int = 0, skip_id: int = 0, limit: int
+    session: Session, text: str, *, group_ids: GroupIds, group_id: int = 0, skip_id: int = 0, limit: int
 ) -> list[tuple[int, int, str]]:
     """Return id, group and description of jobs of these groups (None: of all), by id, description or handler."""
-    query = select(Job.id, Job.job_group, Job.job_desc).where(Job.id != skip_id)
-    if group_ids is not None:
-        query = query.where(Job.job_group.in_(list(group_ids)))
+    query = select(Job.id, Job.job_group, Job.job_desc).where(Job.id != skip_id, *in_groups(Job.job_group, group_ids))
     if group_id:
         query = query.where(Job.job_group == group_id)
     if text:
@@ -26,19 +25,15 @@ def search_jobs(
     return [(row[0], row[1], row[2]) for row in bulk.read_rows(session, query.order_by(Job.id.desc()).limit(limit))]
 
 
-def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: Collection[int] | None) -> dict[int, str]:
+def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: GroupIds) -> dict[int, str]:
     """Return id -> description of those of the jobs that are in these groups (None: in any)."""
-    query = select(Job.id, Job.job_desc).where(Job.id.in_(list(job_ids)))
-    if group_ids is not None:
-        query = query.where(Job.job_group.in_(list(group_ids)))
+    query = select(Job.id, Job.job_desc).where(Job.id.in_(list(job_ids)), *in_groups(Job.job_group, group_ids))
     return {row[0]: row[1] for row in bulk.read_rows(session, query)}
 
 
-def search_groups(session: Session, text: str, *, group_ids: Collection[int] | None, limit: int) -> list[tuple[int, str, str]]:
+def search_groups(session: Session, text: str, *, group_ids: GroupIds, limit: int) -> list[tuple[int, str, str]]:
     """Return id, title and appname of these groups (None: of all), by id, title or appname."""
-    query = select(Group.id, Group.title, Group.app_name)
-    if group_ids is not None:
-        query = query.where(Group.id.in_(list(group_ids)))
+    query = select(Group.id, Group.title, Group.app_name).where(*in_groups(Group.id, group_ids))
     if text:
         query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(_exact_first(text, Group.id))
     rows = bulk.read_rows(session, query.order_by(Group.app_name, Group.title, Group.id).limit(limit))

@@ -7,10 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.models.group import Group
-from app.store.paging import Page, contains, fetch_page
-
-#: an id no column holds belongs to no group
-ID_MAX = 2**31 - 1
+from app.store.paging import ID_MAX, Page, contains, fetch_page
 
 
 def find_group(session: Session, group_id: int) -> Group | None:
@@ -20,7 +17,7 @@ def find_group(session: Session, group_id: int) -> Group | None:
 
 def hold_group(session: Session, group_id: int) -> Group | None:
     """Return a group that nobody removes until the end of the transaction."""
-    if not 0 < group_id <= ID_MAX:
+    if not 0 < group_id <= ID_MAX:  # no column holds it
         return None
     return session.get(Group, group_id, with_for_update={"read": True}, populate_existing=True)
 

@@ -14,10 +14,8 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.store import bulk, fires
-from app.store.paging import Page, contains, fetch_page
+from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
-#: an id no column holds belongs to no job
-ID_MAX = 2**31 - 1
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
 
@@ -62,7 +60,7 @@ def find_named(session: Session, descriptions: Collection[str], *, group_ids: Co
 
     Blanks around a description do not count; whether case does is the database's matter.
     """
-    storable = [text for text in descriptions if "\x00" not in text]
+    storable = [text for text in descriptions if is_storable(text)]
     named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(Job.job_group.in_(list(group_ids)))
     rows = bulk.read_rows(session, named.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]

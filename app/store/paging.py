@@ -10,8 +10,10 @@ T = TypeVar("T")
 
 #: no answer holds more rows, whatever is asked for
 LENGTH_MAX = 100_000
-#: MySQL and PostgreSQL take no larger offset; the ids of the original are no larger either
+#: MySQL and PostgreSQL take no larger offset
 OFFSET_MAX = 2**31 - 1
+#: highest id a table of the original can hold
+ID_MAX = 2**31 - 1
 ESCAPE = "\\"
 #: no searched column is longer
 SEARCHED_MAX = 255
@@ -44,8 +46,8 @@ def is_storable(text: str) -> bool:
 
 def to_id(text: str) -> int:
     """Return the id a text may be; 0, which nobody has, where it is none."""
-    found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(OFFSET_MAX)) else 0
-    return found if found <= OFFSET_MAX else 0
+    found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) else 0
+    return found if found <= ID_MAX else 0
 
 
 def fetch_page(session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None) -> Page[T]:

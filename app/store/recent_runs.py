@@ -104,12 +104,11 @@ def _newest_of_each(
 ) -> list[Row[Any]]:
     """Return what is read of the newest runs of each job or group; ``owner`` is one of _READ."""
     bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
-    session.flush()
-    connection, wanted, rows = session.connection(), list(ids), list[Row[Any]]()
+    wanted, rows = list(ids), list[Row[Any]]()
     while wanted:
         size = next((size for size in SIZES if size >= len(wanted)), SIZES[-1])
         branches = {f"id_{number}": wanted[number] if number < len(wanted) else NO_ID for number in range(size)}
-        rows += connection.execute(_union(owner, size), {**bounds, **branches}).all()
+        rows += bulk.read_rows(session, _union(owner, size), {**bounds, **branches})
         wanted = wanted[size:]
     return rows
 

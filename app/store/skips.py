@@ -1,13 +1,12 @@
 """Instants that were due and deliberately not fired."""
 
-from collections.abc import Collection
-
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.models.job import Job
 from app.models.skip import Skip
+from app.store.overview import GroupIds, in_groups
 
 
 def list_skips(session: Session, job_id: int, *, limit: int = 20) -> list[Skip]:
@@ -16,10 +15,10 @@ def list_skips(session: Session, job_id: int, *, limit: int = 20) -> list[Skip]:
     return list(session.scalars(newest))
 
 
-def find_recent(session: Session, group_ids: Collection[int] | None, *, since_ms: Millis, limit: int) -> list[Skip]:
+def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Skip]:
     """Return the skips since then of the jobs of these groups (None: of all), among the newest ``limit`` there are, oldest first."""
     newest = select(Skip.id).order_by(Skip.id.desc()).limit(limit).subquery()
     query = select(Skip).join(newest, newest.c.id == Skip.id).where(Skip.to_ms >= since_ms)
     if group_ids is not None:
-        query = query.join(Job, Job.id == Skip.job_id).where(Job.job_group.in_(list(group_ids)))
+        query = query.join(Job, Job.id == Skip.job_id).where(*in_groups(Job.job_group, group_ids))
     return list(session.scalars(query.order_by(Skip.from_ms, Skip.id)))
