@@ -24,6 +24,7 @@ from app.console import (
     logs,
     pickers,
     preferences,
+    run_story,
     scripting_groups,
     scripting_jobs,
     scripting_login,
@@ -68,4 +69,5 @@ def register(app: Flask) -> None:
     filters.init_app(app)
     logins.init_app(app)
     words.init_app(app)
+    run_story.init_app(app)
     preferences.init_app(app)
