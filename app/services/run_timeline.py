@@ -11,13 +11,13 @@ from app.domain.run_timeline import Activity, fair_share, most_telling
 from app.models.job import Job
 from app.models.skip import Skip
 from app.store import jobs as job_store
-from app.store import recent_runs, skips
+from app.store import overview, recent_runs, skips
 from app.store.recent_runs import Run
 
 #: rows, and bars of all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
-#: runs, failed ones and skips among which the jobs are chosen
-LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT = 5_000, 2_000, 1_000
+#: runs, failed ones, skips and jobs with waiting fires among which the jobs are chosen
+LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 5_000, 2_000, 1_000, 100
 #: a run triggered so long before is not looked for among those that are still running
 RUNNING_WITHIN_MS: Millis = DAY_MS
 #: reasons of skips that somebody meant: shown, but no trouble
@@ -25,12 +25,21 @@ WANTED = frozenset({"stopped", "edited"})
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Fires of one job that are due and not sent."""
+
+    count: int
+    oldest_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class JobRuns:
-    """One row: runs by trigger time and missed instants by their first."""
+    """One row: runs by trigger time, missed instants by their first, and what waits."""
 
     job: Job
     runs: list[Run]
     skips: list[Skip]
+    waiting: Waiting | None
     #: runs there are, left out ones too
     total: int
 
@@ -57,9 +66,12 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms)
+    late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
+    waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
     counts, troubles = looked.counts + Counter(run.job_id for run in long), Counter(failed)
     for skip in missed:
         troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
+    troubles.update({job_id: one.count for job_id, one in waiting.items()})
     active = [Activity(job_id, max(counts[job_id], failed[job_id]), troubles[job_id]) for job_id in {**counts, **troubles}]
     jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
     chosen = list(jobs)
@@ -72,15 +84,14 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     return RunTimeline(
         from_ms=since_ms,
         to_ms=now_ms,
-        rows=[_row(job, runs[job.id], skipped[job.id], left_out=max(0, totals.get(job.id, 0) - share)) for job in jobs.values()],
+        rows=[
+            JobRuns(job, runs[job.id], skipped[job.id], waiting.get(job.id), len(runs[job.id]) + max(0, totals.get(job.id, 0) - share))
+            for job in jobs.values()
+        ],
         jobs_cut=len(chosen) == JOBS_MAX < len(active),
         looked_cut=looked.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
-
-
-def _row(job: Job, runs: list[Run], skipped: list[Skip], *, left_out: int) -> JobRuns:
-    return JobRuns(job, runs, skipped, len(runs) + left_out)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:

@@ -104,6 +104,15 @@ def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     return [WaitingFire(*row) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
 
 
+def find_waiting_jobs(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> dict[int, tuple[int, Millis]]:
+    """Return the jobs with fires that are due and not sent: job id -> how many, and when the oldest was due; oldest first."""
+    oldest = func.min(Fire.due_time)
+    query = select(Fire.job_id, func.count(), oldest).where(*_is_waiting(now_ms)).group_by(Fire.job_id).order_by(oldest, Fire.job_id)
+    if group_ids is not None:
+        query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
+    return {row[0]: (row[1], row[2]) for row in session.execute(query.limit(limit))}
+
+
 def find_registrations(session: Session, app_names: Collection[str]) -> list[Registration]:
     """Return the registered executors of applications, by address."""
     query = select(Registration).where(
