@@ -32,7 +32,7 @@ LINE, LINES_MAX = 24, 3
 #: kind of a mark -> its first pixel within the line, and its height
 SHAPES = {"success": (13, 9), "danger": (10, 12), "warning": (10, 12), "info": (12, 10), "wait": (12, 10), "skip": (20, 2)}
 #: sign of each kind; what succeeded has none
-MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "⧗", "skip": "◇"}
+MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
 MARK_WORDS = {
     "success": _l("Success"),
     "danger": _l("Failed"),
