@@ -12,14 +12,15 @@ from app.console.language import _
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
 from app.db import read_scope, session_scope
+from app.domain.draining import leave_out
 from app.domain.permissions import Right
 from app.domain.schedule import next_after_ms
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services import jobs, logs
+from app.store import drains, log_lists, overview
 from app.store import groups as group_store
-from app.store import log_lists, overview
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
 
@@ -98,8 +99,10 @@ def run(job_id: int) -> ResponseReturnValue:
             form.refuse(exc)
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        bare = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
     addresses = group.addresses if group is not None else []
-    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, cancel=way_back("jobs.index"))
+    drained = leave_out(addresses, bare).drained
+    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, drained=drained, cancel=way_back("jobs.index"))
     return page, 400 if form.errors else 200
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
+from app.domain.draining import leave_out
 from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store import day_counts, group_lists, overview
+from app.store import day_counts, drains, group_lists, overview
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 
@@ -64,18 +65,22 @@ class Board:
     #: fires due and not sent, and when the oldest was due
     waiting: int
     oldest_waiting_ms: Millis | None
-    #: workers that fire nothing because their clock is wrong
+    #: whether workers fire nothing because their clock is wrong
+    is_skewed: bool
+    #: which ones, and all that live; of administrators only
     skewed: list[Node]
-    #: of administrators only
     nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
     offline: list[Group]
+    #: groups whose addresses are all drained: every run fails
+    drained: list[Group]
 
     @property
     def troubles(self) -> int:
         """How many kinds of things are wrong."""
-        return sum(map(bool, (not self.scheduling, self.skewed, self.failing, self.unresolved, self.waiting, self.offline)))
+        executors = self.offline or self.drained
+        return sum(map(bool, (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     jobs, enabled = overview.count_jobs(session, group_ids)
     failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
     nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
         groups=len(groups),
@@ -124,11 +130,13 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         unresolved=_runs(session, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
-        skewed=[node for node in nodes if _is_skewed(node, now_ms)],
+        is_skewed=bool(skewed),
+        skewed=skewed if actor.is_admin else [],
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
         running=_runs(session, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
+        drained=_all_drained(session, groups)[:SHOWN],
     )
 
 
@@ -148,6 +156,12 @@ def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
     jobs = job_store.find_jobs(session, [job_id for job_id, log in last.items() if log.id in ids])
     found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
     return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
+
+
+def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
+    """Return the groups that have addresses, and no address that takes new runs."""
+    drained = drains.find_drained(session, [group.id for group in groups])
+    return [group for group in groups if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open]
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:

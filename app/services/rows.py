@@ -10,11 +10,10 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.store import drains, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
-from app.store import overview, recent_runs
 from app.store.recent_runs import Run
-from app.store.registry import alive_since
 
 #: runs of the strip of one job, bars of all strips of a page, runs of a strip that is one of many
 STRIP_MAX, BARS_MAX, STRIP_MIN = 30, 1_000, 10
@@ -58,20 +57,12 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One executor of a group; ``seen_ms`` None: entered by hand."""
-
-    address: str
-    online: bool
-    seen_ms: Millis | None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of a list; ``seen_ms`` is the last heartbeat of any of its executors."""
+    """A group of a list; ``seen_ms`` is the last heartbeat of any of its executors, ``drained`` how many addresses get no new runs."""
 
     group: Group
     seen_ms: Millis | None
+    drained: int
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
@@ -115,19 +106,5 @@ def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
     seen: dict[str, Millis] = {}
     for registration in overview.find_registrations(session, {group.app_name for group in groups}):
         seen[registration.registry_key] = max(seen.get(registration.registry_key, 0), registration.update_time or 0)
-    return [GroupRow(group, seen.get(group.app_name)) for group in groups]
-
-
-def nodes(session: Session, group: Group, *, now_ms: Millis) -> list[Node]:
-    """Return the executors of a group: those that beat, and those in its list."""
-    found = {
-        registration.registry_value: Node(
-            address=registration.registry_value,
-            online=(registration.update_time or 0) >= alive_since(now_ms),
-            seen_ms=registration.update_time,
-        )
-        for registration in overview.find_registrations(session, [group.app_name])
-    }
-    for address in group.addresses:
-        found.setdefault(address, Node(address=address, online=True, seen_ms=None))
-    return [found[address] for address in sorted(found)]
+    drained = drains.find_drained(session, {group.id for group in groups})
+    return [GroupRow(group, seen.get(group.app_name), len(drained.get(group.id, ()))) for group in groups]

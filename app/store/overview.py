@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -40,6 +40,13 @@ class WaitingFire:
     due_time: Millis
     trigger_type: str
     state: str
+
+
+class Load(NamedTuple):
+    """Runs of an address: those under way, and those that wait for them or have not been sent yet."""
+
+    running: int
+    waiting: int
 
 
 def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list[ColumnElement[bool]]:
@@ -93,6 +100,17 @@ def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis)
     """Return how many fires of each job are due and not sent."""
     late = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), *_is_waiting(now_ms))
     return _counts(session, late.group_by(Fire.job_id))
+
+
+def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict[str | None, Load]:
+    """Return address -> what of a group's runs is there, or on its way there; None: due, and no address chosen yet.
+
+    An executor runs one run of a job at a time: further ones of the same job wait there for their turn.
+    """
+    sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
+    query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)
+    rows = session.execute(query.where(Job.job_group == group_id, Fire.due_time <= now_ms).group_by(Fire.address))
+    return {address: Load(running=running, waiting=count - running) for address, count, running in rows}
 
 
 def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None) -> list[WaitingFire]:

@@ -10,6 +10,7 @@ from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, 
 from app.domain.permissions import Right, system_actor
 from app.domain.trigger_report import format_instant
 from app.models.base import local_datetime
+from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
@@ -114,6 +115,7 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
             )
         )
     session.flush()
+    session.add(Drain(group_id=groups[0].id, address="http://10.0.3.13:9999", since_ms=now_ms - 42 * MINUTE_MS, username="lina"))
     return groups
 
 
@@ -217,6 +219,13 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
             log.handle_time, log.handle_msg = now_ms - minutes * MINUTE_MS + 9 * SECOND_MS, "done" if handle_code == 200 else "time-out"
         session.add(log)
         session.flush()
+        if trigger_code == 200 and not handle_code:
+            session.add(
+                Fire(
+                    job_id=job.id, fire_key=f"cron:{job.id}:0", due_time=log.trigger_time, trigger_type=TriggerType.CRON,
+                    state=FireState.ACCEPTED, log_id=log.id, address=executor, deadline_ms=now_ms + DAY_MS,
+                )
+            )  # fmt: skip
         if minutes == 1:
             finished = log.id
             _neighbours(session, log, jobs[3])
