@@ -19,7 +19,7 @@ from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services import jobs, logs
-from app.store import drains, log_lists, overview
+from app.store import drains, overview
 from app.store import groups as group_store
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
@@ -66,7 +66,7 @@ def remove(job_id: int) -> ResponseReturnValue:
         return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
     with read_scope() as session:
         out = overview.count_out(session, [job_id]).get(job_id, 0)
-        parents = overview.find_parents(session, job_id)
+        parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
     consequences = [_("Its runs, its log and its GLUE versions are deleted with it. This cannot be undone.")]
     if out:
         consequences.append(_("Runs under way: %(n)s. They go on, but their results are lost.", n=out))
@@ -111,7 +111,8 @@ def kill(job_id: int) -> ResponseReturnValue:
     """End the runs of the job that are under way."""
     job = _job(job_id, Right.OPERATE)
     with read_scope() as session:
-        running = overview.find_running_of_job(session, job_id, now_ms=now_ms(), limit=KILLED_MAX)
+        operated = current_actor().group_ids(Right.OPERATE)  # a run from before the job was moved is in its former group
+        running = overview.find_running_of_job(session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX)
     if request.method == "POST":
         if not running:
             raise Conflict(N_("No run of this job is under way"))
@@ -155,7 +156,7 @@ def _run_to_repeat(job: Job) -> tuple[str, str]:
     if not log_id:
         return job.executor_param or "", ""
     with read_scope() as session:
-        log = log_lists.find_log(session, log_id)
-    if log is None or log.job_id != job.id:
-        raise NotFound(_("The run does not exist"))
+        log = logs.get_log(session, log_id, actor=current_actor())
+    if log.job_id != job.id:
+        raise NotFound(logs.MISSING)
     return log.executor_param or "", (log.executor_address or "") if log.executor_sharding_param else ""

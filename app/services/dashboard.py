@@ -12,8 +12,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.services.rows import visible_jobs
 from app.store import day_counts, drains, group_lists, overview
-from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 
 #: rows of each of the short lists
@@ -26,7 +26,7 @@ FAILED_WITHIN_MS: Millis = DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run and its job; None where the job was deleted."""
+    """A run and its job; None where the job was deleted, or moved to where the reader may not see it."""
 
     log: JobLog
     job: Job | None
@@ -125,15 +125,15 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
-        failing=_failing(session, failed),
-        failed=_runs(session, failed[:SHOWN]),
-        unresolved=_runs(session, overview.find_unresolved(session, group_ids, limit=SHOWN)),
+        failing=_failing(session, actor, failed),
+        failed=_runs(session, actor, failed[:SHOWN]),
+        unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
         is_skewed=bool(skewed),
         skewed=skewed if actor.is_admin else [],
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
-        running=_runs(session, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
+        running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
         drained=_all_drained(session, groups)[:SHOWN],
@@ -148,12 +148,12 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
 
 
-def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
+def _failing(session: Session, actor: Actor, failed: list[JobLog]) -> list[Failing]:
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
     last = overview.find_last_logs(session, counts)
     ids = {log.id for log in failed}
-    jobs = job_store.find_jobs(session, [job_id for job_id, log in last.items() if log.id in ids])
+    jobs = visible_jobs(session, [job_id for job_id, log in last.items() if log.id in ids], actor)
     found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
     return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
 
@@ -169,6 +169,6 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
-def _runs(session: Session, logs: list[JobLog]) -> list[Run]:
-    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+def _runs(session: Session, actor: Actor, logs: list[JobLog]) -> list[Run]:
+    jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     return [Run(log, jobs.get(log.job_id)) for log in logs]

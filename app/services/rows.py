@@ -1,6 +1,6 @@
 """What the lists show beside a row's own columns: last runs, online executors, what the reader may do."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -48,7 +48,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A run of a list."""
+    """A run of a list; ``job`` None: it was deleted, or moved to where the reader may not see it."""
 
     log: JobLog
     job: Job | None
@@ -69,7 +69,7 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
     """Return the rows of these jobs, with four queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
-    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)))
+    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW))
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     return [
@@ -94,11 +94,17 @@ def _strip_length(jobs: int) -> int:
 
 def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[LogRow]:
     """Return the rows of these runs."""
-    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+    jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     groups = group_store.find_groups(session, {log.job_group for log in logs})
     return [
         LogRow(log, jobs.get(log.job_id), groups.get(log.job_group), may_operate=actor.may(log.job_group, Right.OPERATE)) for log in logs
     ]
+
+
+def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, Job]:
+    """Return those of the jobs the actor may see: a run stays in its group when its job is moved, and tells no more of the job."""
+    found = job_store.find_jobs(session, job_ids)
+    return {job_id: job for job_id, job in found.items() if actor.may(job.job_group, Right.VIEW)}
 
 
 def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:

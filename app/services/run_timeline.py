@@ -77,7 +77,7 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     chosen = list(jobs)
     totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
-    runs = _runs(session, chosen, share=share, since_ms=since_ms, long=long)
+    runs = _runs(session, actor, chosen, share=share, since_ms=since_ms, long=long)
     skipped = defaultdict(list)
     for skip in missed:
         skipped[skip.job_id].append(skip)
@@ -101,10 +101,11 @@ def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:
     return {job.id: job for job in seen[:JOBS_MAX]}
 
 
-def _runs(session: Session, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
+def _runs(session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
     """Return the runs of each job, oldest first: those of the time shown, and those that began before and reached into it."""
-    newest = recent_runs.find_newest_of_jobs(session, job_ids, limit=share, since_ms=since_ms) if share else {}
-    before = recent_runs.find_newest_of_jobs(session, job_ids, limit=1, before_ms=since_ms)
+    seen = actor.group_ids(Right.VIEW)
+    newest = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms) if share else {}
+    before = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=1, before_ms=since_ms)
     reaching = {run.id: run for runs in before.values() for run in runs if (run.handle_time or 0) > since_ms}
     reaching.update({run.id: run for run in long})
     runs: dict[int, list[Run]] = {job_id: newest.get(job_id, [])[::-1] for job_id in job_ids}

@@ -68,24 +68,25 @@ def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobL
     return {log.job_id: log for log in session.scalars(select(JobLog).where(JobLog.id.in_(ids)))}
 
 
-def find_job_logs(session: Session, job_id: int, *, limit: int) -> list[JobLog]:
-    """Return the newest runs of one job without their notes, which may be long."""
+def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[JobLog]:
+    """Return the newest runs one job had in these groups (None: in any), without their notes, which may be long."""
     query = (
         select(JobLog)
         .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-        .where(JobLog.job_id == job_id)
+        .where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     )
     return list(session.scalars(query.limit(limit)))
 
 
-def find_running_of_job(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the runs of one job that were accepted and have no result, newest first."""
+def find_running_of_job(session: Session, job_id: int, *, group_ids: GroupIds, now_ms: Millis, limit: int) -> list[JobLog]:
+    """Return the runs of one job in these groups (None: in any) that were accepted and have no result, newest first."""
     running = select(JobLog).where(
         JobLog.job_id == job_id,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
+        *in_groups(JobLog.job_group, group_ids),
     )
     return list(session.scalars(running.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
 
@@ -157,10 +158,10 @@ def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
 
 
-def find_parents(session: Session, job_id: int) -> list[int]:
-    """Return the ids of the jobs that name this one as a child."""
-    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True)).order_by(Job.id)
-    return [job.id for job in session.scalars(query) if job_id in job.child_ids]
+def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
+    """Return the ids of the jobs of these groups (None: of all) that name this one as a child."""
+    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids))
+    return [job.id for job in session.scalars(query.order_by(Job.id)) if job_id in job.child_ids]
 
 
 def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[Job]:
