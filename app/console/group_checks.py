@@ -1,10 +1,12 @@
 """The page that asks the executors of a group whether they answer. Administrators only."""
 
+from dataclasses import replace
+
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import current_actor, executor_caller
+from app.console.current import current_actor, executor_caller, say_reason
 from app.db import read_scope
 from app.services import group_checks, groups, rows
 from app.services.group_checks import Checked
@@ -24,5 +26,5 @@ def test(group_id: int) -> ResponseReturnValue:
     checked: dict[str, Checked] = {}
     if request.method == "POST":
         found = group_checks.check_group(group_id, actor=actor, caller=executor_caller(), now_ms=at_ms)
-        checked = {each.address: each for each in found}
+        checked = {each.address: replace(each, reason=say_reason(each.reason)) for each in found}
     return render_template("groups/test.html", group=group, nodes=nodes, known=known, checked=checked)
