@@ -1,10 +1,12 @@
 """Asking the executors of a group whether they answer. Administrators only."""
 
+from dataclasses import replace
+
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import current_actor, executor_caller
+from app.console.current import current_actor, executor_caller, say_reason
 from app.console.group_page import machines_page
 from app.services import group_checks
 
@@ -17,4 +19,4 @@ def test(group_id: int) -> ResponseReturnValue:
     if request.method == "GET":
         return redirect(url_for("group_page.show", group_id=group_id))
     found = group_checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-    return machines_page(group_id, {each.address: each for each in found})
+    return machines_page(group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found})

@@ -199,3 +199,14 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
         assert (refused["code"], refused["msg"].endswith("not supported")) == (500, True)
         assert admin.call("/joblog/logKill", id=log_id) == {"code": 200, "msg": None, "content": None}
         assert admin.call("/joblog/logKill", id=log_id)["msg"] == "The run has ended already"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1024", "http://169.254.169.254:80", "http://127.0.0.1:22"])
+def test_why_an_executor_was_not_reached_is_told_in_one_language(admin: Console, address: str) -> None:
+    group_id = add_group()
+    log_id = add_log(add_job(group_id), group_id, address=address)
+    chinese = {"Accept-Language": "zh-CN"}
+    for path, form in (("/joblog/logDetailCat", {"logId": log_id, "fromLineNum": 1}), ("/joblog/logKill", {"id": log_id})):
+        said = admin.post(path, form, headers=chinese).get_json()["msg"]
+        assert re.findall("[A-Za-z]{3,}", said.replace(address, "").replace("XXL_JOB_EXECUTOR_NETWORKS", "")) == [], said
+    assert "error" in admin.get(f"/joblog/{log_id}/lines", headers=chinese).get_json()
