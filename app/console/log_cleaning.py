@@ -7,14 +7,16 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import current_actor
+from app.console.current import current_actor, say
 from app.console.forms import CleanForm
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
+from app.console.typed_phrase import deletion_phrase, require_phrase
 from app.console.words import CLEAN_KINDS, choices
 from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.services import groups, jobs, log_clearing
+from app.services.logs import ClearType
 from app.store.log_lists import Clearing
 
 blueprint = Blueprint("log_cleaning", __name__)
@@ -41,7 +43,13 @@ def _count(form: CleanForm) -> ResponseReturnValue:
         asked = (_number(form.job_group.data), _number(form.job_id.data), _number(form.kind.data))
         clearing = log_clearing.begin(session, *asked, actor=current_actor(), now_ms=now_ms())
         total = log_clearing.count(session, clearing)
-    return _page("logs/clean_confirm.html", form, clearing=clearing, total=total, cancel=url_for("logs.index"))
+    return _confirm(form, clearing, total)
+
+
+def _confirm(form: CleanForm, clearing: Clearing, total: int, error: str = "") -> str:
+    phrase = deletion_phrase(total) if _number(form.kind.data) == ClearType.ALL else ""
+    shown = {"phrase": phrase, "error": error, "cancel": url_for("logs.index")}
+    return _page("logs/clean_confirm.html", form, clearing=clearing, total=total, **shown)
 
 
 def _go_on(form: CleanForm) -> ResponseReturnValue:
@@ -50,6 +58,11 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
     clearing = log_clearing.go_on(_clearing(form), kind, actor=current_actor(), now_ms=now_ms())
     before = min(_number(request.form.get("deleted")), total)
     if before == 0:
+        if kind == ClearType.ALL:
+            try:
+                require_phrase(deletion_phrase(total))
+            except InvalidInput as exc:
+                return _confirm(form, clearing, total, say(exc.message)), 400
         with session_scope() as session:
             log_clearing.record(session, clearing, kind, total, actor=current_actor(), now_ms=now_ms())
     deleted, is_over = log_clearing.clear_piece(clearing)

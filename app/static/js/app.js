@@ -139,19 +139,24 @@
     const address = new URL(window.location.href);
     address.searchParams.delete("done");
     address.searchParams.delete("at");
+    address.searchParams.delete("mark");
     window.history.replaceState(null, "", address);
   }
 
   function submitOnChange(event) {
     const field = event.target;
-    if (field instanceof HTMLElement && field.matches("[data-submit-on-change]")) field.form.requestSubmit();
+    if (field instanceof HTMLElement && field.matches("[data-submit-on-change]") && field.value !== field.dataset.submitNotOn) field.form.requestSubmit();
   }
 
-  /* Forms asked by GET leave empty fields out of the address. */
+  /* Forms asked by GET leave empty fields, and the days of no chosen range, out of the address. */
   function dropEmpty(event) {
     const form = event.target;
     if (form.method !== "get") return;
-    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+    const range = form.elements.namedItem("range");
+    const isNamed = range !== null && range.value !== "custom";
+    for (const field of form.elements) {
+      if ((field.name && field.value === "") || (isNamed && field.closest(".range-custom"))) field.disabled = true;
+    }
   }
 
   document.addEventListener("toggle", onMenuToggle, true);
@@ -163,7 +168,7 @@
   window.addEventListener("beforeunload", () => root.classList.add("leaving"));
   window.addEventListener("pageshow", () => {
     root.classList.remove("leaving");
-    for (const field of document.querySelectorAll(".filters :disabled")) field.disabled = false;
+    for (const field of document.querySelectorAll(".filters :disabled, .range-custom :disabled")) field.disabled = false;
   });
   for (const form of document.querySelectorAll("form[data-goes-on]")) window.setTimeout(() => form.requestSubmit(), 100);
   for (const button of document.querySelectorAll("[data-sidebar-toggle]")) button.addEventListener("click", foldSidebar);
