@@ -121,6 +121,7 @@ POLICY: dict[str, Access] = {
     "job_transfer.export": Access.VIEW,
     "job_transfer.import_file": Access.EDIT,
     "glue.edit": Access.GLUE,
+    "glue.newest": Access.GLUE,
     "glue_versions.diff": Access.GLUE,
     "glue_versions.restore": Access.GLUE,
     "logs.index": Access.LOGIN,

@@ -25,6 +25,8 @@ blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=214
 
 #: runs ended by one request
 KILLED_MAX = 20
+#: parameters used before that are offered
+USED_SHOWN = 5
 
 
 @blueprint.route("/start", methods=["GET", "POST"])
@@ -98,8 +100,9 @@ def run(job_id: int) -> ResponseReturnValue:
             form.refuse(exc)
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        used = log_lists.find_used_params(session, job_id, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
-    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, cancel=way_back("jobs.index"))
+    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, used=used, cancel=way_back("jobs.index"))
     return page, 400 if form.errors else 200
 
 

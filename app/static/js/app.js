@@ -50,7 +50,22 @@
 
   /* ---- dialogs: a link marked data-dialog shows its page's box in a dialog; the form in it is posted as it is ---- */
 
+  /* A list has filters of the same names as the fields of its dialogs: a label must lead to the one in the dialog. */
+  function renameIds(body) {
+    for (const part of body.querySelectorAll("[id]")) {
+      const { id } = part;
+      if (!document.getElementById(id)) continue;
+      part.id = `sheet-${id}`;
+      for (const label of body.querySelectorAll("label")) if (label.htmlFor === id) label.htmlFor = part.id;
+      for (const field of body.querySelectorAll("[aria-describedby]")) {
+        const ids = field.getAttribute("aria-describedby").split(" ");
+        field.setAttribute("aria-describedby", ids.map((each) => (each === id ? part.id : each)).join(" "));
+      }
+    }
+  }
+
   function openSheet(title, body) {
+    renameIds(body);
     const sheet = document.createElement("dialog");
     sheet.className = "sheet";
     const head = document.createElement("div");
@@ -61,16 +76,29 @@
     close.type = "button";
     close.className = "btn-close";
     close.setAttribute("aria-label", document.body.dataset.close || "Close");
-    close.addEventListener("click", () => sheet.close());
+    const leave = () => {
+      if (sheet.dispatchEvent(new CustomEvent("sheet-closing", { bubbles: true, cancelable: true }))) sheet.close();
+    };
+    close.addEventListener("click", leave);
     head.append(heading, close);
     sheet.append(head, body);
     sheet.setAttribute("aria-label", title);
     sheet.addEventListener("close", () => sheet.remove());
+    sheet.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      leave();
+    });
+    /* a browser closes a dialog at the second Esc whatever a page says, so the key is taken before */
+    sheet.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      event.preventDefault();
+      leave();
+    });
     sheet.addEventListener("click", (event) => {
       const cancel = event.target.closest("[data-dialog-close]");
       if (!cancel) return;
       event.preventDefault();
-      sheet.close();
+      leave();
     });
     document.body.append(sheet);
     sheet.showModal();
@@ -106,6 +134,13 @@
       if (menu) menu.hidePopover();
       showInDialog(link);
       return;
+    }
+    const filling = event.target.closest("[data-fill]");
+    if (filling) {
+      const field = document.querySelector(filling.dataset.fill);
+      event.preventDefault();
+      field.value = filling.dataset.value;
+      field.focus();
     }
     const closing = event.target.closest("[data-toast-close]");
     if (closing) closing.closest("[data-toast]").remove();
