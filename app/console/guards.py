@@ -132,6 +132,7 @@ POLICY: dict[str, Access] = {
     "logs.raw": Access.VIEW,
     "logs.kill": Access.OPERATE,
     "log_cleaning.clean": Access.OPERATE,
+    "log_export.export": Access.VIEW,
     "groups.index": Access.ADMIN,
     "groups.add": Access.ADMIN,
     "groups.edit": Access.ADMIN,
