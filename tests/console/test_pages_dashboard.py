@@ -192,3 +192,16 @@ def test_strange_days_make_a_range_too(admin: Console, query: str, count: int, l
     days = admin.get(f"/report?range=custom&{query}").get_json()["days"]
     assert len(days) == count
     assert not last or days[-1]["day"] == last
+
+
+def test_a_new_installation_is_told_its_first_steps(admin: Console, normal_user: Callable[..., Console]) -> None:
+    page = admin.get("/").text
+    assert "First steps" in page
+    steps = page.split('id="first-steps"')[1].split("</section>")[0]
+    assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
+    save(node("one", NodeKind.WORKERS, 0))
+    group_id = add_group(addresses=ONLINE)
+    assert admin.get("/").text.split('id="first-steps"')[1].split("</section>")[0].count("bi-check-circle-fill") == 3
+    add_job(group_id)
+    assert "First steps" not in admin.get("/").text
+    assert "First steps" not in normal_user().get("/").text

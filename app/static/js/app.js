@@ -7,6 +7,7 @@
   const YEAR = 31536000;
   const TOAST_MS = 6000;
   const SCROLLED_PX = 150;
+  const LEAVING_MS = 10000;
 
   function setCookie(name, value, seconds) {
     const path = document.body.dataset.cookiePath || "/";
@@ -168,6 +169,10 @@
   function startToast(toast) {
     const close = toast.querySelector("[data-toast-close]");
     if (close) close.hidden = false;
+    /* what stands in a live region from the start is not read aloud; what comes into it is */
+    const place = toast.parentElement;
+    toast.remove();
+    window.requestAnimationFrame(() => place.append(toast));
     window.setTimeout(() => {
       if (!toast.matches(":hover, :focus-within")) toast.remove();
     }, TOAST_MS);
@@ -200,7 +205,11 @@
   document.addEventListener("change", submitOnChange);
   document.addEventListener("submit", dropEmpty);
   window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
-  window.addEventListener("beforeunload", () => root.classList.add("leaving"));
+  window.addEventListener("beforeunload", () => {
+    root.classList.add("leaving");
+    /* a download begins like a new page, and none comes */
+    window.setTimeout(() => root.classList.remove("leaving"), LEAVING_MS);
+  });
   window.addEventListener("pageshow", () => {
     root.classList.remove("leaving");
     for (const field of document.querySelectorAll(".filters :disabled, .range-custom :disabled")) field.disabled = false;
