@@ -169,7 +169,7 @@ def test_the_editor_holds_the_source_and_saves_it(console: Console, open_page: O
     page.keyboard.type("echo from the browser")
     page.get_by_label("Remark").fill("typed in a browser")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("Saved.")
+    expect(page.locator("[data-toasts]")).to_contain_text("Saved.")
     expect(page.locator(".cm-content")).to_contain_text("echo from the browser")
 
 
