@@ -10,12 +10,13 @@ from app.console.waiting import Waiting, waiting_fires
 from app.domain.enums import GlueType
 from app.domain.permissions import Actor, Right
 from app.domain.run_statistics import Statistics
+from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import audit, glue, overview, skips
+from app.store import alarms, audit, glue, overview, skips
 from app.store import jobs as job_store
 
 #: rows of the short lists, runs of the timeline, runs counted
@@ -34,6 +35,7 @@ class JobPage:
     waiting: list[Waiting]
     versions: list[GlueVersion]
     trail: list[AuditEntry]
+    alarms: list[Alarm]
 
 
 def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
@@ -49,4 +51,5 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
         trail=audit.list_of_object(session, "job", job.id, limit=SHOWN),
+        alarms=alarms.list_of_job(session, job.id, limit=SHOWN),
     )

@@ -52,6 +52,11 @@ def find_told(session: Session, job_ids: Collection[int], *, apart_from: Collect
     return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
 
 
+def list_of_job(session: Session, job_id: int, *, limit: int) -> list[Alarm]:
+    """Return the newest alarms of a job."""
+    return list(session.scalars(select(Alarm).where(Alarm.job_id == job_id).order_by(Alarm.id.desc()).limit(limit)))
+
+
 def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> None:
     """Let alarms that were just taken wait: others of the same job have been told, or are being told."""
     waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}

@@ -26,7 +26,7 @@ function line(name, key, days) {
     color: COLOURS[key],
     label: { show: key === "failed", position: "top", color: textColour(), formatter: (point) => point.value || "" },
     emphasis: { focus: "series" },
-    data: days.map((day) => day[key]),
+    data: days.map((day, index) => (index ? day[key] : { value: day[key], label: { align: "left" } })),
   };
 }
 
