@@ -22,6 +22,7 @@ from app.console import (
     log_cleaning,
     logins,
     logs,
+    page_parts,
     pickers,
     preferences,
     scripting_groups,
@@ -68,4 +69,5 @@ def register(app: Flask) -> None:
     filters.init_app(app)
     logins.init_app(app)
     words.init_app(app)
+    page_parts.init_app(app)
     preferences.init_app(app)
