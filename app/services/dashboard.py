@@ -1,6 +1,7 @@
 """What the dashboard shows, limited to the groups a user may see."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -11,7 +12,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store import day_counts, group_lists, overview
+from app.store import day_counts, group_lists, overview, recent_runs
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 
@@ -27,7 +28,7 @@ FAILED_WITHIN_MS: Millis = DAY_MS
 class Run:
     """A run and its job; None where the job was deleted."""
 
-    log: JobLog
+    log: JobLog | recent_runs.Run
     job: Job | None
 
 
@@ -36,7 +37,7 @@ class Failing:
     """A job whose last run failed, and how many of its runs failed lately."""
 
     job: Job
-    last: JobLog
+    last: recent_runs.Run
     failures: int
 
 
@@ -110,7 +111,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
-    failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
     nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
@@ -140,14 +141,13 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
 
 
-def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
+def _failing(session: Session, failed: list[recent_runs.Run]) -> list[Failing]:
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
-    last = overview.find_last_logs(session, counts)
-    ids = {log.id for log in failed}
-    jobs = job_store.find_jobs(session, [job_id for job_id, log in last.items() if log.id in ids])
-    found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
-    return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
+    newest = overview.find_newest_ids(session, counts)
+    last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))[:SHOWN]
+    jobs = job_store.find_jobs(session, [log.job_id for log in last])
+    return [Failing(jobs[log.job_id], log, counts[log.job_id]) for log in last if log.job_id in jobs]
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
@@ -155,6 +155,6 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
-def _runs(session: Session, logs: list[JobLog]) -> list[Run]:
+def _runs(session: Session, logs: Sequence[JobLog | recent_runs.Run]) -> list[Run]:
     jobs = job_store.find_jobs(session, {log.job_id for log in logs})
     return [Run(log, jobs.get(log.job_id)) for log in logs]
