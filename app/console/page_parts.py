@@ -16,11 +16,10 @@ def link(endpoint: str, **values: Any) -> str:
     """Return the same as ``url_for``: with nothing but ids the address is built once a request, and the ids are filled in."""
     if not values or any(type(value) is not int for value in values.values()):
         return url_for(endpoint, **values)
-    shapes = _shapes()
-    shape = shapes.get((endpoint, *values))
-    if shape is None:
-        shape = shapes[endpoint, *values] = _shape(endpoint, list(values))
-    return shape % values
+    shapes, form = _shapes(), (endpoint, *values)
+    if form not in shapes:
+        shapes[form] = _shape(endpoint, list(values))
+    return shapes[form] % values
 
 
 def kept(macro: Callable[..., str]) -> Callable[..., str]:
@@ -34,9 +33,11 @@ def init_app(app: Flask) -> None:
 
 
 def _shapes() -> dict[tuple[str, ...], str]:
-    if "link_shapes" not in g:
+    try:
+        return cast(dict[tuple[str, ...], str], g.link_shapes)
+    except AttributeError:
         g.link_shapes = {}
-    return cast(dict[tuple[str, ...], str], g.link_shapes)
+        return cast(dict[tuple[str, ...], str], g.link_shapes)
 
 
 def _shape(endpoint: str, names: list[str]) -> str:

@@ -15,6 +15,7 @@ from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.store import day_counts, group_lists, overview, recent_runs
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
+from app.store.jobs import JobName
 
 #: rows of each of the short lists
 SHOWN = 8
@@ -29,14 +30,14 @@ class Run:
     """A run and its job; None where the job was deleted."""
 
     log: JobLog | recent_runs.Run
-    job: Job | None
+    job: JobName | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
     """A job whose last run failed, and how many of its runs failed lately."""
 
-    job: Job
+    job: JobName
     last: recent_runs.Run
     failures: int
 
@@ -146,7 +147,7 @@ def _failing(session: Session, failed: list[recent_runs.Run]) -> list[Failing]:
     counts = Counter(log.job_id for log in failed)
     newest = overview.find_newest_ids(session, counts)
     last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))[:SHOWN]
-    jobs = job_store.find_jobs(session, [log.job_id for log in last])
+    jobs = job_store.find_names(session, [log.job_id for log in last])
     return [Failing(jobs[log.job_id], log, counts[log.job_id]) for log in last if log.job_id in jobs]
 
 
@@ -156,5 +157,5 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
 
 
 def _runs(session: Session, logs: Sequence[JobLog | recent_runs.Run]) -> list[Run]:
-    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+    jobs = job_store.find_names(session, {log.job_id for log in logs})
     return [Run(log, jobs.get(log.job_id)) for log in logs]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -118,9 +118,9 @@ def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> di
 
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     """Return how many jobs there are, and how many have their schedule on."""
-    query = select(Job.trigger_status, func.count()).where(*in_groups(Job.job_group, group_ids)).group_by(Job.trigger_status)
-    counts = _counts(session, query)
-    return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
+    on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
+    count, enabled = session.execute(select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))).one()
+    return count, int(enabled or 0)
 
 
 def find_parents(session: Session, job_id: int) -> list[int]:
