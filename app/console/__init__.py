@@ -24,6 +24,7 @@ from app.console import (
     log_export,
     logins,
     logs,
+    page_parts,
     pickers,
     preferences,
     run_story,
@@ -74,4 +75,5 @@ def register(app: Flask) -> None:
     logins.init_app(app)
     words.init_app(app)
     run_story.init_app(app)
+    page_parts.init_app(app)
     preferences.init_app(app)

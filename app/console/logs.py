@@ -34,7 +34,7 @@ def index() -> ResponseReturnValue:
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
         asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page = logs.list_logs(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
+        page = logs.list_page(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.log_rows(session, page.rows, actor=actor)
         offered = groups.visible_groups(session, actor)
         jobs_offered = choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None

@@ -1,6 +1,6 @@
 """Declarative base, names of constraints, and the column type that maps DATETIME to epoch milliseconds."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -63,7 +63,7 @@ def _to_local(second: int, zone: ZoneInfo) -> datetime:
 
 @lru_cache(SECONDS_KEPT)
 def _to_second(local: datetime, zone: ZoneInfo) -> int:
-    return int(local.replace(tzinfo=zone).astimezone(UTC).timestamp())
+    return int(local.replace(tzinfo=zone).timestamp())
 
 
 class EpochMillis(TypeDecorator[Millis]):

@@ -17,6 +17,8 @@ from app.store.paging import Page, fetch_page
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
+#: the same for a page whose rows must be read to be counted: no index holds both a group or a job and a result
+COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
 #: newest runs of a job that are looked through
 LOOKED_AT = 1_000
@@ -102,6 +104,12 @@ def list_logs(
     """Return a page of the runs of these groups (None: of all), newest first; the count stops at ``count_to``, None: at the last."""
     query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     return fetch_page(session, query, start=start, length=length, count_to=count_to)
+
+
+def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
+    """Return how far a page counts the runs it lists: as far as it may read the rows themselves, or else the index."""
+    reads_rows = wanted.status != LogStatus.ALL and (group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0)
+    return COUNT_READ_MAX if reads_rows else COUNT_MAX
 
 
 def clear_batch(session: Session, clearing: Clearing) -> int:
