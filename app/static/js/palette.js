@@ -7,7 +7,7 @@
   if (!sheet) return;
   const input = sheet.querySelector("[role=combobox]");
   const list = sheet.querySelector("[role=listbox]");
-  const told = sheet.querySelector("[data-told]");
+  const told = sheet.querySelector("[data-palette-told]");
   let asked = new AbortController();
   let timer = 0;
   let active = 0;
