@@ -16,5 +16,5 @@ class JobTag(Base):
     job_id: Mapped[int] = mapped_column(Integer)
     #: as it was typed
     tag: Mapped[str] = mapped_column(String(30))
-    #: what makes it the same tag in whatever case, see ``tag_key`` of the domain
+    #: what makes it the same tag in whatever case, see ``folded``
     tag_key: Mapped[str] = mapped_column(exact_text(90))

@@ -21,14 +21,22 @@ class Act(StrEnum):
     START = "start"
     STOP = "stop"
     MOVE = "move"
+    TAG = "tag"
+    UNTAG = "untag"
     REMOVE = "delete"
 
 
 #: what the actor must be allowed on each job's own group
-NEEDED: dict[Act, Right] = {Act.START: Right.OPERATE, Act.STOP: Right.OPERATE, Act.MOVE: Right.EDIT, Act.REMOVE: Right.EDIT}
-
-
+NEEDED: dict[Act, Right] = {act: Right.OPERATE if act in {Act.START, Act.STOP} else Right.EDIT for act in Act}
 STEPS = {Act.START: jobs.start_job, Act.STOP: jobs.stop_job, Act.REMOVE: jobs.remove_job}
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What beside the jobs an act needs: the group ``MOVE`` moves them to, the tag ``TAG`` and ``UNTAG`` are about."""
+
+    group_id: int = 0
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +57,20 @@ def check_ids(job_ids: Sequence[int]) -> list[int]:
     return ids
 
 
-def change_all(act: Act, job_ids: Sequence[int], *, group_id: int, actor: Actor, now_ms: Millis) -> list[Outcome]:
-    """Do it to every job, in transactions of its own; ``group_id`` is where ``MOVE`` moves them to."""
-    return [_change_one(act, job_id, group_id=group_id, actor=actor, now_ms=now_ms) for job_id in check_ids(job_ids)]
+def change_all(act: Act, job_ids: Sequence[int], aim: Aim, *, actor: Actor, now_ms: Millis) -> list[Outcome]:
+    """Do it to every job, in transactions of its own."""
+    return [_change_one(act, job_id, aim, actor=actor, now_ms=now_ms) for job_id in check_ids(job_ids)]
 
 
-def _change_one(act: Act, job_id: int, *, group_id: int, actor: Actor, now_ms: Millis) -> Outcome:
+def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> Outcome:
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)
         with session_scope() as session:
             if act is Act.MOVE:
-                jobs.move_job(session, job_id, group_id, actor=actor, now_ms=now_ms)
+                jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
+            elif act in {Act.TAG, Act.UNTAG}:
+                jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
             else:
                 STEPS[act](session, job_id, actor=actor, now_ms=now_ms)
     except XxlJobError as exc:
