@@ -7,7 +7,6 @@
 
   function show(button, starred) {
     button.name = starred ? "remove" : "add";
-    button.title = starred ? form.dataset.unstars : form.dataset.stars;
     button.classList.toggle("on", starred);
     button.setAttribute("aria-pressed", String(starred));
     button.querySelector(".bi").className = starred ? "bi bi-star-fill" : "bi bi-star";
