@@ -16,6 +16,11 @@ DAY_MS: Millis = 86_400_000
 LATEST_MS: Millis = 253_370_764_800_000
 
 
+def storable_ms(instant_ms: Millis) -> Millis:
+    """Return an instant somebody typed, kept to those a database can be asked about: 1970 to the beginning of 9999."""
+    return min(max(instant_ms, 0), LATEST_MS)
+
+
 def now_ms() -> Millis:
     """Return the wall clock as UTC epoch milliseconds."""
     return time.time_ns() // 1_000_000  # noqa: TID251 - the one reader

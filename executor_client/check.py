@@ -64,7 +64,7 @@ def _check_port(config: ExecutorConfig) -> Finding:
         bound: socket.socket = bound_socket(config.host, config.port)
     except StartRefused as exc:
         if _is_executor(config):
-            return Finding(True, f"port: {config.host}:{config.port} is served by an executor that runs already")
+            return Finding(True, f"port: {config.host}:{config.port} is served by an executor of this kind, fine if it is this one")
         return Finding(False, f"port: {exc}")
     bound.close()
     return Finding(True, f"port: {config.host}:{config.port} is free")

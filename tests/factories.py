@@ -7,7 +7,9 @@ from sqlalchemy import select
 
 from app.clock import Millis
 from app.db import read_scope, session_scope
+from app.domain.draining import bare_address
 from app.models.base import Base
+from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
@@ -103,6 +105,12 @@ def make_run(job: Job, *, log: dict[str, Any] | None = None, **fire: Any) -> Job
     row = make_log(job, **(log or {}))
     make_fire(job, **{"state": "ACCEPTED", "log_id": row.id, "address": row.executor_address, "attempt": 1, "epoch": 1, **fire})
     return row
+
+
+def make_drains(job: Job, *addresses: str) -> None:
+    """Drain addresses of a job's group."""
+    for address in addresses:
+        save(Drain(group_id=job.job_group, address=bare_address(address), since_ms=T0, username="ann"))
 
 
 def all_rows(model: type[Row], **equal: Any) -> list[Row]:

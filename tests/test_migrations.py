@@ -265,7 +265,7 @@ def test_failed_runs_of_before_and_of_a_java_admin_are_known(engine: Engine, beg
     }
 
 
-#: what the fourth migration does first, one after the other
+#: what the fifth migration does first, one after the other
 TAGGED = [
     "CREATE TABLE xxl_job_tag (id {ID}, job_id integer NOT NULL, tag varchar(30) NOT NULL, tag_key varchar(90) {EXACT} NOT NULL)",
     "CREATE UNIQUE INDEX ux_xxl_job_tag_job ON xxl_job_tag (job_id, tag_key)",
@@ -277,7 +277,7 @@ TAGGED = [
 def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engine, begun: int, adopted: bool) -> None:
     if adopted:
         make_2_4_1(engine)
-    migrate_to(engine, "0003")
+    migrate_to(engine, "0004")
     kinds = {"ID": PLAINER[engine.dialect.name]["BIGID"], "EXACT": "COLLATE utf8mb4_bin" if engine.dialect.name == "mysql" else ""}
     execute(engine, *(statement.format(**kinds) for statement in TAGGED[:begun]))
     migrate(engine.url.render_as_string(hide_password=False))

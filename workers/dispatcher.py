@@ -287,7 +287,7 @@ class Dispatcher:
 
     async def _probe_and_send(self, sending: _Sending) -> Sent | None:
         """Take the first candidate in order that says yes, and the next one where it then refuses; at a stop none any more."""
-        claimed = sending.claimed
+        claimed, fresh_until = sending.claimed, sending.start_before
         lines: list[str] = []
         unreachable: list[str] = []
         for number, address in enumerate(claimed.peers, 1):
@@ -300,8 +300,8 @@ class Dispatcher:
                 continue
             self._lanes.take_slot(address)
             sending.slots.append(address)
-            left = len(claimed.peers) - number
-            sent = await self._send_to(sending, address) if await self._fix(sending, address, left) else None
+            left, late = len(claimed.peers) - number, time.monotonic() > fresh_until
+            sent = await self._send_to(sending, address) if await self._fix(sending, address, left, late=late) else None
             if sent is None:
                 return None
             lines += sent.story
@@ -310,13 +310,12 @@ class Dispatcher:
                 return sent._replace(story=tuple(lines), unreachable=tuple(unreachable))
         return nobody_said_yes(claimed, lines, unreachable)
 
-    async def _fix(self, sending: _Sending, address: str, left: int) -> bool:
+    async def _fix(self, sending: _Sending, address: str, left: int, *, late: bool) -> bool:
         """Commit to a candidate before the first byte leaves, with a lease that begins now and covers the asking of those left."""
         fixed_at = time.monotonic()
         lease_until = now_ms() + self._claimer.lease_ms + left * PROBE_LEASE_MS
-        held = await self._writer.write(
-            [sending.claimed], lambda session, group: fix_address(session, group[0], address, node=self._node, lease_until=lease_until)
-        )
+        fix = partial(fix_address, address=address, node=self._node, lease_until=lease_until, late=late)
+        held = await self._writer.write([sending.claimed], lambda session, group: fix(session, group[0]))
         sending.start_before = fixed_at + START_WITHIN_S
         return held == [True]
 

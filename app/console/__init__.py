@@ -12,6 +12,7 @@ from app.console import (
     glue,
     glue_versions,
     group_checks,
+    group_page,
     groups,
     guards,
     headers,
@@ -25,6 +26,7 @@ from app.console import (
     logs,
     pickers,
     preferences,
+    run_story,
     saved_views,
     scripting_groups,
     scripting_jobs,
@@ -58,6 +60,7 @@ AREAS = (
     logs,
     groups,
     group_checks,
+    group_page,
     users,
     pickers,
     help,
@@ -74,4 +77,5 @@ def register(app: Flask) -> None:
     filters.init_app(app)
     logins.init_app(app)
     words.init_app(app)
+    run_story.init_app(app)
     preferences.init_app(app)

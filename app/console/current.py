@@ -14,7 +14,7 @@ from app.config import Config
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.permissions import Actor
 from app.domain.texts import N_, Text
-from app.errors import PermissionDenied, XxlJobError
+from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
 from app.services.login import Visitor
 from app.services.logs import Caller
 
@@ -180,7 +180,14 @@ def _said(value: object) -> object:
     return say(text) if isinstance(text, Text) else text
 
 
+def say_reason(reason: str) -> str:
+    """Return why an executor did not do something: our own words in the reader's language, its words as they are."""
+    return say(reason) if isinstance(reason, Text) else reason
+
+
 def say_error(error: XxlJobError) -> str:
     """Return an error's text in the reader's language."""
+    if isinstance(error, ExecutorUnreachable):
+        return f"{error.address}: {say_reason(error.reason)}"
     text = error.args[0] if error.args else ""
     return say(text if isinstance(text, str) else str(text))

@@ -113,6 +113,6 @@ def html_language() -> str:
 
 def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
-    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, plain_text, host, number):
+    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, host, number):
         app.add_template_filter(filter_)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

@@ -21,7 +21,7 @@ from app.console.words import SKIP_REASONS
 from app.domain.run_timeline import stacked
 from app.models.job import Job
 from app.models.skip import SKIPPED_MAX, Skip
-from app.services.run_timeline import LOOKED_AT, JobRuns, RunTimeline
+from app.services.run_timeline import LOOKED_AT, JobRuns, RunTimeline, Waiting
 from app.store.recent_runs import Run
 
 #: hours that can be asked for -> minutes between two ticks
@@ -30,14 +30,15 @@ DEFAULT_HOURS = 1
 #: pixels of one line of a lane; runs that overlap get up to so many
 LINE, LINES_MAX = 24, 3
 #: kind of a mark -> its first pixel within the line, and its height
-SHAPES = {"success": (13, 9), "danger": (10, 12), "warning": (10, 12), "info": (12, 10), "skip": (20, 2)}
+SHAPES = {"success": (13, 9), "danger": (10, 12), "warning": (10, 12), "info": (12, 10), "wait": (12, 10), "skip": (20, 2)}
 #: sign of each kind; what succeeded has none
-MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "skip": "◇"}
+MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
 MARK_WORDS = {
     "success": _l("Success"),
     "danger": _l("Failed"),
     "warning": _l("Unresolved"),
     "info": _l("Running"),
+    "wait": _l("Waiting"),
     "skip": _l("Missed"),
 }
 #: percent of the width: signs nearer to the last one of their line are left out; a mark has some width, however short the run was
@@ -46,7 +47,7 @@ SIGN_ROOM, LEAST_WIDTH = 1.3, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One run, or one row of missed instants."""
+    """One run, one row of missed instants, or what waits."""
 
     kind: str
     x: str
@@ -61,7 +62,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A job; ``counts`` by kind of mark, its skips by instants."""
+    """A job; ``counts`` by kind of mark, its skips by instants and what waits by fires."""
 
     job: Job
     marks: list[Mark]
@@ -145,13 +146,17 @@ class _Scale:
 def _lane(row: JobRuns, scale: _Scale) -> Lane:
     """Return one lane, its marks by time: the order of the Tab and arrow keys."""
     spans = [(run.trigger_time, run.trigger_time + (run_duration(run) or 0)) for run in row.runs]
+    spans += [(row.waiting.oldest_ms, scale.to_ms)] if row.waiting else []
     lines = stacked(spans, lines=LINES_MAX)
     base = url_for("logs.show", log_id=0)[:-1]
-    timed = [(run.trigger_time, _run_mark(run, span, line, scale, base)) for run, span, line in zip(row.runs, spans, lines, strict=True)]
+    timed = [(run.trigger_time, _run_mark(run, span, line, scale, base)) for run, span, line in zip(row.runs, spans, lines, strict=False)]
     skipped_at = url_for("jobs.show", job_id=row.job.id) + "#skips"
     timed += [(skip.from_ms, _skip_mark(skip, scale, skipped_at)) for skip in row.skips]
+    if row.waiting:
+        timed.append((row.waiting.oldest_ms, _wait_mark(row, row.waiting, lines[-1], scale)))
     marks = [mark for _at, mark in sorted(timed, key=lambda each: each[0])]
     counts = Counter(mark.kind for mark in marks)
+    counts["wait"] = row.waiting.count if row.waiting else 0
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
     return Lane(row.job, _with_room(marks), counts, _summary(len(row.runs), row.total, counts), LINE * (max(lines, default=0) + 1))
 
@@ -171,6 +176,15 @@ def _skip_mark(skip: Skip, scale: _Scale, href: str) -> Mark:
     missed = ngettext("%(num)d instant missed", "%(num)d instants missed", skip.skipped)
     label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
     return Mark("skip", x, width, top, height, MARK_SIGNS["skip"], 9, label, href)
+
+
+def _wait_mark(row: JobRuns, waiting: Waiting, line: int, scale: _Scale) -> Mark:
+    x, width = scale.place(waiting.oldest_ms, scale.to_ms)
+    top, height = SHAPES["wait"]
+    fires = ngettext("%(num)d run waiting to be sent", "%(num)d runs waiting to be sent", waiting.count)
+    label = fires + " · " + _("due %(at)s", at=absolute(waiting.oldest_ms))
+    href = url_for("jobs.show", job_id=row.job.id)
+    return Mark("wait", x, width, LINE * line + top, height, MARK_SIGNS["wait"], LINE * line + 9, label, href)
 
 
 def _with_room(marks: list[Mark]) -> list[Mark]:
@@ -193,6 +207,7 @@ def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
     parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []
+    parts += [_("%(n)s waiting", n=counts["wait"])] if counts["wait"] else []
     parts += [_("%(n)s missed", n=counts["skip"])] if counts["skip"] else []
     return " · ".join(parts)
 

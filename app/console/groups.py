@@ -13,7 +13,7 @@ from app.console.notices import done, way_back
 from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.models.group import Group
-from app.services import groups, rows
+from app.services import groups, machines, rows
 from app.services.groups import GroupDraft
 from app.store import job_lists, overview
 from app.store.registry import alive_since
@@ -96,7 +96,7 @@ def nodes(group_id: int) -> ResponseReturnValue:
     """Show the executors of a group."""
     group = _group(group_id)
     with read_scope() as session:
-        found = rows.nodes(session, group, now_ms=now_ms())
+        found = machines.find_machines(session, group, now_ms=now_ms()).rows
     return render_template("groups/nodes.html", group=group, nodes=found, back=url_for("groups.index"))
 
 

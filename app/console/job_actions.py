@@ -12,14 +12,15 @@ from app.console.language import _
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
 from app.db import read_scope, session_scope
+from app.domain.draining import leave_out
 from app.domain.permissions import Right
 from app.domain.schedule import next_after_ms
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services import jobs, logs
+from app.store import drains, overview
 from app.store import groups as group_store
-from app.store import log_lists, overview
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
 
@@ -65,7 +66,7 @@ def remove(job_id: int) -> ResponseReturnValue:
         return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
     with read_scope() as session:
         out = overview.count_out(session, [job_id]).get(job_id, 0)
-        parents = overview.find_parents(session, job_id)
+        parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
     consequences = [_("Its runs, its log and its GLUE versions are deleted with it. This cannot be undone.")]
     if out:
         consequences.append(_("Runs under way: %(n)s. They go on, but their results are lost.", n=out))
@@ -98,8 +99,10 @@ def run(job_id: int) -> ResponseReturnValue:
             form.refuse(exc)
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        bare = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
     addresses = group.addresses if group is not None else []
-    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, cancel=way_back("jobs.index"))
+    drained = leave_out(addresses, bare).drained
+    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, drained=drained, cancel=way_back("jobs.index"))
     return page, 400 if form.errors else 200
 
 
@@ -108,7 +111,8 @@ def kill(job_id: int) -> ResponseReturnValue:
     """End the runs of the job that are under way."""
     job = _job(job_id, Right.OPERATE)
     with read_scope() as session:
-        running = overview.find_running_of_job(session, job_id, now_ms=now_ms(), limit=KILLED_MAX)
+        operated = current_actor().group_ids(Right.OPERATE)  # a run from before the job was moved is in its former group
+        running = overview.find_running_of_job(session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX)
     if request.method == "POST":
         if not running:
             raise Conflict(N_("No run of this job is under way"))
@@ -152,7 +156,7 @@ def _run_to_repeat(job: Job) -> tuple[str, str]:
     if not log_id:
         return job.executor_param or "", ""
     with read_scope() as session:
-        log = log_lists.find_log(session, log_id)
-    if log is None or log.job_id != job.id:
-        raise NotFound(_("The run does not exist"))
+        log = logs.get_log(session, log_id, actor=current_actor())
+    if log.job_id != job.id:
+        raise NotFound(logs.MISSING)
     return log.executor_param or "", (log.executor_address or "") if log.executor_sharding_param else ""

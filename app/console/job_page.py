@@ -38,7 +38,7 @@ class JobPage:
 
 def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
     """Return what is shown of a job the actor may see."""
-    logs = overview.find_job_logs(session, job.id, limit=COUNTED)
+    logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
     children = job_store.find_jobs(session, job.child_ids).values()
     return JobPage(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],

@@ -22,7 +22,7 @@ from app.domain.permissions import Right
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
-from app.services import choices, jobs, rows
+from app.services import choices, jobs, machines, rows
 from app.services.job_tags import tags_of
 from app.services.jobs import JobFilter
 from app.store import group_lists
@@ -131,7 +131,7 @@ def nodes(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-        found = rows.nodes(session, group, now_ms=now_ms()) if group is not None else []
+        found = machines.find_machines(session, group, now_ms=now_ms()).rows if group is not None else []
     return render_template("jobs/nodes.html", group=group, nodes=found, back=url_for("jobs.index"))
 
 

@@ -1,18 +1,23 @@
 """Cleaning the log: what is to go, how many rows that is, and then piece by piece with the progress in sight. Needs no scripts.
 
 Every step is a form that is posted: the bounds of the rows travel in it, so that a clearing which was left can be gone on with.
+They are sealed: what the trail says of a clearing, and that it has begun, is not for the browser to choose.
 """
+
+import hmac
+from hashlib import sha256
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import current_actor
+from app.console.current import csrf_token, current_actor
 from app.console.forms import CleanForm
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
 from app.console.words import CLEAN_KINDS, choices
 from app.db import read_scope, session_scope
+from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.services import groups, jobs, log_clearing
 from app.store.log_lists import Clearing
@@ -41,14 +46,16 @@ def _count(form: CleanForm) -> ResponseReturnValue:
         asked = (_number(form.job_group.data), _number(form.job_id.data), _number(form.kind.data))
         clearing = log_clearing.begin(session, *asked, actor=current_actor(), now_ms=now_ms())
         total = log_clearing.count(session, clearing)
-    return _page("logs/clean_confirm.html", form, clearing=clearing, total=total, cancel=url_for("logs.index"))
+    return _sealed_page("logs/clean_confirm.html", form, clearing, total=total, deleted=0)
 
 
 def _go_on(form: CleanForm) -> ResponseReturnValue:
     """Delete a piece; the trail has an entry before the first row goes."""
     kind, total = _number(form.kind.data), _number(request.form.get("total"))
     clearing = log_clearing.go_on(_clearing(form), kind, actor=current_actor(), now_ms=now_ms())
-    before = min(_number(request.form.get("deleted")), total)
+    before = _number(request.form.get("deleted"))
+    if not hmac.compare_digest(request.form.get("seal", "").encode(), _seal(form, clearing, total, before).encode()):
+        raise InvalidInput("kind", N_("This form is not as it was shown: begin again"))
     if before == 0:
         with session_scope() as session:
             log_clearing.record(session, clearing, kind, total, actor=current_actor(), now_ms=now_ms())
@@ -56,7 +63,20 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
     if is_over:
         return done("cleaned", url_for("logs.index", jobGroup=clearing.group_id or None, jobId=clearing.job_id or None))
     total = max(total, before + deleted)
-    return _page("logs/clean_progress.html", form, clearing=clearing, total=total, deleted=before + deleted, cancel=url_for("logs.index"))
+    return _sealed_page("logs/clean_progress.html", form, clearing, total=total, deleted=before + deleted)
+
+
+def _sealed_page(template: str, form: CleanForm, clearing: Clearing, *, total: int, deleted: int) -> str:
+    """Show a step whose form leads to the next one."""
+    values = {"clearing": clearing, "total": total, "deleted": deleted, "seal": _seal(form, clearing, total, deleted)}
+    return _page(template, form, cancel=url_for("logs.index"), **values)
+
+
+def _seal(form: CleanForm, clearing: Clearing, total: int, deleted: int) -> str:
+    """Return what only this login's own forms carry for this step."""
+    asked = [_number(field.data) for field in (form.job_group, form.job_id, form.kind)]
+    step = [*asked, *(getattr(clearing, name) for name in BOUNDS), total, deleted]
+    return hmac.new(csrf_token().encode(), repr(step).encode(), sha256).hexdigest()
 
 
 def _page(template: str, form: CleanForm, **values: object) -> str:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Millis, storable_ms
 from app.console.listing import whole_number
 from app.console.ranges import TimeRange, named_range, read_local
 from app.console.words import RANGES
@@ -56,4 +56,9 @@ def _asked_range() -> str:
 def _bounds(name: str, texts: tuple[str, str], zone: ZoneInfo, now_ms: Millis) -> TimeRange:
     if name != "custom":
         return named_range(name, zone, now_ms=now_ms)
-    return TimeRange(*(read_local(text, zone) if text else None for text in texts))
+    return TimeRange(*(_bound(text, zone) for text in texts))
+
+
+def _bound(text: str, zone: ZoneInfo) -> Millis | None:
+    instant_ms = read_local(text, zone) if text else None
+    return None if instant_ms is None else storable_ms(instant_ms)

@@ -23,6 +23,8 @@ TEXTS = {
     "killed": lazy_gettext("The run was killed."),
     "cleaned": lazy_gettext("The log was cleaned."),
     "restored": lazy_gettext("The version was restored."),
+    "drained": lazy_gettext("No new run is sent to this address any more. What it runs ends as usual."),
+    "undrained": lazy_gettext("New runs are sent to this address again."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
     "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
     "starred": lazy_gettext("The job is one of your favourites."),

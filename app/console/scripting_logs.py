@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from flask import Blueprint, Response
 from werkzeug.exceptions import BadRequest
 
-from app.clock import DAY_MS, Millis, now_ms
+from app.clock import DAY_MS, Millis, now_ms, storable_ms
 from app.console.current import current_actor, executor_caller, settings
 from app.console.scripting import LONG_BITS, envelope, int_parameter, page_range, table, text_or_empty
 from app.console.scripting_rows import job_row, log_row
@@ -25,7 +25,7 @@ CHART_DAYS = 7
 
 @blueprint.route("/joblog/pageList", methods=["GET", "POST"])
 def page_list() -> Response:
-    """List runs; the count stops at 10,000."""
+    """List runs; they are all counted, because exporters read the figure."""
     from_ms, to_ms = _range(text_or_empty("filterTime"))
     wanted = LogFilter(
         group_id=int_parameter("jobGroup"),
@@ -36,7 +36,7 @@ def page_list() -> Response:
     )
     start, length = page_range()
     with read_scope() as session:
-        page = logs.list_logs(session, wanted, actor=current_actor(), start=start, length=length)
+        page = logs.list_logs(session, wanted, actor=current_actor(), start=start, length=length, count_all=True)
         return table(page, [log_row(log) for log in page.rows])
 
 
@@ -67,7 +67,7 @@ def log_detail_cat() -> Response:
 def log_kill() -> Response:
     """End a run under way."""
     log_id = int_parameter("id", bits=LONG_BITS)
-    return envelope(logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()))
+    return envelope(logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()) or None)
 
 
 @blueprint.post("/joblog/clearLog")
@@ -114,7 +114,7 @@ def _instant(text: str) -> Millis | None:
         local = datetime.strptime(text.strip(), TIME_FORMAT)
     except ValueError:
         return None
-    return int(local.replace(tzinfo=ZoneInfo(settings().time_zone)).timestamp()) * 1000
+    return storable_ms(int(local.replace(tzinfo=ZoneInfo(settings().time_zone)).timestamp()) * 1000)
 
 
 def _chart_bound(name: str) -> Millis | None:

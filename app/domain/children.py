@@ -1,12 +1,14 @@
 """The child jobs of a job, as they are typed: ``"12,15"``."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
 FIELD = "childJobId"
+#: returns job id -> ids of its children, or of its parents, of those of the jobs that exist
+Relatives = Callable[[Collection[int]], Mapping[int, Collection[int]]]
 
 
 def parse_child_ids(text: str) -> list[int]:
@@ -28,15 +30,21 @@ def child_ids_text(ids: list[int]) -> str:
     return ",".join(str(job_id) for job_id in ids)
 
 
-def leads_to(start: int, job_id: int, children_of: Callable[[Collection[int]], Mapping[int, Sequence[int]]]) -> bool:
-    """Whether a success of the job ``start`` would sooner or later fire the job ``job_id``; ``children_of`` reads a generation at once."""
+def leads_to(start: int, job_id: int, children_of: Relatives, parents_of: Relatives | None = None) -> bool:
+    """Whether a success of the job ``start`` would sooner or later fire the job ``job_id``; a generation is asked for at once.
+
+    With ``parents_of`` the way is looked for from both ends, and ends with the shorter one of them.
+    """
     seen: set[int] = set()
-    generation = {start}
-    while generation:
-        if job_id in generation:
+    generation, older, ahead = {start}, {job_id}, {job_id}
+    while generation and older:
+        if not generation.isdisjoint(ahead):
             return True
         seen |= generation
         generation = {child for ids in children_of(generation).values() for child in ids} - seen
+        if parents_of is not None:
+            older = {parent for ids in parents_of(older).values() for parent in ids} - ahead
+            ahead |= older
     return False
 
 

@@ -18,6 +18,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from app.config import Network
+from app.domain.texts import N_, Text
 from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.addresses import check_address, is_allowed, join
 from app.executors.replies import LOG_REPLY_MAX, REPLY_MAX
@@ -28,7 +29,7 @@ from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER,
 CALL_TIMEOUT_S = 5.0
 LOG_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 3.0
-NO_ANSWER = "no answer in time"
+NO_ANSWER = N_("no answer in time")
 
 
 class Peer(NamedTuple):
@@ -97,7 +98,7 @@ def _read(response: requests.Response, limit: int, until: float) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise requests.RequestException(f"the answer is longer than {limit} bytes")
+            raise requests.RequestException(N_("the answer is longer than %(limit)s bytes", limit=limit))
     if time.monotonic() >= until:  # an answer without a length ends where the line was cut
         raise requests.Timeout
     return b"".join(parts)
@@ -105,13 +106,16 @@ def _read(response: requests.Response, limit: int, until: float) -> bytes:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, requests.ConnectTimeout):
-        return "no connection in time"
+        return N_("no connection in time")
     if isinstance(error, requests.Timeout):
         return NO_ANSWER
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    return str(cause)[:300] or type(cause).__name__
+    if isinstance(cause, ConnectionRefusedError):
+        return N_("the connection was refused: nobody listens there")
+    own = next((text for text in cause.args if isinstance(text, Text)), None)
+    return own or str(cause)[:300] or type(cause).__name__
 
 
 class _Line:
@@ -130,7 +134,7 @@ class _Line:
         peer = connection.getpeername()[0]
         if not is_allowed(ip_address(peer.partition("%")[0]), self._networks):
             connection.close()
-            raise OSError(f"the name leads to {peer}, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+            raise OSError(N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS", peer=peer))
         return self.hold(connection)
 
     def hold(self, connection: socket.socket) -> socket.socket:

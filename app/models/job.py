@@ -10,6 +10,11 @@ from app.models.base import Base, EpochMillis, LongText
 AFTER_THE_CURRENT_RUN: Millis = 2**63 - 1
 
 
+def child_ids_of(text: str | None) -> list[int]:
+    """Return the ids of a column `child_jobid` that are numbers at all."""
+    return [int(piece) for piece in (text or "").split(",") if piece.isascii() and piece.isdigit()]
+
+
 class Job(Base):
     """One job. `trigger_status` says whether its schedule is on, not whether it is executing."""
 
@@ -58,4 +63,4 @@ class Job(Base):
     @property
     def child_ids(self) -> list[int]:
         """The ids of the child jobs that are numbers at all."""
-        return [int(text) for text in (self.child_jobid or "").split(",") if text.isascii() and text.isdigit()]
+        return child_ids_of(self.child_jobid)

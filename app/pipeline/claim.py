@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
+from app.domain.draining import tell_all_drained
 from app.domain.enums import AddressType, FireState, RouteStrategy, TriggerCode, TriggerType
 from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
@@ -16,10 +17,10 @@ from app.domain.sharding import WHOLE, Shard, parse_shard
 from app.domain.trigger_report import banner, format_instant, join_lines
 from app.executors.gateway import Peer
 from app.models.fire import Fire
-from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
-from app.store import bulk, fires, groups, jobs, logs, registry
+from app.pipeline.crews import Crew, drained_lines, entered_addresses, find_crews, fixed_address
+from app.store import bulk, fires, jobs, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from executor_client.protocol import RunRequest
@@ -86,7 +87,7 @@ class _Routed(NamedTuple):
 
     fire: PendingFire
     job: JobToRun
-    group: Group
+    crew: Crew
     route: RouteStrategy
     addresses: tuple[str, ...]
     #: None: nobody to send to, or to be found by probing
@@ -116,7 +117,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     batch = ClaimBatch()
     pending = fires.lock_pending(session, [fire.id for fire in due])
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
-    of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
+    crews = find_crews(session, {job.job_group for job in of_jobs.values()}, pending)
     fires.delete_fires(session, [fire.id for fire in pending if fire.job_id not in of_jobs])
     taken: Counter[str] = Counter()
     routed: list[_Routed] = []
@@ -124,10 +125,10 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
         job = of_jobs.get(fire.job_id)
         if job is None:
             continue
-        group = of_groups.get(job.job_group) or Group(id=job.job_group, app_name="", title="", address_type=0, address_list=None)
-        found = _route(session, fire, job, group, claimer)
+        crew = crews[job.job_group]
+        found = _route(session, fire, job, crew, claimer)
         if found is None:
-            batch.expanded += _expand(session, fire, _addresses(fire, group), claimer.node)
+            batch.expanded += _expand(session, fire, entered_addresses(fire) or crew.candidates.open, claimer.node)
         elif found.address is not None and taken[found.address] >= claimer.room(found.address):
             batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
@@ -138,26 +139,22 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     return batch
 
 
-def _addresses(fire: PendingFire, group: Group) -> tuple[str, ...]:
-    given = [text.strip() for text in (fire.address_list or "").split(",") if text.strip()]
-    return tuple(given or group.addresses)
-
-
-def _route(session: Session, fire: PendingFire, job: JobToRun, group: Group, claimer: Claimer) -> _Routed | None:
+def _route(session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claimer: Claimer) -> _Routed | None:
     """Choose the address; None: a broadcast that is still to be expanded into shards."""
-    route, addresses, shard = route_of(job.executor_route_strategy), _addresses(fire, group), parse_shard(fire.sharding_param)
-    if fire.address is not None:  # fixed: a shard of a snapshot, or a run that has been sent before
-        return _Routed(fire, job, group, route, addresses or (fire.address,), fire.address, shard)
+    route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
+    addresses = entered_addresses(fire) or crew.candidates.open
+    if fixed := fixed_address(fire, crew):
+        return _Routed(fire, job, crew, route, addresses or (fixed,), fixed, shard)
     if route is RouteStrategy.SHARDING_BROADCAST:
-        if shard is None and addresses:
+        if shard is None and addresses and fire.log_id is None:
             return None
         index = shard.index if shard and shard.index < len(addresses) else 0
-        return _Routed(fire, job, group, route, addresses, addresses[index] if addresses else None, shard)
+        return _Routed(fire, job, crew, route, addresses, addresses[index] if addresses else None, shard)
     if route in PROBING or not addresses:
-        return _Routed(fire, job, group, route, addresses, None, shard)
+        return _Routed(fire, job, crew, route, addresses, None, shard)
     if claimer.routes.needs_seed(route, job.id):
         claimer.routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
-    return _Routed(fire, job, group, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard)
+    return _Routed(fire, job, crew, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard)
 
 
 def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], node: str) -> list[DueFire]:
@@ -199,17 +196,20 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
             remembered = one.fire.attempt > 0 and "durable-dedup" in boots.get(one.address or "", ("", ""))[1]
             batch.claimed.append(_claimed(one, log_id, claimer, story, triggered_ms=sent_at.get(log_id, now_ms), remembered=remembered))
         else:
-            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.group))))
+            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.crew))))
     bulk.update_many(session, Fire, sending)
-    moved = [one for one in routed if one.fire.log_id and one.address and one.fire.address is None]
+    moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
     bulk.update_many(session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved])
     if homeless:
         complete(session, homeless, now_ms=now_ms)
 
 
-def _nobody(group: Group) -> str:
+def _nobody(crew: Crew) -> str:
+    group, drained = crew.group, crew.candidates.drained
     if not group.app_name:
         return "Result: not sent, the executor group of this job does not exist any more"
+    if drained:
+        return tell_all_drained(group.app_name, len(drained))
     return f"Result: not sent, no executor of {group.app_name} is registered"
 
 
@@ -248,7 +248,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
 
 
 def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], *, triggered_ms: Millis, remembered: bool) -> Claimed:
-    token = one.group.access_token or claimer.token
+    token, app_name = one.crew.group.access_token or claimer.token, one.crew.group.app_name
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
     job = one.job
@@ -261,7 +261,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
         due_ms=one.fire.due_time,
         route=one.route,
         address=one.address,
-        peers={address: Peer(address, one.group.app_name, token) for address in addresses},
+        peers={address: Peer(address, app_name, token) for address in addresses},
         request=RunRequest(
             job_id=job.id,
             executor_handler=job.executor_handler or "",
@@ -285,16 +285,18 @@ def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
     """Return the first lines of the run's story: why it is, who saw it, who may get it."""
     fire, job = one.fire, one.job
     if fire.log_id is not None and fire.attempt > 0:
-        return (banner(f"sent again, attempt {fire.attempt + 1}"), f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}")
+        again = (banner(f"sent again, attempt {fire.attempt + 1}"), f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}")
+        return again + drained_lines(fire, one.crew)
     given = one.addresses[:STORY_ADDRESSES]
     more = f" and {len(one.addresses) - len(given)} more" if len(one.addresses) > len(given) else ""
-    manual = fire.address_list or one.group.address_type == AddressType.MANUAL
+    manual = fire.address_list or one.crew.group.address_type == AddressType.MANUAL
     route = f"{one.route} ({one.shard})" if one.shard else str(one.route)
     seen = f", seen by node {fire.owner}" if fire.owner else ""
     return (
         f"Trigger: {TriggerType(fire.trigger_type)}, due {format_instant(fire.due_time, claimer.zone)}{seen}",
         f"Claimed: {format_instant(now_ms, claimer.zone)} ({now_ms - fire.due_time} ms after due), node {claimer.node}",
         f"Addresses: {'entered' if manual else 'registered'} [{', '.join(given)}{more}]",
+        *drained_lines(fire, one.crew),
         f"Route: {route}; block strategy: {job.executor_block_strategy}; timeout: {job.executor_timeout} s; retries left: {one.retries}",
         banner("trigger"),
     )

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
-from app.store import bulk, fires, logs
+from app.store import bulk, drains, fires, logs
 
 #: an accepted run is first looked at so long after its acceptance
 FIRST_LOOK_MS: Millis = 10_000
@@ -87,10 +87,15 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None
     bulk.update_many(session, Fire, rows)
 
 
-def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis) -> bool:
-    """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile."""
+def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis, late: bool = False) -> bool:
+    """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile.
+
+    Where the probing took long (``late``) the address may have been drained since the claim: False then too, and the run is routed anew.
+    """
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(node, claimed.epoch):
+        return False
+    if late and drains.takes_no_more(session, fire.id, address):
         return False
     bulk.update_many(session, JobLog, [{"id": claimed.log_id, "executor_address": address}])
     row = {"id": fire.id, "state": FireState.SENDING.value, "address": address, "lease_until": lease_until}

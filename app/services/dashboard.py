@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
+from app.domain.draining import leave_out
 from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store import day_counts, group_lists, overview
-from app.store import jobs as job_store
+from app.services.rows import visible_jobs
+from app.store import day_counts, drains, group_lists, overview
 from app.store.day_counts import DayCount
 
 #: rows of each of the short lists
@@ -25,7 +26,7 @@ FAILED_WITHIN_MS: Millis = DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run and its job; None where the job was deleted."""
+    """A run and its job; None where the job was deleted, or moved to where the reader may not see it."""
 
     log: JobLog
     job: Job | None
@@ -64,18 +65,22 @@ class Board:
     #: fires due and not sent, and when the oldest was due
     waiting: int
     oldest_waiting_ms: Millis | None
-    #: workers that fire nothing because their clock is wrong
+    #: whether workers fire nothing because their clock is wrong
+    is_skewed: bool
+    #: which ones, and all that live; of administrators only
     skewed: list[Node]
-    #: of administrators only
     nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
     offline: list[Group]
+    #: groups whose addresses are all drained: every run fails
+    drained: list[Group]
 
     @property
     def troubles(self) -> int:
         """How many kinds of things are wrong."""
-        return sum(map(bool, (not self.scheduling, self.skewed, self.failing, self.unresolved, self.waiting, self.offline)))
+        executors = self.offline or self.drained
+        return sum(map(bool, (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     jobs, enabled = overview.count_jobs(session, group_ids)
     failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
     nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
         groups=len(groups),
@@ -119,16 +125,18 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
-        failing=_failing(session, failed),
-        failed=_runs(session, failed[:SHOWN]),
-        unresolved=_runs(session, overview.find_unresolved(session, group_ids, limit=SHOWN)),
+        failing=_failing(session, actor, failed),
+        failed=_runs(session, actor, failed[:SHOWN]),
+        unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
-        skewed=[node for node in nodes if _is_skewed(node, now_ms)],
+        is_skewed=bool(skewed),
+        skewed=skewed if actor.is_admin else [],
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
-        running=_runs(session, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
+        running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
+        drained=_all_drained(session, groups)[:SHOWN],
     )
 
 
@@ -140,14 +148,20 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
 
 
-def _failing(session: Session, failed: list[JobLog]) -> list[Failing]:
+def _failing(session: Session, actor: Actor, failed: list[JobLog]) -> list[Failing]:
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
     last = overview.find_last_logs(session, counts)
     ids = {log.id for log in failed}
-    jobs = job_store.find_jobs(session, [job_id for job_id, log in last.items() if log.id in ids])
+    jobs = visible_jobs(session, [job_id for job_id, log in last.items() if log.id in ids], actor)
     found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
     return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
+
+
+def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
+    """Return the groups that have addresses, and no address that takes new runs."""
+    drained = drains.find_drained(session, [group.id for group in groups])
+    return [group for group in groups if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open]
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
@@ -155,6 +169,6 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
-def _runs(session: Session, logs: list[JobLog]) -> list[Run]:
-    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+def _runs(session: Session, actor: Actor, logs: list[JobLog]) -> list[Run]:
+    jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     return [Run(log, jobs.get(log.job_id)) for log in logs]

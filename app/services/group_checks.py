@@ -10,8 +10,9 @@ from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway, Peer
-from app.services import audit, groups, rows
+from app.services import audit, groups
 from app.services.logs import Caller
+from app.services.machines import find_machines
 from executor_client.protocol import SUCCESS
 
 #: addresses asked by one request, and how many at a time
@@ -35,7 +36,7 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
     """Beat every address of a group with the right token and with a wrong one. Opens its own transactions, none across a call."""
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
-        addresses = [node.address for node in rows.nodes(session, group, now_ms=now_ms)][:ADDRESSES_MAX]
+        addresses = [machine.address for machine in find_machines(session, group, now_ms=now_ms).rows if machine.is_known][:ADDRESSES_MAX]
         token, app_name = group.access_token or caller.token, group.app_name
     with session_scope() as session:
         audit.record(session, "group.check", actor=actor, now_ms=now_ms, target=("group", group_id), changes={"addresses": len(addresses)})

@@ -43,6 +43,7 @@ def import_jobs(entries: Sequence[Entry], *, actor: Actor, now_ms: Millis, dry: 
         if dry or any(planned.finding.kind is Kind.ERROR for planned in plan):
             return _in_order(planned.finding for planned in plan)
         with session_scope() as session:
+            locks.take_import_lock(session)  # a job that is missing has no row to lock: two could add it
             if found.has_children or any(entry.children for entry in entries):
                 locks.take_schedule_lock(session)  # as every writer of children does: two could close a circle together
             if _find(session, entries, actor, lock=True) == found:

@@ -3,13 +3,14 @@
 Jobs are looked at in the order they would be stored in, children first; what was planned for one is seen by those behind it.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from app.clock import Millis
-from app.domain.children import child_ids_text, parse_child_ids
+from app.domain.children import child_ids_text, leads_to, parse_child_ids
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.schedule import Schedule
@@ -144,6 +145,11 @@ class _Place:
         #: new job -> its id in the file
         self.new: dict[int, int] = {}
         self.kin, self.tags = dict(found.kin), found.tags
+        #: child -> the jobs that name it
+        self.parents = defaultdict[int, set[int]](set)
+        for job_id, (_group_id, children) in self.kin.items():
+            for child in children:
+                self.parents[child].add(job_id)
         #: new jobs are named downwards from here: as many digits as their ids will have
         self.lowest = -max(self.kin, default=0)
 
@@ -155,13 +161,23 @@ class _Place:
         """Return job id -> group id of those of the jobs that exist, or will."""
         return {job_id: self.kin[job_id][0] for job_id in job_ids if job_id in self.kin}
 
-    def children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Return job id -> ids of its children as planned so far."""
-        return {job_id: self.kin[job_id][1] for job_id in job_ids if job_id in self.kin}
+    def leads_to(self, child_id: int, job_id: int) -> bool:
+        """Follow the child jobs as planned so far."""
+        return leads_to(child_id, job_id, self._children_of, self._parents_of)
 
     def keep(self, job_id: int, columns: Mapping[str, Any]) -> None:
         """Let the jobs behind see a job as it will be."""
+        for child in self._children_of([job_id]).get(job_id, ()):
+            self.parents[child].discard(job_id)
         self.kin[job_id] = (columns["job_group"], parse_child_ids(columns["child_jobid"]))
+        for child in self.kin[job_id][1]:
+            self.parents[child].add(job_id)
+
+    def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
+        return {job_id: self.kin[job_id][1] for job_id in job_ids if job_id in self.kin}
+
+    def _parents_of(self, job_ids: Collection[int]) -> Mapping[int, Collection[int]]:
+        return {job_id: self.parents[job_id] for job_id in job_ids if job_id in self.parents}
 
 
 def plan_import(found: Found, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> list[Planned]:
@@ -172,16 +188,22 @@ def plan_import(found: Found, entries: Sequence[Entry], *, actor: Actor, now_ms:
 
 def children_first(entries: Sequence[Entry]) -> list[Entry]:
     """Return the jobs so that each comes after its children; those of a circle last, in their order."""
-    waiting, ordered = list(entries), list[Entry]()
-    while waiting:
-        missing = {entry.file_id for entry in waiting if entry.file_id}
-        ready = [entry for entry in waiting if missing.isdisjoint(entry.children or ())]
-        if not ready:
-            return ordered + waiting
+    ids = {entry.file_id for entry in entries if entry.file_id}
+    missing = {entry.number: ids.intersection(entry.children or ()) for entry in entries}
+    parents = defaultdict[int, list[Entry]](list)
+    for entry in entries:
+        for child in missing[entry.number]:
+            parents[child].append(entry)
+    ordered = list[Entry]()
+    ready = [entry for entry in entries if not missing[entry.number]]
+    while ready:
         ordered += ready
-        numbers = {entry.number for entry in ready}
-        waiting = [entry for entry in waiting if entry.number not in numbers]
-    return ordered
+        freed = {entry.file_id for entry in ready if entry.file_id}
+        touched = {parent.number: parent for child in freed for parent in parents[child]}
+        for number in touched:
+            missing[number] -= freed
+        ready = [parent for number, parent in sorted(touched.items()) if not missing[number]]
+    return ordered + [entry for entry in entries if missing[entry.number]]
 
 
 def _plan(place: _Place, entry: Entry) -> Planned:

@@ -21,7 +21,6 @@ from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.store import group_lists, job_lists
-from app.store.jobs import find_children
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -107,8 +106,8 @@ class Neighbours(Protocol):
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Return job id -> group id of those of the jobs that exist."""
 
-    def children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Return job id -> ids of its child jobs, of the jobs that exist."""
+    def leads_to(self, child_id: int, job_id: int) -> bool:
+        """Whether a success of the one job would sooner or later fire the other one."""
 
 
 class StoredNeighbours:
@@ -116,6 +115,7 @@ class StoredNeighbours:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._children: dict[int, Sequence[int]] = {}
 
     def has_group(self, group_id: int) -> bool:
         """Hold the group."""
@@ -125,9 +125,17 @@ class StoredNeighbours:
         """Read the jobs; an id no column holds is none."""
         return job_lists.find_groups_of(self._session, [job_id for job_id in job_ids if 0 < job_id <= INT_MAX])
 
-    def children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Read the jobs."""
-        return find_children(self._session, job_ids)
+    def leads_to(self, child_id: int, job_id: int) -> bool:
+        """Follow the child jobs."""
+        return leads_to(child_id, job_id, self._children_of)
+
+    def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
+        """Read the jobs, and with them all they lead to: a long chain is asked for link by link."""
+        if not self._children.keys() >= set(job_ids):
+            kin = job_lists.find_kin(self._session, job_ids)
+            self._children |= {child: () for _group_id, ids in kin.values() for child in ids if child not in kin}
+            self._children |= {job_id: ids for job_id, (_group_id, ids) in kin.items()}
+        return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
 
 
 def check_draft(around: Neighbours, draft: JobDraft, *, actor: Actor, own: Job | None = None) -> dict[str, object]:
@@ -248,7 +256,7 @@ def _check_children(around: Neighbours, text: str, actor: Actor, own: Job | None
             raise not_found(job_id)
         if own is not None and job_id == own.id:
             raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
-        if own is not None and job_id not in known and leads_to(job_id, own.id, around.children_of):
+        if own is not None and job_id not in known and around.leads_to(job_id, own.id):
             raise InvalidInput("childJobId", N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id))
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
             raise PermissionDenied(N_("permission denied"))

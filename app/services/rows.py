@@ -1,6 +1,6 @@
 """What the lists show beside a row's own columns: last runs, online executors, what the reader may do."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -10,11 +10,10 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import favourites, job_tags, overview, recent_runs
+from app.store import drains, favourites, job_tags, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store.recent_runs import Run
-from app.store.registry import alive_since
 
 #: runs of the strip of one job, bars of all strips of a page, runs of a strip that is one of many
 STRIP_MAX, BARS_MAX, STRIP_MIN = 30, 1_000, 10
@@ -52,7 +51,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A run of a list."""
+    """A run of a list; ``job`` None: it was deleted, or moved to where the reader may not see it."""
 
     log: JobLog
     job: Job | None
@@ -61,27 +60,19 @@ class LogRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One executor of a group; ``seen_ms`` None: entered by hand."""
-
-    address: str
-    online: bool
-    seen_ms: Millis | None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of a list; ``seen_ms`` is the last heartbeat of any of its executors."""
+    """A group of a list; ``seen_ms`` is the last heartbeat of any of its executors, ``drained`` how many addresses get no new runs."""
 
     group: Group
     seen_ms: Millis | None
+    drained: int
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
     """Return the rows of these jobs, with six queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
-    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)))
+    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW))
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
@@ -109,11 +100,17 @@ def _strip_length(jobs: int) -> int:
 
 def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[LogRow]:
     """Return the rows of these runs."""
-    jobs = job_store.find_jobs(session, {log.job_id for log in logs})
+    jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     groups = group_store.find_groups(session, {log.job_group for log in logs})
     return [
         LogRow(log, jobs.get(log.job_id), groups.get(log.job_group), may_operate=actor.may(log.job_group, Right.OPERATE)) for log in logs
     ]
+
+
+def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, Job]:
+    """Return those of the jobs the actor may see: a run stays in its group when its job is moved, and tells no more of the job."""
+    found = job_store.find_jobs(session, job_ids)
+    return {job_id: job for job_id, job in found.items() if actor.may(job.job_group, Right.VIEW)}
 
 
 def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
@@ -121,19 +118,5 @@ def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
     seen: dict[str, Millis] = {}
     for registration in overview.find_registrations(session, {group.app_name for group in groups}):
         seen[registration.registry_key] = max(seen.get(registration.registry_key, 0), registration.update_time or 0)
-    return [GroupRow(group, seen.get(group.app_name)) for group in groups]
-
-
-def nodes(session: Session, group: Group, *, now_ms: Millis) -> list[Node]:
-    """Return the executors of a group: those that beat, and those in its list."""
-    found = {
-        registration.registry_value: Node(
-            address=registration.registry_value,
-            online=(registration.update_time or 0) >= alive_since(now_ms),
-            seen_ms=registration.update_time,
-        )
-        for registration in overview.find_registrations(session, [group.app_name])
-    }
-    for address in group.addresses:
-        found.setdefault(address, Node(address=address, online=True, seen_ms=None))
-    return [found[address] for address in sorted(found)]
+    drained = drains.find_drained(session, {group.id for group in groups})
+    return [GroupRow(group, seen.get(group.app_name), len(drained.get(group.id, ()))) for group in groups]

@@ -11,13 +11,13 @@ from app.domain.run_timeline import Activity, fair_share, most_telling
 from app.models.job import Job
 from app.models.skip import Skip
 from app.store import jobs as job_store
-from app.store import recent_runs, skips
+from app.store import overview, recent_runs, skips
 from app.store.recent_runs import Run
 
 #: rows, and bars of all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
-#: runs, failed ones and skips among which the jobs are chosen
-LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT = 5_000, 2_000, 1_000
+#: runs, failed ones, skips and jobs with waiting fires among which the jobs are chosen
+LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 5_000, 2_000, 1_000, 100
 #: a run triggered so long before is not looked for among those that are still running
 RUNNING_WITHIN_MS: Millis = DAY_MS
 #: reasons of skips that somebody meant: shown, but no trouble
@@ -25,12 +25,21 @@ WANTED = frozenset({"stopped", "edited"})
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Fires of one job that are due and not sent."""
+
+    count: int
+    oldest_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class JobRuns:
-    """One row: runs by trigger time and missed instants by their first."""
+    """One row: runs by trigger time, missed instants by their first, and what waits."""
 
     job: Job
     runs: list[Run]
     skips: list[Skip]
+    waiting: Waiting | None
     #: runs there are, left out ones too
     total: int
 
@@ -57,30 +66,32 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms)
+    late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
+    waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
     counts, troubles = looked.counts + Counter(run.job_id for run in long), Counter(failed)
     for skip in missed:
         troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
+    troubles.update({job_id: one.count for job_id, one in waiting.items()})
     active = [Activity(job_id, max(counts[job_id], failed[job_id]), troubles[job_id]) for job_id in {**counts, **troubles}]
     jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
     chosen = list(jobs)
     totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
-    runs = _runs(session, chosen, share=share, since_ms=since_ms, long=long)
+    runs = _runs(session, actor, chosen, share=share, since_ms=since_ms, long=long)
     skipped = defaultdict(list)
     for skip in missed:
         skipped[skip.job_id].append(skip)
     return RunTimeline(
         from_ms=since_ms,
         to_ms=now_ms,
-        rows=[_row(job, runs[job.id], skipped[job.id], left_out=max(0, totals.get(job.id, 0) - share)) for job in jobs.values()],
+        rows=[
+            JobRuns(job, runs[job.id], skipped[job.id], waiting.get(job.id), len(runs[job.id]) + max(0, totals.get(job.id, 0) - share))
+            for job in jobs.values()
+        ],
         jobs_cut=len(chosen) == JOBS_MAX < len(active),
         looked_cut=looked.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
-
-
-def _row(job: Job, runs: list[Run], skipped: list[Skip], *, left_out: int) -> JobRuns:
-    return JobRuns(job, runs, skipped, len(runs) + left_out)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:
@@ -90,10 +101,11 @@ def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:
     return {job.id: job for job in seen[:JOBS_MAX]}
 
 
-def _runs(session: Session, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
+def _runs(session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
     """Return the runs of each job, oldest first: those of the time shown, and those that began before and reached into it."""
-    newest = recent_runs.find_newest_of_jobs(session, job_ids, limit=share, since_ms=since_ms) if share else {}
-    before = recent_runs.find_newest_of_jobs(session, job_ids, limit=1, before_ms=since_ms)
+    seen = actor.group_ids(Right.VIEW)
+    newest = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms) if share else {}
+    before = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=1, before_ms=since_ms)
     reaching = {run.id: run for runs in before.values() for run in runs if (run.handle_time or 0) > since_ms}
     reaching.update({run.id: run for run in long})
     runs: dict[int, list[Run]] = {job_id: newest.get(job_id, [])[::-1] for job_id in job_ids}

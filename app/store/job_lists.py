@@ -11,7 +11,7 @@ from app.db import affected
 from app.models.alarm import Alarm
 from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
-from app.models.job import Job
+from app.models.job import Job, child_ids_of
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.models.tag import JobTag
@@ -20,6 +20,10 @@ from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
+#: generations of child jobs that are read one by one, and ids one statement names, before all jobs are read instead
+KIN_STATEMENTS, KIN_IDS = 8, 1_000
+#: group id and ids of child jobs
+Kin = tuple[int, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +82,34 @@ def read_said(session: Session, job_ids: Collection[int], *, lock: bool) -> list
     return [dict(row._mapping) for row in rows]
 
 
-def find_kin(session: Session, job_ids: Collection[int]) -> dict[int, tuple[int, list[int]]]:
-    """Return job id -> (group id, ids of child jobs) of the jobs and of all they lead to, as far as they exist."""
-    found: dict[int, tuple[int, list[int]]] = {}
+def find_kin(session: Session, job_ids: Collection[int]) -> dict[int, Kin]:
+    """Return job id -> (group id, ids of child jobs) of the jobs and of all they lead to, as far as they exist.
+
+    A generation is a statement; what leads further than KIN_STATEMENTS, or to very many, is found among all jobs, read at once.
+    """
+    found: dict[int, Kin] = {}
     asked: set[int] = set()
-    generation = set(job_ids)
+    everything: dict[int, Kin] | None = None
+    generation, number = set(job_ids), 0
     while generation:
         asked |= generation
-        rows = bulk.read_rows(session, select(Job.id, Job.job_group, Job.child_jobid).where(Job.id.in_(list(generation))))
-        born = {row[0]: (row[1], Job(child_jobid=row[2]).child_ids) for row in rows}
+        number += 1
+        if everything is None and (number > KIN_STATEMENTS or len(generation) > KIN_IDS):
+            everything = _read_kin(session, None)
+        if everything is None:
+            born = _read_kin(session, generation)
+        else:
+            born = {job_id: everything[job_id] for job_id in generation if job_id in everything}
         found |= born
         generation = {child for _, children in born.values() for child in children if child <= ID_MAX} - asked
     return found
+
+
+def _read_kin(session: Session, job_ids: Collection[int] | None) -> dict[int, Kin]:
+    """Return group and child jobs of these jobs, None: of all."""
+    query = select(Job.id, Job.job_group, Job.child_jobid)
+    rows = bulk.read_rows(session, query if job_ids is None else query.where(Job.id.in_(list(job_ids))))
+    return {row[0]: (row[1], child_ids_of(row[2])) for row in rows}
 
 
 def count_of_group(session: Session, group_id: int) -> int:

@@ -144,12 +144,6 @@ def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
     return set(session.scalars(select(Job.id).where(Job.id.in_(job_ids)))) if job_ids else set()
 
 
-def find_children(session: Session, job_ids: Collection[int]) -> dict[int, list[int]]:
-    """Return job id -> ids of its child jobs, of the jobs that exist."""
-    jobs = session.scalars(select(Job).where(Job.id.in_(job_ids)))
-    return {job.id: job.child_ids for job in jobs}
-
-
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:
     """Return job id -> (delivery policy, group id) of the jobs that exist."""
     rows = session.execute(select(Job.id, Job.delivery, Job.job_group).where(Job.id.in_(job_ids)))

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.models.job import Job
-from app.models.lock import SCHEDULE_LOCK, Lock
+from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
+from app.store import bulk
 
 
 def take_schedule_lock(session: Session) -> None:
@@ -15,9 +16,19 @@ def take_schedule_lock(session: Session) -> None:
 
     An UPDATE of the row onto itself: it holds on SQLite too, and a Java admin's SELECT … FOR UPDATE waits for it.
     """
-    own = update(Lock).where(Lock.lock_name == SCHEDULE_LOCK).values(lock_name=Lock.lock_name)
-    if affected(session, own) == 0:
-        session.execute(insert(Lock).values(lock_name=SCHEDULE_LOCK))
+    _take(session, SCHEDULE_LOCK)
+
+
+def take_import_lock(session: Session) -> None:
+    """Exclude all other imports until the commit: two could each find a job missing, and add it. Before the schedule's lock."""
+    _take(session, IMPORT_LOCK)
+
+
+def _take(session: Session, name: str) -> None:
+    own = update(Lock).where(Lock.lock_name == name).values(lock_name=Lock.lock_name)
+    if affected(session, own) == 0:  # two may come here at once: the second waits for the first one's row, then for its commit
+        bulk.insert_ignore(session, Lock, [{"lock_name": name}])
+        affected(session, own)
 
 
 def lock_jobs(session: Session, job_ids: Iterable[int]) -> list[Job]:

@@ -66,10 +66,18 @@ def find_successors(session: Session, log_id: int, *, group_ids: Collection[int]
     return list(session.scalars(query.order_by(JobLog.id).limit(limit)))
 
 
-def list_logs(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, start: int, length: int) -> Page[JobLog]:
-    """Return a page of the runs of these groups (None: of all), newest first; the count stops at COUNT_MAX."""
+def list_logs(
+    session: Session,
+    wanted: LogFilter,
+    *,
+    group_ids: Collection[int] | None,
+    start: int,
+    length: int,
+    count_to: int | None = COUNT_MAX,
+) -> Page[JobLog]:
+    """Return a page of the runs of these groups (None: of all), newest first; the count stops at ``count_to``, None: at the last."""
     query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    return fetch_page(session, query, start=start, length=length, count_to=COUNT_MAX)
+    return fetch_page(session, query, start=start, length=length, count_to=count_to)
 
 
 def clear_batch(session: Session, clearing: Clearing) -> int:

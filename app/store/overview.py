@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -42,6 +42,13 @@ class WaitingFire:
     state: str
 
 
+class Load(NamedTuple):
+    """Runs of an address: those under way, and those that wait for them or have not been sent yet."""
+
+    running: int
+    waiting: int
+
+
 def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list[ColumnElement[bool]]:
     """Return the condition that keeps a query to these groups."""
     return [] if group_ids is None else [column.in_(list(group_ids))]
@@ -61,24 +68,25 @@ def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobL
     return {log.job_id: log for log in session.scalars(select(JobLog).where(JobLog.id.in_(ids)))}
 
 
-def find_job_logs(session: Session, job_id: int, *, limit: int) -> list[JobLog]:
-    """Return the newest runs of one job without their notes, which may be long."""
+def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[JobLog]:
+    """Return the newest runs one job had in these groups (None: in any), without their notes, which may be long."""
     query = (
         select(JobLog)
         .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-        .where(JobLog.job_id == job_id)
+        .where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
         .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     )
     return list(session.scalars(query.limit(limit)))
 
 
-def find_running_of_job(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the runs of one job that were accepted and have no result, newest first."""
+def find_running_of_job(session: Session, job_id: int, *, group_ids: GroupIds, now_ms: Millis, limit: int) -> list[JobLog]:
+    """Return the runs of one job in these groups (None: in any) that were accepted and have no result, newest first."""
     running = select(JobLog).where(
         JobLog.job_id == job_id,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
+        *in_groups(JobLog.job_group, group_ids),
     )
     return list(session.scalars(running.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
 
@@ -95,6 +103,17 @@ def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis)
     return _counts(session, late.group_by(Fire.job_id))
 
 
+def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict[str | None, Load]:
+    """Return address -> what of a group's runs is there, or on its way there; None: due, and no address chosen yet.
+
+    An executor runs one run of a job at a time: further ones of the same job wait there for their turn.
+    """
+    sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
+    query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)
+    rows = session.execute(query.where(Job.job_group == group_id, Fire.due_time <= now_ms).group_by(Fire.address))
+    return {address: Load(running=running, waiting=count - running) for address, count, running in rows}
+
+
 def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None) -> list[WaitingFire]:
     """Return fires that are due and not sent, oldest first."""
     columns = (Fire.job_id, Job.job_group, Job.job_desc, Fire.due_time, Fire.trigger_type, Fire.state)
@@ -102,6 +121,15 @@ def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     if job_id is not None:
         query = query.where(Fire.job_id == job_id)
     return [WaitingFire(*row) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
+
+
+def find_waiting_jobs(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> dict[int, tuple[int, Millis]]:
+    """Return the jobs with fires that are due and not sent: job id -> how many, and when the oldest was due; oldest first."""
+    oldest = func.min(Fire.due_time)
+    query = select(Fire.job_id, func.count(), oldest).where(*_is_waiting(now_ms)).group_by(Fire.job_id).order_by(oldest, Fire.job_id)
+    if group_ids is not None:
+        query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
+    return {row[0]: (row[1], row[2]) for row in session.execute(query.limit(limit))}
 
 
 def find_registrations(session: Session, app_names: Collection[str]) -> list[Registration]:
@@ -130,10 +158,10 @@ def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
 
 
-def find_parents(session: Session, job_id: int) -> list[int]:
-    """Return the ids of the jobs that name this one as a child."""
-    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True)).order_by(Job.id)
-    return [job.id for job in session.scalars(query) if job_id in job.child_ids]
+def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
+    """Return the ids of the jobs of these groups (None: of all) that name this one as a child."""
+    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids))
+    return [job.id for job in session.scalars(query.order_by(Job.id)) if job_id in job.child_ids]
 
 
 def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[Job]:

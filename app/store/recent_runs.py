@@ -32,6 +32,7 @@ class Run(NamedTuple):
 
     id: int
     job_id: int
+    job_group: int
     trigger_time: Millis
     trigger_code: int
     handle_time: Millis | None
@@ -47,18 +48,28 @@ class Looked:
     is_cut: bool
 
 
-_RUN = (JobLog.id, JobLog.job_id, JobLog.trigger_time, JobLog.trigger_code, JobLog.handle_time, JobLog.handle_code)
+_RUN = (JobLog.id, JobLog.job_id, JobLog.job_group, JobLog.trigger_time, JobLog.trigger_code, JobLog.handle_time, JobLog.handle_code)
 #: what is read of each owner's runs
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 
 
 def find_newest_of_jobs(
-    session: Session, job_ids: Collection[int], *, limit: int, since_ms: Millis = 0, before_ms: Millis = LATEST_MS
+    session: Session,
+    job_ids: Collection[int],
+    *,
+    group_ids: GroupIds,
+    limit: int,
+    since_ms: Millis = 0,
+    before_ms: Millis = LATEST_MS,
 ) -> dict[int, list[Run]]:
-    """Return up to ``limit`` runs of each of the jobs that have any, newest first, triggered from ``since_ms`` to before ``before_ms``."""
+    """Return up to ``limit`` runs of each of the jobs that have any, newest first, triggered from ``since_ms`` to before ``before_ms``.
+
+    Of the newest, those the job had in another group than these (None: in any) are left out.
+    """
     found: dict[int, list[Run]] = {}
     for row in _newest_of_each(session, "job_id", job_ids, limit=limit, since_ms=since_ms, before_ms=before_ms):
-        found.setdefault(row[1], []).append(Run._make(row))
+        if group_ids is None or row[2] in group_ids:
+            found.setdefault(row[1], []).append(Run._make(row))
     for runs in found.values():
         runs.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
     return found

@@ -63,14 +63,14 @@ def count_registrations(session: Session, app_name: str | None = None) -> int:
     return session.scalar(rows) or 0
 
 
-def alive_since(now_ms: Millis) -> Millis:
-    """Return the oldest heartbeat of a living executor.
+def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
+    """Return the oldest heartbeat of an executor heard of within a time: of a living one.
 
     Columns hold local time: where the clocks have been set back meanwhile, the heartbeats since then look older by as much.
     """
-    passed = local_datetime(now_ms) - local_datetime(now_ms - DEAD_AFTER_MS)
-    set_back_ms = DEAD_AFTER_MS - int(passed.total_seconds()) * 1000
-    return now_ms - DEAD_AFTER_MS - max(set_back_ms, 0)
+    passed = local_datetime(now_ms) - local_datetime(now_ms - within_ms)
+    set_back_ms = within_ms - int(passed.total_seconds()) * 1000
+    return now_ms - within_ms - max(set_back_ms, 0)
 
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:

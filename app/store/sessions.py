@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -10,6 +10,9 @@ from app.db import affected
 from app.models.session import LoginSession
 from app.models.user import User
 from app.store.paging import Page, fetch_page
+
+#: rows deleted by one statement
+DELETE_BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,18 @@ def delete_of_user(session: Session, user_id: int, *, but_id: int = 0) -> int:
     return affected(session, delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.id != but_id))
 
 
-def delete_expired(session: Session, now_ms: Millis) -> int:
-    """Forget logins whose absolute end is over."""
-    return affected(session, delete(LoginSession).where(LoginSession.expires_ms <= now_ms))
+def delete_dead(session: Session, *, now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> int:
+    """Forget up to DELETE_BATCH logins, of anybody, that are over or were unused for too long; return how many."""
+    dead = select(LoginSession.id).where(not_(_lets_in(now_ms, seen_from_ms, remembered_from_ms)))
+    ids = list(session.scalars(dead.order_by(LoginSession.id).limit(DELETE_BATCH)))
+    return affected(session, delete(LoginSession).where(LoginSession.id.in_(ids))) if ids else 0
 
 
 def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
-    used = or_(
-        LoginSession.seen_ms >= query.seen_from_ms,
-        (LoginSession.remember != 0) & (LoginSession.seen_ms >= query.remembered_from_ms),
-    )
-    return select(LoginSession).where(LoginSession.user_id == query.user_id, LoginSession.expires_ms > query.now_ms, used)
+    lets_in = _lets_in(query.now_ms, query.seen_from_ms, query.remembered_from_ms)
+    return select(LoginSession).where(LoginSession.user_id == query.user_id, lets_in)
+
+
+def _lets_in(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
+    used = or_(LoginSession.seen_ms >= seen_from_ms, and_(LoginSession.remember != 0, LoginSession.seen_ms >= remembered_from_ms))
+    return and_(LoginSession.expires_ms > now_ms, used)

@@ -9,7 +9,9 @@ from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
 from app.domain.permissions import Right, system_actor
 from app.domain.texts import folded
+from app.domain.trigger_report import format_instant
 from app.models.base import local_datetime
+from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
@@ -75,10 +77,6 @@ TAGS = {
 STARRED, VIEW = (0, 3), {"en": ("Nightly money", "tag=money&triggerStatus=1"), "zh_CN": ("夜间财务", "tag=财务&triggerStatus=1")}
 #: index of the group each job belongs to
 GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
-STORY = (
-    "Trigger type: Cron\nScheduler: node-1\nRegistration: automatic\nAddresses: {address}\nRoute strategy: First\n"
-    "Block strategy: Serial execution\nTime-out: 0 s, retries: 0\n>>> trigger <<<\naddress: {address}\ncode: 200\nmsg: null"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,7 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
             )
         )
     session.flush()
+    session.add(Drain(group_id=groups[0].id, address="http://10.0.3.13:9999", since_ms=now_ms - 42 * MINUTE_MS, username="lina"))
     return groups
 
 
@@ -182,10 +181,10 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
         trigger_type=TriggerType.CRON,
     )
     if address is None:
-        log.trigger_code, log.trigger_msg = 500, "Trigger type: Cron\nThe executor group has no address."
+        log.trigger_code, log.trigger_msg = 500, _told(at_ms, "") + "\nResult: not sent, no executor of mail-gateway is registered"
     else:
         failed = chance.random() < 0.08
-        log.trigger_code, log.trigger_msg = 200, STORY.format(address=address)
+        log.trigger_code, log.trigger_msg = 200, _story(address, at_ms)
         log.handle_code, log.handle_time = (500 if failed else 200), at_ms + chance.randrange(1, 90) * SECOND_MS
         log.handle_msg = "ConnectionError: the ledger does not answer" if failed else "412 orders <b>closed</b>"
     session.add(log)
@@ -206,6 +205,20 @@ def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: M
     session.add(skip)
 
 
+def _told(at_ms: Millis, addresses: str) -> str:
+    """Return the beginning of a run's story."""
+    at = format_instant(at_ms, "UTC")
+    return (
+        f"Trigger: CRON, due {at}, seen by node node-1\nClaimed: {at} (0 ms after due), node node-1\nAddresses: registered [{addresses}]\n"
+        "Route: FIRST; block strategy: SERIAL_EXECUTION; timeout: 0 s; retries left: 0\n>>> trigger <<<"
+    )
+
+
+def _story(address: str, at_ms: Millis) -> str:
+    """Return the story of a run an executor took."""
+    return _told(at_ms, address) + f"\nSent to: {address}\nResult: accepted, answered after 4 ms, code 200"
+
+
 def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis) -> int:
     """Add one run of each state to the newest ones; return the id of the finished one whose executor answers."""
     states = ((9, 200, 200), (3, 200, 0), (4, 504, 0), (0, 200, 502), (1, 200, 0))
@@ -214,12 +227,19 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
         log = JobLog(
             job_group=job.job_group, job_id=job.id, executor_address=executor, executor_handler=job.executor_handler,
             executor_param="region=eu", trigger_time=now_ms - minutes * MINUTE_MS, trigger_code=trigger_code,
-            trigger_msg=STORY.format(address=executor), handle_code=handle_code,
+            trigger_msg=_story(executor, now_ms - minutes * MINUTE_MS), handle_code=handle_code,
         )  # fmt: skip
         if handle_code:
             log.handle_time, log.handle_msg = now_ms - minutes * MINUTE_MS + 9 * SECOND_MS, "done" if handle_code == 200 else "time-out"
         session.add(log)
         session.flush()
+        if trigger_code == 200 and not handle_code:
+            session.add(
+                Fire(
+                    job_id=job.id, fire_key=f"cron:{job.id}:0", due_time=log.trigger_time, trigger_type=TriggerType.CRON,
+                    state=FireState.ACCEPTED, log_id=log.id, address=executor, deadline_ms=now_ms + DAY_MS,
+                )
+            )  # fmt: skip
         if minutes == 1:
             finished = log.id
             _neighbours(session, log, jobs[3])
@@ -241,7 +261,7 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
 def _neighbours(session: Session, log: JobLog, child: Job) -> None:
     """Make a run the retry of a failed one, and the parent of another."""
     at_ms, address = log.trigger_time or 0, log.executor_address
-    common = {"trigger_code": 200, "trigger_msg": STORY.format(address=address), "executor_address": address}
+    common = {"trigger_code": 200, "trigger_msg": _story(address or "", at_ms), "executor_address": address}
     failed = JobLog(job_group=log.job_group, job_id=log.job_id, handle_code=500, trigger_type=TriggerType.CRON, **common)
     failed.trigger_time, failed.handle_time, failed.handle_msg = at_ms - 20 * SECOND_MS, at_ms - SECOND_MS, "ConnectionError"
     session.add(failed)

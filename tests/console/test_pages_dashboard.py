@@ -110,6 +110,17 @@ def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) 
     assert "The clock of steady" not in page
 
 
+def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(admin: Console, normal_user: Callable[..., Console]) -> None:
+    wrong = node("ahead", NodeKind.WORKERS, -5_000)
+    wrong.skew_ms = 5_000
+    save(wrong)
+    page = text_of(normal_user(add_group()).get("/"))
+    assert "The clock of a scheduler is wrong." in page
+    assert "ahead" not in page
+    assert "No scheduler is running." not in page
+    assert "Nothing is wrong." not in page
+
+
 def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id = add_job(group_id)

@@ -28,9 +28,10 @@ def test_only_an_administrator_asks(console: Console, normal_user: Callable[...,
 
 def test_nobody_is_asked_before_the_button_is_pressed(admin: Console, executor: str) -> None:
     group_id = add_group(addresses=executor)
-    page = text_of(admin.get(f"/jobgroup/{group_id}/test"))
-    assert "not asked" in page
-    assert "accepts any token" not in page
+    assert admin.get(f"/jobgroup/{group_id}/test").headers["Location"].endswith(f"/jobgroup/{group_id}")
+    page = text_of(admin.get(f"/jobgroup/{group_id}"))
+    assert "Test the connection" in page
+    assert "Connection" not in page.replace("Test the connection", "")
     assert admin.post(f"/jobgroup/{group_id}/test").status_code == 403
 
 
@@ -40,9 +41,11 @@ def test_an_executor_that_takes_any_token_is_told_apart_from_a_silent_one(admin:
     assert "Answers after" in page
     assert "An executor accepts any token." in page
     assert page.count("No answer") == 1
+    assert "the connection was refused: nobody listens there" in page
     with read_scope() as session:
         assert session.query(AuditEntry).filter_by(action="group.check", object_id=group_id).count() == 1
 
 
 def test_a_missing_group_is_not_found(admin: Console) -> None:
-    assert admin.get("/jobgroup/2147483647/test").status_code == 404
+    assert admin.get("/jobgroup/2147483647/test", follow_redirects=True).status_code == 404
+    assert submit(admin, "/jobgroup/2147483647/test").status_code == 404

@@ -92,6 +92,26 @@ def test_a_long_clearing_shows_its_progress_and_goes_on(admin: Console, monkeypa
     assert len(cleared()) == 1
 
 
+def test_nobody_writes_the_trail_of_a_clearing_but_the_console(admin: Console) -> None:
+    group_id = add_group()
+    ids = add_logs(group_id, add_job(group_id), 4)
+    fields = fields_of(submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=4))
+    others = fields_of(submit(admin.another().log_in(), "/joblog/clean", job_group=group_id, job_id=0, kind=9))
+    for change in (
+        {"deleted": 1},  # as if it had begun, and been told of, before
+        {"total": 1},
+        {"kind": 9},
+        {"before_ms": "", "up_to_id": ids[-1]},  # everything, and the trail says: older than a year
+        {"up_to_id": ids[-1] + 1},
+        {"seal": ""},
+        {"seal": "é" * 64},
+        {name: value for name, value in others.items() if name != "csrf_token"},
+    ):
+        refused = submit(admin, "/joblog/clean", **(fields | change))
+        assert (refused.status_code, "begin again" in text_of(refused)) == (400, True), change
+    assert (ids_left(), cleared()) == (ids, [])
+
+
 def test_the_newest_are_kept_by_their_number(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     group_id = add_group()
     ids = add_logs(group_id, add_job(group_id), 1_003)

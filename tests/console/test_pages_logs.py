@@ -96,6 +96,32 @@ def test_notes_of_the_java_original_lose_their_markup(admin: Console, group_id: 
     assert "route: FIRST\n\n &gt;&gt;&gt;run&lt;&lt;&lt; \ncode: 200 &lt;script&gt;x&lt;/script&gt;" in page
 
 
+def test_a_story_is_told_in_the_readers_language_and_zone(admin: Console, group_id: int, job_id: int) -> None:
+    submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris")
+    told = (
+        "Trigger: CRON, due 2026-11-20 08:00:00.250 +0800, seen by node one\n"
+        "Claimed: 2026-11-20 08:00:00.262 +0800 (12 ms after due), node one\n"
+        "Route: ROUND; block strategy: COVER_EARLY; timeout: 5 s; retries left: 1\n>>> trigger <<<\nSent to: http://a/\n"
+        "Result: unknown, no answer after 3000 ms, code 500: no answer in time\n"
+        "Resolver: send again, delivery is at_least_once\n<b>own words</b>"
+    )
+    result = "Sent to: nobody\n>>> child jobs <<<\n1/1 job 7: triggered"
+    log_id = add_log(job_id, group_id, trigger_msg=told, handle_msg=result)
+    for page in (admin.get(f"/joblog/{log_id}").text, admin.get(f"/joblog/{log_id}/note").text):
+        assert "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n领取：2026-11-20 01:00:00.262（" in page
+        assert "路由策略：轮询；阻塞处理策略：覆盖之前调度；任务超时时间：5 秒；剩余重试次数：1" in page
+        assert "结果：未知，3000 毫秒内无应答，code 500：未及时应答\n核查：再次发送，投递方式为 at_least_once" in page
+        assert "&lt;b&gt;own words&lt;/b&gt;" in page
+        assert "Sent to: nobody\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
+
+
+def test_a_kill_is_told_in_the_readers_language(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, handle_code=500, handle_msg="killed by wangwei: ok")
+    assert "killed by wangwei: ok" in admin.get(f"/joblog/{log_id}/note").text
+    submit(admin, "/account/settings", language="zh_TW", time_zone="UTC")
+    assert "由 wangwei 終止：ok" in admin.get(f"/joblog/{log_id}/note").text
+
+
 def test_the_list_shows_today_unless_asked_otherwise(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, executor_address="http://10.0.0.1:1/", trigger_time=now_ms() - 3 * DAY_MS)
     assert "10.0.0.1:1" not in admin.get("/joblog").text

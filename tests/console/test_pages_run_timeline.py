@@ -10,6 +10,7 @@ from app.clock import MINUTE_MS, SECOND_MS, now_ms
 from app.console import filters
 from app.db import db, session_scope
 from app.models.base import Base
+from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.services import run_timeline
@@ -53,6 +54,19 @@ def percent(mark: str, name: str) -> float:
     found = re.search(rf'{name}="([\d.]+)%"', mark)
     assert found is not None
     return float(found.group(1))
+
+
+def test_what_waits_is_a_bar_until_now(admin: Console) -> None:
+    job_id = add_job(add_group())
+    due_ms = now_ms() - 30 * MINUTE_MS
+    for number in range(2):
+        save(Fire(job_id=job_id, fire_key=f"t:{number}", due_time=due_ms + number, trigger_type="CRON"))
+    part = timeline(admin)
+    assert "2 waiting" in part
+    mark = re.search(rf'<a href="/xxl-job-admin/jobinfo/{job_id}">\s*<title>2 runs waiting to be sent · due .*?</a>', part, re.DOTALL)
+    assert mark is not None, part
+    assert 49 < percent(mark.group(), "x") < 51
+    assert 49 < percent(mark.group(), "width") < 51
 
 
 def test_each_result_has_its_look_and_leads_to_its_log(admin: Console) -> None:
@@ -205,7 +219,7 @@ def test_the_same_numbers_stand_in_a_table(admin: Console) -> None:
         run(group_id, job_id, **codes)
     miss(job_id, skipped=7)
     table = timeline(admin).split("<details>")[1]
-    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "7"]
+    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "0", "7"]
 
 
 def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(admin: Console, normal_user: Callable[..., Console]) -> None:

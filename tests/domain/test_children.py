@@ -14,6 +14,10 @@ def children_of(job_ids: Collection[int]) -> dict[int, list[int]]:
     return {job_id: FAMILY[job_id] for job_id in job_ids if job_id in FAMILY}
 
 
+def parents_of(job_ids: Collection[int]) -> dict[int, list[int]]:
+    return {job_id: [parent for parent, children in FAMILY.items() if job_id in children] for job_id in job_ids}
+
+
 @pytest.mark.parametrize(("text", "ids"), [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])])
 def test_ids_as_they_are_typed(text: str, ids: list[int]) -> None:
     assert parse_child_ids(text) == ids
@@ -33,3 +37,16 @@ def test_anything_else_is_refused(text: str) -> None:
 )
 def test_whether_a_success_comes_round(start: int, job_id: int, leads: bool) -> None:
     assert leads_to(start, job_id, children_of) is leads
+    assert leads_to(start, job_id, children_of, parents_of) is leads
+
+
+def test_a_way_is_given_up_at_its_shorter_end() -> None:
+    asked: list[Collection[int]] = []
+
+    def chain(job_ids: Collection[int]) -> dict[int, list[int]]:
+        asked.append(job_ids)
+        return {job_id: [job_id + 1] for job_id in job_ids if job_id < 1_000}
+
+    assert not leads_to(1, 5_000, chain, lambda job_ids: {job_id: [] for job_id in job_ids})
+    assert len(asked) == 1
+    assert leads_to(1, 1_000, chain, lambda job_ids: {job_id: [job_id - 1] for job_id in job_ids})

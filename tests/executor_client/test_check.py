@@ -91,7 +91,7 @@ def test_an_executor_that_runs_already_is_no_problem(
         port = executor.address.rstrip("/").rpartition(":")[2]
         code, lines = lines_of(tmp_path, admin.url, "--port", port)
     assert (code, problems(lines)) == (0, [])
-    assert f"ok      port: 127.0.0.1:{port} is served by an executor that runs already" in lines
+    assert f"ok      port: 127.0.0.1:{port} is served by an executor of this kind, fine if it is this one" in lines
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
         dispatcher.offer(as_due([fire for one in jobs for fire in due_now(one, 80)]))
-        eventually(lambda: len(hanging.requests) == len(slow.requests) == 32, 20)
+        eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32, 20)
         lags: list[Millis] = []
         for number in range(1, 11):
             due_ms = now_ms()

@@ -1,6 +1,7 @@
 """An import checks before it writes, writes in bulk, and notices what others changed in between."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -142,6 +143,25 @@ def test_tags_changed_in_between_are_seen_too(monkeypatch: pytest.MonkeyPatch) -
 def test_the_same_job_added_in_between_is_not_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     changes_once(monkeypatch, lambda: imported(one(1)))
     assert [finding.kind for finding in imported(one(1), one(2))] == [Kind.SAME, Kind.NEW]
+    assert [job.job_desc for job in stored()] == ["job 1", "job 2"]
+
+
+def test_two_imports_at_once_add_a_job_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write, writing, both_write = job_import._write, threading.Event(), threading.Event()
+
+    def slowly(*given: Any, **named: Any) -> list[Finding]:
+        (both_write if writing.is_set() else writing).set()
+        both_write.wait(0.5)  # without the lock the other one comes here too, having found nothing
+        return write(*given, **named)
+
+    monkeypatch.setattr(job_import, "_write", slowly)
+    told: list[list[Kind]] = []
+    threads = [threading.Thread(target=lambda: told.append([finding.kind for finding in imported(one(1), one(2))])) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(told) == [[Kind.NEW] * 2, [Kind.SAME] * 2]
     assert [job.job_desc for job in stored()] == ["job 1", "job 2"]
 
 

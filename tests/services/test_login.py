@@ -16,7 +16,7 @@ from app.models.user import User
 from app.services import login, passwords, users
 from app.services.login import Login, Visitor
 from app.services.users import UserDraft
-from app.store import rights
+from app.store import bulk, rights
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -83,6 +83,33 @@ def test_expired_logins_are_forgotten_at_the_next_login() -> None:
     log_in(now_ms=NOW + 8 * DAY_MS)
     with read_scope() as session:
         assert len(list(session.scalars(select(LoginSession.id)))) == 1
+
+
+def test_logins_unused_for_too_long_are_forgotten_a_thousand_at_a_login() -> None:
+    """A script that logs in for every call leaves one each time; none of them is used again."""
+    user_id, half_a_day_ms = add_user(), 12 * 60 * MINUTE_MS
+    rows = [
+        {
+            "token_hash": f"{number:064d}",
+            "user_id": user_id,
+            "remember": number % 2,
+            "created_ms": NOW,
+            "seen_ms": NOW,
+            "expires_ms": NOW * 2,
+        }
+        for number in range(3_000)
+    ]
+    with session_scope() as session:
+        bulk.insert_many(session, LoginSession, [row | {"address": "", "agent": "script"} for row in rows])
+
+    def left(now_ms: Millis) -> int:
+        log_in(now_ms=now_ms)
+        with read_scope() as session:
+            return len(list(session.scalars(select(LoginSession.id).where(LoginSession.agent == "script"))))
+
+    assert left(NOW + half_a_day_ms) == 3_000
+    assert [left(NOW + half_a_day_ms + SECOND_MS * number) for number in (1, 2, 3)] == [2_000, 1_500, 1_500]
+    assert left(NOW + 90 * DAY_MS + SECOND_MS) == 500
 
 
 def test_rights_are_read_at_every_request() -> None:

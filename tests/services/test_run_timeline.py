@@ -10,8 +10,8 @@ from app.domain.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services import run_timeline as service
-from app.services.run_timeline import RunTimeline, run_timeline
-from tests.factories import T0, make_group, make_job, make_log, save
+from app.services.run_timeline import RunTimeline, Waiting, run_timeline
+from tests.factories import T0, make_fire, make_group, make_job, make_log, save
 
 HOUR_MS = 60 * MINUTE_MS
 ADMIN = system_actor("test")
@@ -54,6 +54,18 @@ def test_runs_stand_by_time_and_jobs_by_trouble(database: str) -> None:
     assert list(shown(found).items()) == [(missed.id, []), (failing.id, [bad]), (busy.id, [first, second]), (quiet.id, [only])]
     assert [each.skipped for each in found.rows[0].skips] == [4]
     assert len(shown(look(within_ms=6 * HOUR_MS))[quiet.id]) == 2
+
+
+def test_what_waits_is_trouble_of_its_job(database: str) -> None:
+    busy, late = make_job(), make_job()
+    run(busy, 5 * MINUTE_MS)
+    for ago_ms in (90 * SECOND_MS, 30 * SECOND_MS, 0):
+        make_fire(late, due_time=T0 - ago_ms)
+    make_fire(busy, due_time=T0 - HOUR_MS, state="SENDING")
+    rows = look().rows
+    assert [(row.job.id, row.waiting) for row in rows] == [(late.id, Waiting(2, T0 - 90 * SECOND_MS)), (busy.id, None)]
+    mine = Actor(user_id=5, username="norman", is_admin=False, rights={late.job_group: frozenset({Right.VIEW})})
+    assert [row.job.id for row in look(mine).rows] == [late.id]
 
 
 def test_what_somebody_meant_to_skip_is_shown_and_no_trouble(database: str) -> None:

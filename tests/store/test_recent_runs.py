@@ -40,9 +40,10 @@ def test_each_job_gets_its_newest_runs(database: str) -> None:
     old = runs(one, 50, 40, 30, 20)
     new = runs(two, 10)
     with read_scope() as session:
-        found = recent_runs.find_newest_of_jobs(session, [one.id, two.id, never.id], limit=2)
-        bounded = recent_runs.find_newest_of_jobs(session, [one.id], limit=9, since_ms=T0 - 40 * SECOND, before_ms=T0 - 20 * SECOND)
-        none = recent_runs.find_newest_of_jobs(session, [], limit=2)
+        found = recent_runs.find_newest_of_jobs(session, [one.id, two.id, never.id], group_ids=None, limit=2)
+        since_ms, before_ms = T0 - 40 * SECOND, T0 - 20 * SECOND
+        bounded = recent_runs.find_newest_of_jobs(session, [one.id], group_ids=None, limit=9, since_ms=since_ms, before_ms=before_ms)
+        none = recent_runs.find_newest_of_jobs(session, [], group_ids=None, limit=2)
     assert {job_id: [run.id for run in of_job] for job_id, of_job in found.items()} == {one.id: [old[3], old[2]], two.id: new}
     assert [run.id for run in bounded[one.id]] == [old[2], old[1]]
     assert none == {}
@@ -60,7 +61,7 @@ def test_runs_of_one_second_are_told_by_their_ids(database: str) -> None:
     job = make_job()
     ids = runs(job, 5, 5, 5)
     with read_scope() as session:
-        found = recent_runs.find_newest_of_jobs(session, [job.id], limit=2)
+        found = recent_runs.find_newest_of_jobs(session, [job.id], group_ids=None, limit=2)
     assert [run.id for run in found[job.id]] == [ids[2], ids[1]]
 
 
@@ -70,7 +71,7 @@ def test_any_number_of_jobs_is_found(database: str, count: int) -> None:
     (run_id,) = runs(job, 1)
     others = [job.id + number for number in range(1, count)]
     with read_scope() as session:
-        found = recent_runs.find_newest_of_jobs(session, [*others, job.id], limit=3)
+        found = recent_runs.find_newest_of_jobs(session, [*others, job.id], group_ids=None, limit=3)
     assert [run.id for run in found.pop(job.id)] == [run_id]
     assert found == {}
 
@@ -136,7 +137,7 @@ def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: s
 @pytest.mark.parametrize(
     ("ask", "index"),
     [
-        (lambda session: recent_runs.find_newest_of_jobs(session, [1, 2], limit=5), "ix_xxl_job_log_job"),
+        (lambda session: recent_runs.find_newest_of_jobs(session, [1, 2], group_ids=None, limit=5), "ix_xxl_job_log_job"),
         (lambda session: recent_runs.count_of_jobs(session, [1, 2], since_ms=T0), "COVERING INDEX ix_xxl_job_log_job"),
         (lambda session: recent_runs.count_by_job(session, [1, 2], since_ms=T0, limit=9), "ix_xxl_job_log_group"),
         (lambda session: recent_runs.count_by_job(session, None, since_ms=T0, limit=9), "I_trigger_time"),

@@ -1,13 +1,13 @@
 """Tags of jobs, and what each user of the console keeps: favourites, saved views, a start page.
 
-Revision: 0004, after 0003. Four tables of our own; the original's are not touched, and neither the scan nor the dispatch reads them.
+Revision: 0005, after 0004. Four tables of our own; the original's are not touched, and neither the scan nor the dispatch reads them.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 

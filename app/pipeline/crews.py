@@ -1,0 +1,63 @@
+"""Who may get a run: a group's addresses without the drained ones, unless a person has entered others for the run. Part of the claim."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.domain.draining import Candidates, is_drained, leave_out, tell_drained
+from app.models.group import Group
+from app.store import drains, groups, registry
+from app.store.fires import PendingFire
+
+
+class Crew(NamedTuple):
+    """A group, its drained addresses (bare), and what they leave of its list."""
+
+    group: Group
+    drained: frozenset[str]
+    candidates: Candidates
+    #: addresses that start a log id once, also when it is sent again: anybody else would perhaps start it a second time
+    durable: frozenset[str]
+
+
+def find_crews(session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]) -> dict[int, Crew]:
+    """Return the groups by id, each with its drained addresses; one that does not exist has no name and no address."""
+    of_groups = groups.find_groups(session, group_ids)
+    drained = drains.find_drained(session, group_ids)
+    resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
+    boots = registry.find_boots(session, resent) if resent else {}
+    durable = frozenset(address for address, (_, said) in boots.items() if "durable-dedup" in said)
+    crews = {}
+    for group_id in group_ids:
+        group = of_groups.get(group_id) or Group(id=group_id, app_name="", title="", address_type=0, address_list=None)
+        bare = drained.get(group_id, frozenset())
+        crews[group_id] = Crew(group, bare, leave_out(group.addresses, bare), durable)
+    return crews
+
+
+def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
+    """Return the addresses a person has entered for this run: it goes there, drained or not."""
+    return tuple(text.strip() for text in fire.address_list.split(",") if text.strip()) if fire.address_list else ()
+
+
+def fixed_address(fire: PendingFire, crew: Crew) -> str | None:
+    """Return the address a run keeps: that of a shard of a snapshot, or where it was sent before; None where that is drained by now.
+
+    A run that a durable executor may have taken stays with it: it is under way there.
+    """
+    if fire.address is None or not is_drained(fire.address, crew.drained):
+        return fire.address
+    sent_there = fire.attempt > 0 and fire.address in crew.durable
+    return fire.address if sent_there or entered_addresses(fire) else None
+
+
+def drained_lines(fire: PendingFire, crew: Crew) -> tuple[str, ...]:
+    """Return the lines of a run's story about drained addresses."""
+    if not crew.drained:
+        return ()
+    if entered := entered_addresses(fire):
+        return tell_drained([address for address in entered if is_drained(address, crew.drained)], entered=True)
+    if fire.address is None or fire.attempt == 0:
+        return tell_drained(crew.candidates.drained)
+    return () if fixed_address(fire, crew) else tell_drained([fire.address])

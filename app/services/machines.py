@@ -1,0 +1,117 @@
+"""The machines of an executor group: who beats, who is in the list, who is drained, and what each has to do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.draining import bare_address
+from app.domain.enums import AddressType
+from app.models.drain import Drain
+from app.models.group import Group
+from app.models.registry import Registration
+from app.store import drains, overview, registry
+from app.store.overview import Load
+
+#: executors beat every 30 s: one that was not heard of for longer than this is shown as silent
+SILENT_AFTER_MS: Millis = 40_000
+NOTHING = Load(0, 0)
+
+
+class Presence(StrEnum):
+    """Whether a machine is there."""
+
+    ONLINE = "online"
+    #: in the list, and not heard of lately: runs are sent to it all the same
+    SILENT = "silent"
+    #: entered by hand, and never heard of: nobody knows
+    ENTERED = "entered"
+    #: not in the list: no run is sent to it
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One address of a group."""
+
+    address: str
+    presence: Presence
+    #: the last heartbeat; None: it has never registered, or is forgotten
+    seen_ms: Millis | None
+    #: in the address list of the group
+    listed: bool
+    #: what it says of itself when it registers; empty: nothing
+    client: str
+    load: Load
+    #: None: it takes new runs
+    drain: Drain | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is registered, or entered for the group: only such addresses are called."""
+        return self.listed or self.seen_ms is not None
+
+    @property
+    def online(self) -> bool:
+        """Whether it is there as far as anybody knows."""
+        return self.presence in (Presence.ONLINE, Presence.ENTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """The machines of a group by address, and what has none yet."""
+
+    rows: Sequence[Machine]
+    #: runs that are due and whose address is not chosen yet
+    unplaced: int
+
+    @property
+    def open(self) -> list[Machine]:
+        """Those that new runs are sent to."""
+        return [machine for machine in self.rows if machine.listed and machine.drain is None]
+
+    @property
+    def drained(self) -> list[Machine]:
+        """Those that are drained."""
+        return [machine for machine in self.rows if machine.drain is not None]
+
+    @property
+    def all_drained(self) -> bool:
+        """Whether the group has addresses and every one of them is drained."""
+        return any(machine.listed for machine in self.rows) and not self.open
+
+
+def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines:
+    """Return the machines of a group: those that beat, those in its list, the drained ones, and any that still have runs."""
+    beats = {found.registry_value: found for found in overview.find_registrations(session, [group.app_name])}
+    loads = overview.count_by_address(session, group.id, now_ms=now_ms)
+    drained = {drain.address: drain for drain in drains.find_of_group(session, group.id)}
+    unplaced = loads.pop(None, NOTHING).waiting
+    addresses = {*beats, *group.addresses, *(address for address in loads if address)}
+    known = {bare_address(address) for address in addresses}
+    addresses |= {address for address in drained if address not in known}
+    rows = []
+    for address in sorted(addresses):
+        beat, listed = beats.get(address), address in group.addresses
+        rows.append(
+            Machine(
+                address=address,
+                presence=_presence(group, beat, listed=listed, now_ms=now_ms),
+                seen_ms=beat.update_time if beat is not None else None,
+                listed=listed,
+                client=beat.capabilities if beat is not None else "",
+                load=loads.get(address, NOTHING),
+                drain=drained.get(bare_address(address)),
+            )
+        )
+    return Machines(rows, unplaced)
+
+
+def _presence(group: Group, beat: Registration | None, *, listed: bool, now_ms: Millis) -> Presence:
+    if beat is not None and (beat.update_time or 0) >= registry.alive_since(now_ms, within_ms=SILENT_AFTER_MS):
+        return Presence.ONLINE
+    if not listed:
+        return Presence.OFFLINE
+    return Presence.ENTERED if beat is None and group.address_type == AddressType.MANUAL else Presence.SILENT

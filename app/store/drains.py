@@ -1,0 +1,65 @@
+"""`xxl_job_drain`: addresses that get no new runs."""
+
+from collections.abc import Collection
+
+from sqlalchemy import delete, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.draining import bare_address
+from app.models.drain import Drain
+from app.models.fire import Fire
+from app.models.job import Job
+from app.store import bulk
+
+#: drained addresses of all groups that are read at once
+READ_MAX = 500
+#: a statement without parameters costs a claim a fifth of one that names groups, and the table is empty or small
+_ALL = select(Drain.group_id, Drain.address).limit(READ_MAX + 1)
+
+
+def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, frozenset[str]]:
+    """Return group id -> its drained addresses, bare; groups without any are left out. One small query, two for a large table."""
+    rows = bulk.read_rows(session, _ALL)
+    if len(rows) > READ_MAX:
+        rows = bulk.read_rows(session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids)))
+    found: dict[int, set[str]] = {}
+    for group_id, address in rows:
+        if group_id in group_ids:
+            found.setdefault(group_id, set()).add(address)
+    return {group_id: frozenset(addresses) for group_id, addresses in found.items()}
+
+
+def find_of_group(session: Session, group_id: int) -> list[Drain]:
+    """Return the drained addresses of a group with who drained them and when."""
+    return list(session.scalars(select(Drain).where(Drain.group_id == group_id).order_by(Drain.address)))
+
+
+def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
+    """Whether an address is drained for a run; it is not where a person has entered addresses for that run."""
+    routed = or_(Fire.address_list.is_(None), Fire.address_list == "")
+    drained = (
+        select(Drain.id)
+        .join(Job, Job.job_group == Drain.group_id)
+        .join(Fire, Fire.job_id == Job.id)
+        .where(Fire.id == fire_id, routed, Drain.address == bare_address(address))
+    )
+    return session.execute(drained.limit(1)).first() is not None
+
+
+def insert_drain(session: Session, group_id: int, address: str, *, username: str, now_ms: Millis) -> None:
+    """Insert a drained address; one that is drained already stays as it is."""
+    row = {"group_id": group_id, "address": bare_address(address), "since_ms": now_ms, "username": username[:64]}
+    bulk.insert_ignore(session, Drain, [row])
+
+
+def delete_drain(session: Session, group_id: int, address: str) -> bool:
+    """Delete a drained address; False where it was not there."""
+    own = delete(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
+    return affected(session, own) > 0
+
+
+def delete_of_group(session: Session, group_id: int) -> None:
+    """Delete every drained address of a group, so that a later group of the same id inherits none."""
+    affected(session, delete(Drain).where(Drain.group_id == group_id))

@@ -1,0 +1,80 @@
+"""The templates of a story: what fits which, and that every reason of the resolver has one."""
+
+from itertools import product
+
+import pytest
+
+from app.domain.enums import Delivery, FireState
+from app.domain.evidence import Look, Sign, judge_look
+from app.domain.story_lines import CHILDREN, LINES, REASONS, RESULTS, find_sentence
+
+AT = "2026-11-20 08:00:00.250 +0800"
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (f"Trigger: CRON, due {AT}, seen by node a, b", {"trigger": "CRON", "instant": AT, "node": "a, b"}),
+        (f"Trigger: MANUAL, due {AT}", {"trigger": "MANUAL", "instant": AT}),
+        (f"Claimed: {AT} (12 ms after due), node one", {"instant": AT, "ms": "12", "node": "one"}),
+        (f"Claimed: {AT}, node one", {"instant": AT, "node": "one"}),
+        ("Addresses: registered []", {"addresses": ""}),
+        ("Addresses: entered [http://a, http://b and 3 more]", {"addresses": "http://a, http://b", "n": "3"}),
+        (
+            "Route: SHARDING_BROADCAST (1/3); block strategy: COVER_EARLY; timeout: 5 s; retries left: 2",
+            {"route": "SHARDING_BROADCAST", "shard": "1/3", "block": "COVER_EARLY", "seconds": "5", "n": "2"},
+        ),
+        (
+            "Route: ROUND; block strategy: None; timeout: 0 s; retries left: 0",
+            {"route": "ROUND", "block": "None", "seconds": "0", "n": "0"},
+        ),
+        (">>> trigger <<<", {}),
+        (
+            "Probe beat http://a: no, no answer in time (301 ms)",
+            {"action": "beat", "address": "http://a", "reason": "no answer in time", "ms": "301"},
+        ),
+        ("Result: accepted, answered after 3 ms, code 200", {"fate": "accepted", "ms": "3", "code": "200"}),
+        ("Result: refused, answered after 3 ms, code -1: a: b", {"fate": "refused", "ms": "3", "code": "-1", "reason": "a: b"}),
+        ("Resolver: send again, delivery is at_least_once", {"outcome": "send again", "reason": "delivery is at_least_once"}),
+    ],
+)
+def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> None:
+    found = find_sentence(line, LINES)
+    assert found is not None
+    assert found.values == values
+    assert found.msgid % found.values == line
+
+
+@pytest.mark.parametrize(
+    "line", ["", "Trigger type: CRON", "Sent to: ", "任务触发类型：Cron触发", "Claimed: yesterday, node one", ">>> other <<<", "x" * 20_000]
+)
+def test_a_line_of_others_is_nobodys(line: str) -> None:
+    assert find_sentence(line, LINES) is None
+
+
+def test_every_reason_of_the_resolver_is_known() -> None:
+    reasons = set()
+    states, registered = (FireState.UNKNOWN, FireState.ACCEPTED), (True, False)
+    for state, delivery, sign, durable, there in product(states, Delivery, Sign, registered, registered):
+        for probes, attempt, age_ms, reachable in product((0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), registered):
+            reasons.add(judge_look(Look(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)).reason)
+    assert len(reasons) > 15
+    passing = {"running", "idle and without a log", "what was sent may still be on its way", "no console is there to take a result"}
+    assert sorted(reason for reason in reasons - passing if find_sentence(reason, REASONS) is None) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "templates"),
+    [
+        ("killed by alice: ok", RESULTS),
+        ("killed by alice", RESULTS),
+        ("handle code 503 reported; busy\nand more", RESULTS),
+        (">>> child jobs <<<", CHILDREN),
+        ("1/2 job 7: triggered", CHILDREN),
+        ("2/2 job x y: not triggered: this is no id of another job", CHILDREN),
+    ],
+)
+def test_what_we_write_into_results_is_known(text: str, templates: tuple[str, ...]) -> None:
+    found = find_sentence(text, templates)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.msgid % found.values == text

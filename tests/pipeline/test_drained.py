@@ -1,0 +1,250 @@
+"""A drained address gets no new run, by any route; what it has stays its own."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from app.db import read_scope, transact
+from app.domain.enums import RouteStrategy
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.pipeline.record import fix_address, give_back
+from app.pipeline.registration import deregister, refresh_addresses, register
+from app.store import drains
+from executor_client.protocol import Capabilities, RegistryRequest
+from tests.factories import FIRST, SECOND, T0, THIRD, all_rows, make_drains, make_fire, make_group, make_job, make_log, only_row, save
+from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer
+
+ALL = f"{FIRST},{SECOND},{THIRD}"
+PICKING = [route for route in RouteStrategy if route.value not in ("FAILOVER", "BUSYOVER", "SHARDING_BROADCAST")]
+
+
+def job_on_all(route: str, **more: Any) -> Job:
+    return make_job(addresses=ALL, executor_route_strategy=route, **more)
+
+
+def story_of(log: JobLog) -> str:
+    return log.trigger_msg or ""
+
+
+def claim_all(job: Job, count: int) -> Counter[str | None]:
+    """Claim so many fires of a job; return how many runs each address got."""
+    for _ in range(count):
+        make_fire(job)
+    return Counter(claimed.address for claimed in claim_fires().claimed)
+
+
+@pytest.mark.parametrize("route", PICKING)
+def test_no_route_picks_a_drained_address(database: str, route: RouteStrategy) -> None:
+    job = job_on_all(route)
+    make_drains(job, FIRST, THIRD)
+    assert claim_all(job, 40) == {SECOND: 40}
+    make_drains(job, SECOND)
+    assert claim_all(job, 3) == {}
+
+
+@pytest.mark.parametrize("route", ["ROUND", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"])
+def test_the_others_share_its_runs_evenly_also_after_many_runs_on_it(database: str, route: str) -> None:
+    job = job_on_all(route)
+    for _ in range(20):
+        make_log(job, executor_address=FIRST, handle_code=200)
+    make_drains(job, FIRST)
+    counts = claim_all(job, 20)
+    assert set(counts) == {SECOND, THIRD}
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+@pytest.mark.parametrize("route", ["FAILOVER", "BUSYOVER"])
+def test_a_route_that_asks_does_not_ask_it(database: str, route: str) -> None:
+    job = job_on_all(route)
+    make_drains(job, SECOND)
+    make_fire(job)
+    assert list(claim_one().peers) == [FIRST, THIRD]
+
+
+def test_a_broadcast_counts_only_those_that_are_not_drained(database: str) -> None:
+    job = job_on_all("SHARDING_BROADCAST")
+    make_drains(job, FIRST)
+    make_fire(job)
+    assert len(claim_fires().expanded) == 2
+    claimed = claim_fires().claimed
+    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [(SECOND, 0, 2), (THIRD, 1, 2)]
+    assert all(f"Drained: 1 address left out [{FIRST}]" in one.story for one in claimed)
+
+
+def test_a_shard_that_was_not_sent_yet_goes_to_another(database: str) -> None:
+    job = job_on_all("SHARDING_BROADCAST")
+    make_fire(job)
+    claim_fires()
+    make_drains(job, SECOND)
+    claimed = claim_fires().claimed
+    assert [one.address for one in claimed] == [FIRST, THIRD, THIRD]
+    assert [(one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [(0, 3), (1, 3), (2, 3)]
+    assert [log.executor_address for log in all_rows(JobLog)] == [FIRST, THIRD, THIRD]
+
+
+def test_the_story_says_who_was_left_out(database: str) -> None:
+    job = job_on_all("FIRST")
+    make_drains(job, FIRST)
+    make_fire(job)
+    claimed = claim_one()
+    assert f"Addresses: entered [{SECOND}, {THIRD}]" in claimed.story
+    assert f"Drained: 1 address left out [{FIRST}]" in claimed.story
+
+
+def test_the_story_says_nothing_where_nobody_is_drained(database: str) -> None:
+    make_drains(make_job(addresses=ALL), FIRST)  # of another group
+    make_job(addresses=ALL)
+    make_fire(all_rows(Job)[1])
+    claimed = claim_one()
+    assert claimed.address == FIRST
+    assert not any(line.startswith("Drained") for line in claimed.story)
+
+
+@pytest.mark.parametrize("route", ["FIRST", "FAILOVER", "SHARDING_BROADCAST"])
+def test_where_all_are_drained_the_run_fails_and_says_why(database: str, route: str) -> None:
+    job = job_on_all(route, executor_fail_retry_count=1)
+    make_drains(job, FIRST, SECOND, THIRD)
+    make_fire(job)
+    batch = claim_fires()
+    assert (batch.claimed, batch.expanded) == ([], [])
+    log = only_row(JobLog)
+    assert (log.trigger_code, log.executor_address) == (500, None)
+    assert "Result: not sent, no executor of demo-executor takes new runs: all 3 addresses are drained" in story_of(log)
+    assert only_row(Fire).trigger_type == "RETRY", "it is retried as any failed run"
+
+
+def test_another_spelling_of_the_address_is_drained_too(database: str) -> None:
+    job = make_job(addresses=f"http://Host-1:9999/,{SECOND}")
+    make_drains(job, "http://host-1:9999")
+    make_fire(job)
+    assert claim_one().address == SECOND
+
+
+@pytest.mark.parametrize("route", ["FIRST", "SHARDING_BROADCAST", "FAILOVER"])
+def test_entered_addresses_are_taken_drained_or_not(database: str, route: str) -> None:
+    job = job_on_all(route)
+    make_drains(job, SECOND)
+    make_fire(job, trigger_type="MANUAL", address_list=SECOND)
+    (claimed,) = claim_fires().claimed or claim_fires().claimed
+    assert list(claimed.peers) == [SECOND]
+    assert f"Drained: 1 address entered for this run all the same [{SECOND}]" in claimed.story
+
+
+def test_the_retry_of_a_run_with_entered_addresses_does_not_go_there(database: str) -> None:
+    job = job_on_all("FIRST", executor_fail_retry_count=1)
+    make_drains(job, FIRST)
+    make_fire(job, trigger_type="MANUAL", address_list=FIRST)
+    claimed = claim_one()
+    assert claimed.address == FIRST
+    call_back(claimed.log_id, 500)
+    assert only_row(Fire).trigger_type == "RETRY"
+    assert claim_one().address == SECOND
+
+
+def test_the_retry_of_a_shard_goes_to_one_that_is_not_drained(database: str) -> None:
+    job = job_on_all("SHARDING_BROADCAST")
+    make_drains(job, SECOND)
+    make_fire(job, trigger_type="RETRY", sharding_param="1/3")
+    assert claim_one().address == THIRD
+
+
+def resent(job: Job, address: str, **more: Any) -> JobLog:
+    """A run of unknown fate that is to be sent again to where it was."""
+    log = make_log(job, executor_address=address, trigger_code=0, trigger_msg="first")
+    make_fire(job, log_id=log.id, address=address, attempt=1, epoch=1, **more)
+    return log
+
+
+def test_a_run_that_did_not_begin_there_is_sent_again_elsewhere(database: str) -> None:
+    job = job_on_all("FIRST")
+    make_drains(job, FIRST)
+    log = resent(job, FIRST)
+    claimed = claim_one()
+    assert (claimed.address, claimed.log_id, claimed.attempt) == (SECOND, log.id, 2)
+    assert only_row(JobLog).executor_address == SECOND
+    assert f"Drained: 1 address left out [{FIRST}]" in claimed.story
+
+
+def test_a_run_a_durable_executor_may_have_stays_with_it(database: str) -> None:
+    """Anybody else could start it a second time."""
+    job = job_on_all("FIRST")
+    make_drains(job, FIRST)
+    registration = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": FIRST, "update_time": T0}
+    save(Registration(**registration, capabilities="durable-dedup", boot_id="b1"))
+    resent(job, FIRST)
+    claimed = claim_one()
+    assert (claimed.address, claimed.remembered) == (FIRST, True)
+    assert not any(line.startswith("Drained") for line in claimed.story)
+
+
+def test_a_run_sent_again_while_the_route_became_a_broadcast_keeps_its_log(database: str) -> None:
+    job = job_on_all("SHARDING_BROADCAST")
+    make_drains(job, FIRST)
+    log = resent(job, FIRST)
+    batch = claim_fires()
+    assert (batch.expanded, [one.log_id for one in batch.claimed]) == ([], [log.id])
+
+
+def test_a_candidate_drained_while_others_were_asked_is_not_sent_to(database: str) -> None:
+    job = job_on_all("FAILOVER")
+    make_fire(job)
+    claimed = claim_one()
+    make_drains(job, SECOND)
+
+    def fix(address: str, late: bool) -> bool:
+        return transact(lambda session: fix_address(session, claimed, address, node="one", lease_until=T0 + 9000, late=late))
+
+    assert not fix(SECOND, late=True)
+    transact(lambda session: give_back(session, [claimed], node="one"))
+    again = claim_one()
+    assert list(again.peers) == [FIRST, THIRD]
+    claimed = again
+    assert fix(FIRST, late=True)
+
+
+def test_a_candidate_of_entered_addresses_is_sent_to_drained_or_not(database: str) -> None:
+    job = job_on_all("FAILOVER")
+    make_drains(job, SECOND)
+    entered, routed = make_fire(job, trigger_type="MANUAL", address_list=SECOND), make_fire(job)
+    with read_scope() as session:
+        assert not drains.takes_no_more(session, entered.id, SECOND)
+        assert drains.takes_no_more(session, routed.id, SECOND)
+        assert not drains.takes_no_more(session, routed.id, FIRST)
+
+
+def test_the_claim_asks_once_for_a_batch(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[int]] = []
+    find = drains.find_drained
+    monkeypatch.setattr(drains, "find_drained", lambda session, ids: asked.append(set(ids)) or find(session, ids))
+    jobs = [make_job() for _ in range(4)]
+    for job in jobs:
+        for _ in range(5):
+            make_fire(job)
+    assert len(claim_fires(who=claimer()).claimed) == 20
+    assert asked == [{job.job_group for job in jobs}]
+
+
+def test_it_stays_drained_through_deregistration_death_and_registration(database: str) -> None:
+    group = make_group(app_name="orders", address_type=0, address_list=None)
+    job = make_job(job_group=group.id)
+    request = RegistryRequest("EXECUTOR", "orders", FIRST)
+    transact(lambda session: register(session, request, Capabilities(), now_ms=T0))
+    make_drains(job, FIRST)
+    for _ in range(2):
+        make_fire(job)
+        assert claim_fires().claimed == []
+        transact(lambda session: deregister(session, request, now_ms=T0))
+        assert all_rows(Group)[0].addresses == []
+        transact(lambda session: register(session, request, Capabilities(boot_id="new"), now_ms=T0))
+        transact(lambda session: refresh_addresses(session, None, now_ms=T0))
+        assert all_rows(Group)[0].addresses == [FIRST], "its heartbeats count, and it stays in the list"
+    with read_scope() as session:
+        assert drains.find_drained(session, [group.id]) == {group.id: frozenset({FIRST.rstrip("/")})}
+    transact(lambda session: drains.delete_drain(session, group.id, FIRST))
+    make_fire(job)
+    assert claim_one().address == FIRST

@@ -1,0 +1,41 @@
+"""Drained addresses: read for a batch of groups at once, whatever their number, stored once, gone with their group."""
+
+import pytest
+from sqlalchemy.orm import Session
+
+from app.store import drains
+from app.store.drains import READ_MAX
+from tests.factories import T0
+
+A, B = "http://10.0.0.1:9999/", "http://10.0.0.2:9999"
+
+
+def insert(session: Session, group_id: int, *addresses: str) -> None:
+    for address in addresses:
+        drains.insert_drain(session, group_id, address, username="ann", now_ms=T0)
+
+
+@pytest.mark.parametrize("others", [0, READ_MAX], ids=["a small table", "a large one"])
+def test_only_the_groups_asked_for_are_returned(session: Session, others: int) -> None:
+    insert(session, 7, A, B)
+    insert(session, 8, B)
+    insert(session, 9, *(f"http://10.1.0.0:{1024 + number}" for number in range(others)))
+    assert drains.find_drained(session, {7, 8, 11}) == {7: {A.rstrip("/"), B}, 8: {B}}
+    assert drains.find_drained(session, set()) == {}
+
+
+def test_an_address_is_stored_once_and_as_it_was(session: Session) -> None:
+    insert(session, 7, A)
+    drains.insert_drain(session, 7, A.rstrip("/"), username="bob", now_ms=T0 + 5)
+    (drain,) = drains.find_of_group(session, 7)
+    assert (drain.address, drain.username, drain.since_ms) == (A.rstrip("/"), "ann", T0)
+
+
+def test_deleting_tells_whether_it_was_there(session: Session) -> None:
+    insert(session, 7, A)
+    insert(session, 8, A)
+    assert drains.delete_drain(session, 7, A)
+    assert not drains.delete_drain(session, 7, A)
+    insert(session, 7, A, B)
+    drains.delete_of_group(session, 7)
+    assert drains.find_drained(session, {7, 8}) == {8: {A.rstrip("/")}}

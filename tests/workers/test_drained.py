@@ -1,0 +1,119 @@
+"""An address drained while the dispatcher works gets nothing more; what it has ends as usual."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import session_scope
+from app.domain.permissions import system_actor
+from app.executors.gateway import Gateway
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.services import drains, logs
+from app.services.logs import Caller
+from tests.eventually import eventually
+from tests.factories import all_rows, make_job
+from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.pipeline.steps import as_due, call_back
+from tests.workers.test_dispatcher import LOOPBACK, TOKEN, dispatching, executors, fires_of, group_of, states
+from workers import lanes
+
+ACTOR = system_actor("test")
+
+
+def change(what: Callable[..., None], job: Job, member: FakeExecutor) -> None:
+    """Drain a member, or undo it, as the console does."""
+    with session_scope() as session:
+        what(session, job.job_group, member.address, actor=ACTOR, now_ms=now_ms())
+
+
+def runs_of(*members: FakeExecutor) -> list[int]:
+    return [len(one.asked("run")) for one in members]
+
+
+@pytest.mark.parametrize("route", ["FIRST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "FAILOVER", "BUSYOVER"])
+def test_a_drained_address_gets_nothing_while_the_others_get_all(database: str, config: Config, route: str) -> None:
+    with executors(3) as members:
+        drained, *others = members
+        job = make_job(addresses=group_of(*members), executor_route_strategy=route)
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job, 12)))
+            eventually(lambda: states() == {"ACCEPTED": 12})
+            before = runs_of(drained)
+            change(drains.drain, job, drained)
+            dispatcher.offer(as_due(fires_of(job, 24)))
+            eventually(lambda: states() == {"ACCEPTED": 36})
+            assert runs_of(drained) == before
+            assert sum(runs_of(*others)) == 36 - before[0]
+            change(drains.undrain, job, drained)
+            if route == "FIRST":
+                dispatcher.offer(as_due(fires_of(job, 1)))
+                eventually(lambda: states() == {"ACCEPTED": 37})
+                assert runs_of(drained) == [before[0] + 1]
+
+
+def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: str, config: Config) -> None:
+    with executors(2) as (drained, other):
+        drained.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "line one", "isEnd": False}))
+        job = make_job(addresses=group_of(drained, other))
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job, 2)))
+            eventually(lambda: states() == {"ACCEPTED": 2})
+        change(drains.drain, job, drained)
+        first, second = all_rows(JobLog)
+        caller = Caller(Gateway(LOOPBACK), TOKEN)
+        assert "line one" in logs.read_log(first.id, 1, actor=ACTOR, caller=caller).log_content
+        logs.kill_log(first.id, actor=ACTOR, caller=caller, now_ms=now_ms())
+        assert len(drained.asked("kill")) == 1
+        assert call_back(second.id, 200, "done")
+    assert [log.handle_code for log in all_rows(JobLog)] == [500, 200]
+    assert all_rows(Fire) == []
+
+
+def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_drained(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
+    with executors(2) as (hanging, other):
+        hanging.tell("run", Answer(fault=Fault.SILENCE))
+        job = make_job(addresses=group_of(hanging, other))
+        with dispatching(config, address_inflight_max=2) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job, 20)))
+            eventually(lambda: runs_of(hanging) == [2])
+            change(drains.drain, job, hanging)
+            eventually(lambda: states() == {"UNKNOWN": 2, "ACCEPTED": 18})
+        assert runs_of(hanging, other) == [2, 18]
+
+
+def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str, config: Config) -> None:
+    """Four that hang cost 300 ms each; meanwhile the fifth, which would have been taken, is drained."""
+    with executors(6) as (*hanging, drained, spare):
+        for one in hanging:
+            one.tell("beat", Answer(fault=Fault.SILENCE))
+        job = make_job(addresses=group_of(*hanging, drained, spare), executor_route_strategy="FAILOVER")
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: hanging[0].requests)
+            change(drains.drain, job, drained)
+            eventually(lambda: states() == {"ACCEPTED": 1})
+        assert runs_of(drained, spare) == [0, 1]
+    (log,) = all_rows(JobLog)
+    assert log.executor_address == spare.address
+
+
+def test_all_drained_fails_at_once_and_says_why(database: str, config: Config) -> None:
+    with executors(2) as members:
+        job = make_job(addresses=group_of(*members))
+        for member in members:
+            change(drains.drain, job, member)
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: all_rows(JobLog) and all_rows(JobLog)[0].trigger_code == 500)
+        assert [one.requests for one in members] == [[], []]
+    (log,) = all_rows(JobLog)
+    assert "takes new runs: all 2 addresses are drained" in (log.trigger_msg or "")
+    assert len(all_rows(Group)[0].addresses) == 2
