@@ -13,7 +13,7 @@ import time
 from flask.testing import FlaskClient
 from harness import cluster
 from lists import FILL, timed
-from sqlalchemy import Engine, insert, text
+from sqlalchemy import Engine, insert, select, text
 
 from app.clock import DAY_MS, now_ms
 from app.config import Config
@@ -21,16 +21,20 @@ from app.console.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
 from app.factory import create_app
+from app.models.favourite import Favourite
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.report import DayReport
+from app.models.tag import JobTag
 from app.models.user import User
 from app.services import login
 
 GROUPS = 20
 DAYS = 30
 ROUNDS = 15
+#: favourites of each reader
+STARRED = 200
 ADDRESS = "http://127.0.0.1:9"
 
 
@@ -46,6 +50,7 @@ def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
         assert first is not None
         connection.execute(insert(Job), [_job(number, int(first), at_ms) for number in range(jobs)])
         first_job = int(connection.scalar(text("SELECT MIN(id) FROM xxl_job_info WHERE job_desc = 'job 0'")) or 0)
+        connection.execute(insert(JobTag), [_tag(first_job + number // 2, number) for number in range(2 * jobs)])
     for start in range(0, rows, FILL):
         batch = [_log(number, jobs, rows, first_job, int(first), at_ms) for number in range(start, min(start + FILL, rows))]
         with engine.begin() as connection:
@@ -75,6 +80,12 @@ def _job(number: int, first_group: int, at_ms: int) -> dict[str, object]:
     }
 
 
+def _tag(job_id: int, number: int) -> dict[str, object]:
+    """Return one of the two tags of a job: the first is one of 10, the second one of 1,000."""
+    tag = f"team {number // 2 % 10}" if number % 2 == 0 else f"topic {number // 2 % 1_000}"
+    return {"job_id": job_id, "tag": tag, "tag_key": tag}
+
+
 def _log(number: int, jobs: int, rows: int, first_job: int, first_group: int, at_ms: int) -> dict[str, object]:
     when = at_ms - (rows - number) * (DAYS * DAY_MS // rows)
     unresolved, running = number % 5_000 == 7, number >= rows - 20
@@ -100,6 +111,8 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
         user = User(username=name, password="", role=int(role), permission=",".join(map(str, group_ids)))
         session.add(user)
         session.flush()
+        starred = session.scalars(select(Job.id).order_by(Job.id).limit(STARRED))
+        session.add_all(Favourite(user_id=user.id, job_id=job_id) for job_id in starred)
         made = login.open_session(session, user, remember=False, address="127.0.0.1", agent="bench", now_ms=now_ms())
     client: FlaskClient = app.test_client()  # type: ignore[attr-defined]
     client.set_cookie(COOKIE, made.token)
@@ -119,6 +132,8 @@ def pages(engine: Engine) -> dict[str, str]:
         "jobs_last_page": "/jobinfo?page=1000",
         "jobs_search": "/jobinfo?jobDesc=job+99",
         "jobs_of_group": f"/jobinfo?jobGroup={group_id}",
+        "jobs_tagged": "/jobinfo?tag=Team+3&length=100",
+        "jobs_favourites": "/jobinfo?favourites=1&length=100",
         "job": f"/jobinfo/{job_id}",
         "job_edit": f"/jobinfo/{job_id}/edit",
         "job_delete": f"/jobinfo/{job_id}/delete",

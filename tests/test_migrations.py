@@ -12,6 +12,7 @@ from alembic.command import upgrade
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, NullPool, create_engine, text
+from sqlalchemy.exc import IntegrityError
 
 from app import models
 from app.config import Config
@@ -21,6 +22,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.models.tag import JobTag
 from app.models.user import User
 from app.pipeline.scan import scan
 from tests.databases import ROOT, migrate
@@ -261,6 +263,30 @@ def test_failed_runs_of_before_and_of_a_java_admin_are_known(engine: Engine, beg
         (504, 0, 1),
         (200, 200, 0),
     }
+
+
+#: what the fifth migration does first, one after the other
+TAGGED = [
+    "CREATE TABLE xxl_job_tag (id {ID}, job_id integer NOT NULL, tag varchar(30) NOT NULL, tag_key varchar(90) {EXACT} NOT NULL)",
+    "CREATE UNIQUE INDEX ux_xxl_job_tag_job ON xxl_job_tag (job_id, tag_key)",
+]
+
+
+@pytest.mark.parametrize("adopted", [False, True], ids=["new", "2.4.1"])
+@pytest.mark.parametrize("begun", [0, 1, len(TAGGED)])
+def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engine, begun: int, adopted: bool) -> None:
+    if adopted:
+        make_2_4_1(engine)
+    migrate_to(engine, "0004")
+    kinds = {"ID": PLAINER[engine.dialect.name]["BIGID"], "EXACT": "COLLATE utf8mb4_bin" if engine.dialect.name == "mysql" else ""}
+    execute(engine, *(statement.format(**kinds) for statement in TAGGED[:begun]))
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+    bind(engine)
+    with session_scope() as session:
+        session.add_all(JobTag(job_id=7, tag=tag, tag_key=tag) for tag in ("cafe", "café"))
+    with pytest.raises(IntegrityError), session_scope() as session:
+        session.add(JobTag(job_id=7, tag="Cafe", tag_key="cafe"))
 
 
 def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:

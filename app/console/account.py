@@ -25,11 +25,14 @@ from app.console.preferences import (
     keep_columns,
     zone_names,
 )
+from app.console.saved_views import TITLES, view_href
+from app.console.start_page import start_choices
 from app.db import read_scope, session_scope
+from app.domain.list_filters import ListName
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.home import forget_first_password
-from app.services import login, users
+from app.services import login, saved_views, users
 
 blueprint = Blueprint("account", __name__)
 
@@ -149,12 +152,16 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
     own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
     with read_scope() as session:
         live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
+        views, start = saved_views.list_views(session, user.actor), saved_views.start_page(session, user.actor.user_id)
     return render_template(
         "account/show.html",
         logins=live,
         own_id=user.visitor.session_id,
         password_form=password_form or PasswordForm(),
         settings_form=own,
+        views=[(view, TITLES[ListName(view.list_name)], view_href(view)) for view in views],
+        start_choices=start_choices(views),
+        start=start,
         must_change=user.must_change_password,
         home=context_path(),
     )

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.clock import now_ms
 from app.console.current import context_path, current_user, remote_address, say_error, set_cookie, settings
 from app.console.scripting import as_json
+from app.console.start_page import start_address
 from app.db import read_scope
 from app.errors import InvalidInput, TooManyAttempts
 from app.services import login
@@ -32,9 +33,10 @@ def health() -> Response:
 
 @blueprint.get("/toLogin")
 def login_page() -> BaseResponse:
-    """Show the login form; whoever is logged in goes home."""
-    if current_user() is not None:
-        return redirect(context_path(), 303)
+    """Show the login form; whoever is logged in goes to their start page."""
+    user = current_user()
+    if user is not None:
+        return redirect(context_path() if user.must_change_password else start_address(user.actor), 303)
     return make_response(render_template("account/login.html", error="", username=""))
 
 
@@ -49,7 +51,7 @@ def log_in() -> BaseResponse:
         if isinstance(exc, TooManyAttempts):
             response.headers["Retry-After"] = str(exc.retry_after_s)
         return response
-    welcome = Response(status=303, headers={"Location": context_path()})
+    welcome = Response(status=303, headers={"Location": context_path() if made.must_change else start_address(made.actor)})
     set_cookie(welcome, made.token, max_age_s=made.max_age_s)
     return welcome
 

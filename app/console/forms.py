@@ -56,6 +56,7 @@ class JobForm(ConsoleForm):
     job_desc = StringField(_l("Job description"))
     author = StringField(_l("Owner"))
     alarm_email = StringField(_l("Alarm mail"))
+    tags = StringField(_l("Tags"))
     schedule_type = SelectField(_l("Schedule type"), validate_choice=False)
     cron = StringField("Cron")
     rate_s = StringField(_l("Period in seconds"))
@@ -166,6 +167,12 @@ class SettingsForm(ConsoleForm):
 
     language = SelectField(_l("Language"), validate_choice=False)
     time_zone = SelectField(_l("Time zone"), validate_choice=False)
+
+
+class ViewForm(ConsoleForm):
+    """The name of a view."""
+
+    name = StringField(_l("Name"))
 
 
 class RestoreForm(ConsoleForm):

@@ -18,10 +18,11 @@ from app.console.notices import way_back
 from app.console.typed_phrase import deletion_phrase, require_phrase
 from app.db import read_scope
 from app.domain.permissions import Right, require_right
+from app.domain.tags import TAG_MAX, check_tag
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services import job_bulk, jobs
-from app.services.job_bulk import MATCHING_MAX, NEEDED, Act
+from app.services.job_bulk import MATCHING_MAX, NEEDED, Act, Aim
 from app.store import group_lists, overview
 from app.store import jobs as job_store
 from app.store.paging import to_id
@@ -30,6 +31,8 @@ blueprint = Blueprint("job_bulk", __name__, url_prefix="/jobinfo")
 
 #: jobs the question names
 NAMED = 5
+#: what asks for a tag
+TAGGING = frozenset({Act.TAG, Act.UNTAG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,9 @@ class Told:
     error: str
 
 
-@blueprint.route("/bulk/<any(start, stop, run, move, delete):act>", methods=["GET", "POST"])
+@blueprint.route("/bulk/<any(start, stop, run, move, tag, untag, delete):act>", methods=["GET", "POST"])
 def bulk(act: str) -> ResponseReturnValue:
-    """Start, stop, run, move or delete the ticked jobs, or all that match the filters (``?matching=1``)."""
+    """Start, stop, run, move, tag or delete the ticked jobs, or all that match the filters (``?matching=1``)."""
     if request.method == "POST" and "state" in request.form:
         return _do(Act(act), read_progress(request.form["state"]))
     found, left_out = _asked_jobs(Act(act))
@@ -51,6 +54,8 @@ def bulk(act: str) -> ResponseReturnValue:
         try:
             if act == Act.REMOVE and len(found) > 1:
                 require_phrase(deletion_phrase(len(found)))
+            if Act(act) in TAGGING:
+                check_tag(request.form.get("tag", ""))
         except InvalidInput as exc:
             return _question(Act(act), found, left_out, say(exc.message)), 400
         return _do(Act(act), Progress([job.id for job in found], {job.id: job.job_desc for job in found}))
@@ -107,6 +112,8 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
         rest=max(0, len(found) - NAMED),
         consequences=consequences,
         phrase=deletion_phrase(len(found)) if act == Act.REMOVE and len(found) > 1 else "",
+        tag=request.form.get("tag", ""),
+        tag_max=TAG_MAX,
         error=error,
         groups=groups,
         action=here(),
@@ -116,29 +123,20 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
 
 def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
-    group_id = to_id(request.form.get("job_group", ""))
-    for each in job_bulk.change_piece(act, progress.rest, group_id=group_id, actor=current_actor(), now_ms=now_ms()):
+    aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""))
+    for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
         progress.note(each.job_id, say_error(each.error) if each.error else "")
     told = [Told(job_id, progress.names[job_id], progress.errors.get(job_id, "")) for job_id in progress.ids[: progress.count]]
     shown = {"act": act, "word": _word(act), "failed": len(progress.errors), "back": way_back("jobs.index"), "progress": progress}
     if progress.rest:
-        return render_template("jobs/bulk_progress.html", group_id=group_id or "", action=here(), heading=_word(act), **shown)
+        return render_template("jobs/bulk_progress.html", aim=aim, action=here(), heading=_word(act), **shown)
     page = render_template("jobs/bulk_result.html", told=told, all=len(progress.ids), **shown)
     return page, 200 if len(progress.errors) < len(told) else 400
 
 
 def _word(act: Act) -> str:
-    match act:
-        case Act.START:
-            return _("started")
-        case Act.STOP:
-            return _("stopped")
-        case Act.RUN:
-            return _("queued")
-        case Act.MOVE:
-            return _("moved")
-        case Act.REMOVE:
-            return _("deleted")
+    words = {Act.START: _("started"), Act.STOP: _("stopped"), Act.RUN: _("queued"), Act.MOVE: _("moved"), Act.REMOVE: _("deleted")}
+    return words.get(act) or (_("tagged") if act is Act.TAG else _("tag removed"))
 
 
 def _heading(act: Act, count: int) -> str:
@@ -151,6 +149,10 @@ def _heading(act: Act, count: int) -> str:
             return ngettext("Run %(num)d job once?", "Run %(num)d jobs once?", count)
         case Act.MOVE:
             return ngettext("Move %(num)d job to another executor?", "Move %(num)d jobs to another executor?", count)
+        case Act.TAG:
+            return ngettext("Add a tag to %(num)d job", "Add a tag to %(num)d jobs", count)
+        case Act.UNTAG:
+            return ngettext("Remove a tag from %(num)d job", "Remove a tag from %(num)d jobs", count)
         case Act.REMOVE:
             return ngettext("Delete %(num)d job?", "Delete %(num)d jobs?", count)
 
@@ -167,6 +169,10 @@ def _consequences(act: Act, found: list[Job], out: int) -> list[str]:
             return [_("Each is queued once, with its own parameter, whatever its schedule. Children run after a success as always.")]
         case Act.MOVE:
             return [_("The next runs go to the executors of the other group; the runs so far stay in the log of the old one.")]
+        case Act.TAG:
+            return [_("Jobs that have the tag already stay as they are, in whatever case it is written.")]
+        case Act.UNTAG:
+            return [_("Jobs without the tag stay as they are. The case it is written in does not matter.")]
         case Act.REMOVE:
             lost = [_("Runs under way: %(n)s. They go on, but their results are lost.", n=out)] if out else []
             return [_("Their runs, their log and their GLUE versions are deleted with them. This cannot be undone."), *lost]

@@ -2,16 +2,21 @@
 
 from flask import request
 
-from app.console.listing import whole_number
+from app.console.current import current_actor
+from app.console.listing import address_with, whole_number
+from app.domain.list_filters import ListName, kept_filters
 from app.services.jobs import JobFilter
-
-#: parameters of the address that filter
-NAMES = ("jobGroup", "triggerStatus", "jobDesc", "executorHandler", "author")
 
 
 def asked_query() -> dict[str, str]:
     """Return the parameters of the filters that are in use, for another address of the same jobs."""
-    return {name: request.args[name] for name in NAMES if request.args.get(name, "").strip()}
+    return kept_filters(ListName.JOBS, request.args)
+
+
+def tag_base() -> str:
+    """Return the address of the list with its other filters, up to the value of the one by tag."""
+    address = address_with(tag=None, page=None)
+    return address + ("&" if "?" in address else "?") + "tag="
 
 
 def asked_filter() -> JobFilter:
@@ -22,4 +27,6 @@ def asked_filter() -> JobFilter:
         description=request.args.get("jobDesc", "").strip(),
         handler=request.args.get("executorHandler", "").strip(),
         author=request.args.get("author", "").strip(),
+        tag=request.args.get("tag", "").strip(),
+        starred_by=current_actor().user_id if request.args.get("favourites") == "1" else 0,
     )

@@ -1,6 +1,6 @@
 """Between the form of a job and the service: what was typed as a draft, a job as a filled form, the preview of a schedule."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from app.console.ranges import read_local, write_local
 from app.domain.cron_words import describe
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.schedule import Schedule, check_schedule, next_times, zone
+from app.domain.tags import split_tags, tags_text
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
@@ -66,7 +67,7 @@ def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
     form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
 
 
-def values_of(job: Job, config_zone: str) -> dict[str, object]:
+def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
     """Return what the form of a job is filled with."""
     local = ZoneInfo(job.time_zone or config_zone)
     values: dict[str, object] = {name: getattr(job, name) or "" for name in PLAIN}
@@ -80,6 +81,7 @@ def values_of(job: Job, config_zone: str) -> dict[str, object]:
         "schedule_type": job.schedule_type,
         "time_zone": job.time_zone,
         "glue_type": job.glue_type,
+        "tags": tags_text(tags),
     }
 
 
@@ -123,6 +125,7 @@ def draft_of(form: JobForm, config_zone: str) -> JobDraft:
         not_before_ms=schedule.not_before_ms,
         not_after_ms=schedule.not_after_ms,
         retry_backoff_percent=whole(form.retry_backoff_percent, least=LEAST_BACKOFF),
+        tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
         **taken,
     )
 

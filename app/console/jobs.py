@@ -7,20 +7,23 @@ from app.clock import now_ms
 from app.console import starters
 from app.console.current import current_actor, current_user, say, settings
 from app.console.forms import JobForm
-from app.console.job_filter import asked_filter, asked_query
+from app.console.job_filter import asked_filter, asked_query, tag_base
 from app.console.job_forms import Preview, draft_of, new_values, offer, preview, quick_form, schedule_of, values_of
 from app.console.job_page import page_of
 from app.console.language import _
 from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
+from app.console.saved_views import views_of
 from app.console.timeline import labeller, strip_of
 from app.db import read_scope, session_scope
+from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
 from app.services import choices, jobs, machines, rows
+from app.services.job_tags import tags_of
 from app.services.jobs import JobFilter
 from app.store import group_lists
 from app.store import groups as group_store
@@ -38,6 +41,7 @@ def index() -> ResponseReturnValue:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
         page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
+        views = views_of(session, ListName.JOBS)
     active, label_of = chips(_filter_words(wanted, groups)), labeller()
     return render_template(
         "jobs/index.html",
@@ -51,6 +55,8 @@ def index() -> ResponseReturnValue:
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=asked_query(),
+        tag_base=tag_base(),
+        views=views,
     )
 
 
@@ -82,7 +88,8 @@ def copy(job_id: int) -> ResponseReturnValue:
     """Add a job like another one."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-    form = JobForm(request.form, data=values_of(job, settings().time_zone))
+        tags = tags_of(session, job_id)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
     if _is_saving() and (new_id := _save_new(form)):
         return done("added", url_for("jobs.show", job_id=new_id), at=new_id)
     return _edit_page(form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id))
@@ -93,7 +100,8 @@ def edit(job_id: int) -> ResponseReturnValue:
     """Change a job."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-    form = JobForm(request.form, data=values_of(job, settings().time_zone))
+        tags = tags_of(session, job_id)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
     form.glue_type.data = job.glue_type
     if _is_saving():
         try:
@@ -184,4 +192,6 @@ def _filter_words(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str
         ("jobDesc", _("Job description"), wanted.description),
         ("executorHandler", "JobHandler", wanted.handler),
         ("author", _("Owner"), wanted.author),
+        ("tag", _("Tag"), wanted.tag),
+        ("favourites", _("Favourites"), _("only these") if wanted.starred_by else ""),
     ]

@@ -15,9 +15,11 @@ from app.console.log_filter import AskedLogs, asked_logs, asked_query
 from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
 from app.console.run_chain import Chain, chain_of
+from app.console.saved_views import views_of
 from app.console.waiting import waiting_fires
 from app.console.words import LOG_STATUSES, RANGES
 from app.db import read_scope
+from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.errors import NotFound, XxlJobError
 from app.services import choices, groups, logs, rows
@@ -36,6 +38,7 @@ def index() -> ResponseReturnValue:
         asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
         page = logs.list_page(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.log_rows(session, page.rows, actor=actor)
+        views = views_of(session, ListName.LOGS)
         offered = groups.visible_groups(session, actor)
         jobs_offered = choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
         named = choices.name_jobs(session, [asked.job_id], actor=actor)[0].text if asked.job_id else ""
@@ -49,6 +52,7 @@ def index() -> ResponseReturnValue:
         jobs=jobs_offered,
         job_text=named,
         waiting=waiting,
+        views=views,
         filter=asked,
         statuses=words.choices(LOG_STATUSES),
         ranges=words.choices(RANGES),

@@ -30,6 +30,9 @@ TEXTS = {
     "undrained": lazy_gettext("New runs are sent to this address again."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
     "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
+    "starred": lazy_gettext("The job is one of your favourites."),
+    "unstarred": lazy_gettext("The job is no longer one of your favourites."),
+    "view_saved": lazy_gettext("The view is saved: it stands above the filters."),
     "out": lazy_gettext("You are logged out."),
 }
 

@@ -4,6 +4,8 @@
 rules and services need no language; Babel extracts ``N_`` by default.
 """
 
+import unicodedata
+
 
 class Text(str):
     """English text of a message, with what is needed to say it in another language."""
@@ -22,3 +24,8 @@ class Text(str):
 def N_(msgid: str, **params: object) -> Text:  # noqa: N802 - the name Babel knows
     """Mark ``msgid`` for translation; parameters are named, as in ``%(id)s``."""
     return Text(msgid, params)
+
+
+def folded(text: str) -> str:
+    """Return what is equal for texts that differ only in case, in the number of blanks, or in how an accent is written."""
+    return unicodedata.normalize("NFC", " ".join(text.split())).casefold()

@@ -30,20 +30,22 @@ class Act(StrEnum):
     STOP = "stop"
     RUN = "run"
     MOVE = "move"
+    TAG = "tag"
+    UNTAG = "untag"
     REMOVE = "delete"
 
 
 #: what the actor must be allowed on each job's own group
-NEEDED: dict[Act, Right] = {
-    Act.START: Right.OPERATE,
-    Act.STOP: Right.OPERATE,
-    Act.RUN: Right.OPERATE,
-    Act.MOVE: Right.EDIT,
-    Act.REMOVE: Right.EDIT,
-}
-
-
+NEEDED: dict[Act, Right] = {act: Right.OPERATE if act in {Act.START, Act.STOP, Act.RUN} else Right.EDIT for act in Act}
 STEPS = {Act.START: jobs.start_job, Act.STOP: jobs.stop_job, Act.REMOVE: jobs.remove_job}
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What beside the jobs an act needs: the group ``MOVE`` moves them to, the tag ``TAG`` and ``UNTAG`` are about."""
+
+    group_id: int = 0
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +78,30 @@ def find_matching(session: Session, act: Act, wanted: JobFilter, *, actor: Actor
 def change_piece(
     act: Act,
     job_ids: Sequence[int],
+    aim: Aim,
     *,
-    group_id: int,
     actor: Actor,
     now_ms: Millis,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
-    """Do it to the first jobs for PIECE_S, each in transactions of its own; ``group_id`` is where ``MOVE`` moves them to."""
+    """Do it to the first jobs for PIECE_S, each in transactions of its own."""
     until, told = monotonic() + PIECE_S, list[Outcome]()
     for job_id in job_ids:
-        told.append(_change_one(act, job_id, group_id=group_id, actor=actor, now_ms=now_ms))
+        told.append(_change_one(act, job_id, aim, actor=actor, now_ms=now_ms))
         if monotonic() >= until:
             break
     return told
 
 
-def _change_one(act: Act, job_id: int, *, group_id: int, actor: Actor, now_ms: Millis) -> Outcome:
+def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> Outcome:
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)
         with session_scope() as session:
             if act is Act.MOVE:
-                jobs.move_job(session, job_id, group_id, actor=actor, now_ms=now_ms)
+                jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
+            elif act in {Act.TAG, Act.UNTAG}:
+                jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
             elif act is Act.RUN:
                 jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms)
             else:

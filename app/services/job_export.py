@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.services import job_bulk, jobs
 from app.services.job_file import JOBS_MAX, job_object, write_file
 from app.services.jobs import JobFilter
-from app.store import groups
+from app.store import groups, job_tags
 from app.store import jobs as job_store
 
 
@@ -40,4 +40,8 @@ def _file_of(session: Session, found: Iterable[Job], actor: Actor) -> str:
     named = groups.find_groups(session, {job.job_group for job in listed})
     app_names = {group_id: group.app_name for group_id, group in named.items()}
     listed.sort(key=lambda job: (app_names.get(job.job_group, ""), job.job_desc, job.executor_handler or "", job.id))
-    return write_file(job_object(job, app_names.get(job.job_group, ""), with_source=actor.may(job.job_group, Right.GLUE)) for job in listed)
+    tags = job_tags.find_tags(session, [job.id for job in listed])
+    return write_file(
+        job_object(job, app_names.get(job.job_group, ""), tags.get(job.id, ()), with_source=actor.may(job.job_group, Right.GLUE))
+        for job in listed
+    )

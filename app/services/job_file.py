@@ -5,7 +5,7 @@ differ between installations; a job's own id is there only so that ``childJobId`
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from app.clock import SECOND_MS, Millis
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import GlueType
+from app.domain.tags import FIELD as TAGS
+from app.domain.tags import check_tags
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
@@ -47,7 +49,7 @@ NUMBERS: dict[str, str] = {
 }
 TIMES: dict[str, str] = {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
 CHILDREN, SOURCE, REMARK = "childJobId", "glueSource", "glueRemark"
-MEMBERS = ("id", "appname", *TEXTS, *TIMES, *NUMBERS, CHILDREN, SOURCE, REMARK)
+MEMBERS = ("id", "appname", *TEXTS, *TIMES, *NUMBERS, CHILDREN, TAGS, SOURCE, REMARK)
 #: texts whose blanks at the ends count
 KEPT_AS_THEY_ARE = frozenset({"executorParam", SOURCE, REMARK})
 
@@ -78,13 +80,13 @@ class Entry:
         return self.app_name, str(self.given.get("job_desc", "")), str(self.given.get("executor_handler", ""))
 
 
-def job_object(job: Job, app_name: str, *, with_source: bool) -> dict[str, Any]:
+def job_object(job: Job, app_name: str, tags: Sequence[str], *, with_source: bool) -> dict[str, Any]:
     """Return a job as it stands in the file; ``with_source`` whether the reader may see and write code."""
     shown: dict[str, Any] = {"id": job.id, "appname": app_name}
     shown |= {name: getattr(job, attribute) or "" for name, attribute in TEXTS.items()}
     shown |= {name: write_time(getattr(job, attribute)) for name, attribute in TIMES.items()}
     shown |= {name: getattr(job, attribute) for name, attribute in NUMBERS.items()}
-    shown[CHILDREN] = child_ids_text(job.child_ids)
+    shown |= {CHILDREN: child_ids_text(job.child_ids), TAGS: list(tags)}
     if with_source and job.glue_type != GlueType.BEAN:
         shown |= {SOURCE: job.glue_source or "", REMARK: job.glue_remark or ""}
     return shown
@@ -164,6 +166,8 @@ def _read(number: int, job: dict[str, Any]) -> Entry:
     given: dict[str, Any] = {attribute: _text(job, name) for name, attribute in TEXTS.items() if name in job}
     given |= {attribute: _number(job, name) for name, attribute in NUMBERS.items() if name in job}
     given |= {attribute: _time(job, name) for name, attribute in TIMES.items() if name in job}
+    if TAGS in job:
+        given["tags"] = _tags(job[TAGS])
     return Entry(
         number,
         file_id=_number(job, "id") if "id" in job else 0,
@@ -187,6 +191,12 @@ def _number(job: dict[str, Any], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput(name, N_("It must be a whole number, without quotes"))
     return value
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        raise InvalidInput(TAGS, N_('It must be a list of texts: ["nightly", "money"]'))
+    return check_tags(value)
 
 
 def _time(job: dict[str, Any], name: str) -> Millis:

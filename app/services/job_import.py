@@ -14,6 +14,7 @@ from app.db import read_scope, session_scope
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
+from app.domain.tags import FIELD as TAGS
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
@@ -22,7 +23,7 @@ from app.services.job_file import CHILDREN, Entry
 from app.services.job_import_plan import Change, Finding, Found, Kind, Planned, plan_import
 from app.services.job_replan import replan_jobs
 from app.services.job_rules import CHILDREN_MAX, limited_text, told
-from app.store import bulk, group_lists, job_lists, locks
+from app.store import bulk, group_lists, job_lists, job_tags, locks
 
 __all__ = ["Change", "Finding", "Kind", "import_jobs"]
 
@@ -67,7 +68,7 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
     if lock:
         held = group_lists.hold_groups(session, groups)
         groups = {group_id: app_name for group_id, app_name in groups.items() if group_id in held}
-    return Found(groups, jobs, job_lists.find_kin(session, ids))
+    return Found(groups, jobs, job_lists.find_kin(session, ids), job_tags.find_tags(session, ids))
 
 
 def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, now_ms: Millis) -> list[Finding]:
@@ -78,6 +79,7 @@ def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, now_ms: M
     if replanned:
         replan_jobs(session, replanned, now_ms=now_ms)
     bulk.update_many(session, Job, [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed])
+    job_tags.replace_tags(session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None})
     entries = [_trail_entry(planned, ids) for planned in plan if planned.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     versions = [planned.version for planned in plan if planned.version is not None]
@@ -112,9 +114,10 @@ def _named(text: str, ids: Mapping[int, int]) -> str:
 
 def _trail_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
     columns = _with_ids(planned.columns, ids)
+    tags = {TAGS: planned.tags} if planned.tags is not None else {}
     if planned.job_id < 0:
-        return audit.Entry("job.add", ("job", ids[planned.job_id]), {**told(columns), "started": False})
-    return audit.Entry("job.update", ("job", planned.job_id), told(audit.difference(planned.before, columns)))
+        return audit.Entry("job.add", ("job", ids[planned.job_id]), {**told(columns), **tags, "started": False})
+    return audit.Entry("job.update", ("job", planned.job_id), told(audit.difference(planned.before, columns) | tags))
 
 
 def _found(planned: Planned, ids: Mapping[int, int]) -> Finding:

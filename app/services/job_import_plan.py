@@ -14,6 +14,8 @@ from app.domain.children import child_ids_text, leads_to, parse_child_ids
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.schedule import Schedule
+from app.domain.tags import FIELD as TAGS
+from app.domain.tags import tags_text
 from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied, XxlJobError
 from app.models.base import zone_name
@@ -91,6 +93,8 @@ class Found:
     jobs: Sequence[Mapping[str, Any]]
     #: job id -> (group id, ids of children), of those jobs and all they lead to
     kin: Mapping[int, tuple[int, Sequence[int]]]
+    #: job id -> tags, of the jobs that have any
+    tags: Mapping[int, tuple[str, ...]]
 
     @property
     def has_children(self) -> bool:
@@ -112,6 +116,8 @@ class Planned:
     replan: tuple[Schedule, Millis] | None = None
     #: a new version of its source
     version: dict[str, Any] | None = None
+    #: the tags as they are and as they will be; None: they stay
+    tags: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
 
 class _Place:
@@ -138,7 +144,7 @@ class _Place:
                 self.ids[entry.file_id] = matching[0].id
         #: new job -> its id in the file
         self.new: dict[int, int] = {}
-        self.kin = dict(found.kin)
+        self.kin, self.tags = dict(found.kin), found.tags
         #: child -> the jobs that name it
         self.parents = defaultdict[int, set[int]](set)
         for job_id, (_group_id, children) in self.kin.items():
@@ -243,12 +249,13 @@ def _add(place: _Place, entry: Entry) -> Planned:
     if entry.file_id:
         place.ids[entry.file_id] = place.lowest
         place.new[place.lowest] = entry.file_id
-    return Planned(Finding(entry.number, entry.app_name, draft.job_desc, Kind.NEW), place.lowest, columns)
+    finding = Finding(entry.number, entry.app_name, draft.job_desc, Kind.NEW)
+    return Planned(finding, place.lowest, columns, tags=((), draft.tags) if draft.tags else None)
 
 
 def _change(place: _Place, entry: Entry, own: Job) -> Planned:
     """Change a job where it differs from the file; one that is the same needs no right but to be seen."""
-    before = _draft_of(own)
+    before = replace(_draft_of(own), tags=place.tags.get(own.id, ()))
     draft = replace(before, **entry.given)
     if draft.glue_type != own.glue_type:
         raise InvalidInput("glueType", N_("The run mode of a job cannot be changed."))
@@ -269,7 +276,8 @@ def _change(place: _Place, entry: Entry, own: Job) -> Planned:
         changes.append(Change(SOURCE, *lengths))
     kind = Kind.CHANGED if changes else Kind.SAME
     finding = Finding(entry.number, entry.app_name, str(columns.get("job_desc", own.job_desc)), kind, own.id, tuple(changes))
-    return Planned(finding, own.id, columns, {name: getattr(own, name) for name in columns}, replan, version)
+    tags = (before.tags or (), draft.tags or ()) if draft.tags != before.tags else None
+    return Planned(finding, own.id, columns, {name: getattr(own, name) for name in columns}, replan, version, tags)
 
 
 def _replan(own: Job, draft: JobDraft, columns: Mapping[str, Any], now_ms: Millis) -> tuple[Schedule, Millis] | None:
@@ -320,6 +328,8 @@ def _differences(place: _Place, before: JobDraft, after: JobDraft) -> list[Chang
     if before.child_jobid != after.child_jobid:
         named = [f"*{place.new[child]}" if child in place.new else str(child) for child in parse_child_ids(after.child_jobid)]
         changes.append(Change(CHILDREN, before.child_jobid, ",".join(named)))
+    if before.tags != after.tags:
+        changes.append(Change(TAGS, tags_text(before.tags or ()), tags_text(after.tags or ())))
     return changes
 
 

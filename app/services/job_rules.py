@@ -71,6 +71,8 @@ class JobDraft:
     delivery: str = Delivery.AUTO.value
     retry_interval_s: int = 0
     retry_backoff_percent: int = 100
+    #: None: as they are, of a new job none
+    tags: tuple[str, ...] | None = None
 
 
 class _Sharing:

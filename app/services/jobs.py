@@ -16,7 +16,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.services import audit
+from app.services import audit, job_tags
 from app.services.job_replan import PLANNED_BY, first_instant, unscanned
 from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
 from app.store import fires, groups, job_lists, locks, registry
@@ -61,7 +61,8 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, 
         _switch_on(session, job, now_ms)
     session.add(job)
     session.flush()
-    _record(session, "job.add", job, actor, now_ms, {**told(columns), "started": start})
+    tags = job_tags.set_tags(session, job.id, draft.tags)
+    _record(session, "job.add", job, actor, now_ms, {**told(columns), **tags, "started": start})
     return job.id
 
 
@@ -81,6 +82,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     if any(name in changes for name in PLANNED_BY):
         _replan(session, job, now_ms)
     session.flush()
+    changes |= job_tags.set_tags(session, job.id, draft.tags)
     _record(session, "job.update", job, actor, now_ms, told(changes))
 
 
@@ -94,6 +96,15 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
     job.job_group, job.update_time = group_id, now_ms
     session.flush()
     _record(session, "job.update", job, actor, now_ms, changes)
+
+
+def change_tag(session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis) -> None:
+    """Give a job one more tag, or take one from it; one it has, or has not, already changes nothing."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
+    if changes:
+        job.update_time = now_ms
+        _record(session, "job.update", job, actor, now_ms, changes)
 
 
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:

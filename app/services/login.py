@@ -51,6 +51,7 @@ class Login:
 
     token: str
     username: str
+    actor: Actor
     must_change: bool
     #: None: until the browser is closed
     max_age_s: int | None
@@ -128,7 +129,7 @@ def open_session(session: Session, user: User, *, remember: bool, address: str, 
     session.add(row)
     actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=address)
     audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id))
-    return Login(token, user.username, passwords.must_change(user.password), life_ms // SECOND_MS if remember else None)
+    return Login(token, user.username, actor, passwords.must_change(user.password), life_ms // SECOND_MS if remember else None)
 
 
 def find_session(session: Session, tokens: Sequence[str], *, address: str, now_ms: Millis) -> Visitor | None:

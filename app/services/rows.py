@@ -10,7 +10,7 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import drains, overview, recent_runs
+from app.store import drains, favourites, job_tags, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store.recent_runs import Run
@@ -31,6 +31,9 @@ class JobRow:
     out: int
     #: fires due and not sent
     waiting: int
+    tags: tuple[str, ...]
+    #: whether the reader has starred it
+    starred: bool
     may_operate: bool
     may_edit: bool
     may_glue: bool
@@ -66,12 +69,13 @@ class GroupRow:
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
-    """Return the rows of these jobs, with four queries however many they are."""
+    """Return the rows of these jobs, with six queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
     runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW))
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
+    tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
     return [
         JobRow(
             job=job,
@@ -79,6 +83,8 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
             runs=runs.get(job.id, []),
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
+            tags=tags.get(job.id, ()),
+            starred=job.id in starred,
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),
             may_glue=actor.may(job.job_group, Right.GLUE),

@@ -15,7 +15,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
 from app.services import audit, login, passwords
 from app.services.job_rules import required_text
-from app.store import group_lists, rights, sessions, users
+from app.store import favourites, group_lists, rights, saved_views, sessions, users
 from app.store.paging import Page
 
 MISSING = N_("User id is invalid")
@@ -232,4 +232,6 @@ def _rows(draft: UserDraft) -> dict[int, str]:
 def _forget(session: Session, user: User) -> None:
     sessions.delete_of_user(session, user.id)
     rights.replace_rights(session, user.id, {})
+    favourites.delete_of_user(session, user.id)
+    saved_views.delete_of_user(session, user.id)
     login.forget_failures(session, user.username)

@@ -9,11 +9,13 @@ from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.models.alarm import Alarm
+from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.job import Job, child_ids_of
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import bulk, fires
+from app.models.tag import JobTag
+from app.store import bulk, favourites, fires, job_tags
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
@@ -33,6 +35,9 @@ class JobFilter:
     description: str = ""
     handler: str = ""
     author: str = ""
+    tag: str = ""
+    #: only jobs this user has starred; 0: all
+    starred_by: int = 0
 
 
 def find_job(session: Session, job_id: int) -> Job | None:
@@ -134,12 +139,12 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 
 
 def delete_job(session: Session, job_id: int) -> None:
-    """Delete a job with its fires, runs, versions, skips and alarms."""
+    """Delete a job with its fires, runs, versions, skips, alarms, tags and stars."""
     affected(session, delete(Job).where(Job.id == job_id))
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
-    for model in (GlueVersion, Skip, Alarm):
+    for model in (GlueVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
 
 
@@ -154,4 +159,8 @@ def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[Co
     for column, text in ((Job.job_desc, wanted.description), (Job.executor_handler, wanted.handler), (Job.author, wanted.author)):
         if text:
             conditions.append(contains(column, text))
+    if wanted.tag:
+        conditions.append(job_tags.has_tag(wanted.tag))
+    if wanted.starred_by:
+        conditions.append(favourites.is_favourite_of(wanted.starred_by))
     return conditions

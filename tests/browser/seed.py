@@ -8,9 +8,11 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
 from app.domain.permissions import Right, system_actor
+from app.domain.texts import folded
 from app.domain.trigger_report import format_instant
 from app.models.base import local_datetime
 from app.models.drain import Drain
+from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
@@ -19,8 +21,10 @@ from app.models.log import JobLog
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
+from app.models.saved_view import SavedView
 from app.models.session import LoginSession
 from app.models.skip import Skip
+from app.models.tag import JobTag
 from app.models.user import User
 from app.services import users
 from app.services.users import UserDraft
@@ -64,6 +68,13 @@ LOGINS = (
     ("10.0.3.70", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
     ("10.0.3.8", "python-requests/2.32.3"),
 )
+#: index of a job -> its tags
+TAGS = {
+    "en": {0: ("orders", "every hour"), 1: ("orders", "nightly"), 3: ("money", "nightly"), 7: ("mail",), 8: ("money",)},
+    "zh_CN": {0: ("订单", "每小时"), 1: ("订单", "夜间"), 3: ("财务", "夜间"), 7: ("邮件",), 8: ("财务",)},
+}
+#: indexes of the jobs the administrator has starred; name and filters of the view
+STARRED, VIEW = (0, 3), {"en": ("Nightly money", "tag=money&triggerStatus=1"), "zh_CN": ("夜间财务", "tag=财务&triggerStatus=1")}
 #: index of the group each job belongs to
 GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
 
@@ -78,6 +89,8 @@ class Seeded:
     log_id: int
     #: the normal user
     user_id: int
+    #: a view of the administrator
+    view_id: int
 
 
 def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: str = "http://127.0.0.1:9999") -> Seeded:
@@ -97,7 +110,8 @@ def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: st
     _days(session, now_ms, chance)
     session.add(Node(name="node-1", kind=NodeKind.WORKERS, started_ms=now_ms, heartbeat_ms=now_ms + DAY_MS, version="0.1.0"))
     user_id = _people(session, groups, now_ms)
-    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id)
+    view_id = _kept(session, jobs, language)
+    return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
 
 
 def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> list[Group]:
@@ -269,6 +283,19 @@ def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
                 suc_count=chance.randrange(2_600, 3_400), fail_count=chance.randrange(3, 160), update_time=now_ms,
             )
         )  # fmt: skip
+
+
+def _kept(session: Session, jobs: list[Job], language: str) -> int:
+    """Tag jobs, and give the administrator stars and a view; return its id."""
+    for index, tags in TAGS[language].items():
+        session.add_all(JobTag(job_id=jobs[index].id, tag=tag, tag_key=folded(tag)) for tag in tags)
+    admin = session.query(User).filter_by(username=ADMIN[0]).one()
+    session.add_all(Favourite(user_id=admin.id, job_id=jobs[index].id) for index in STARRED)
+    name, filters = VIEW[language]
+    view = SavedView(user_id=admin.id, list_name="jobs", name=name, name_key=folded(name), filters=filters)
+    session.add(view)
+    session.flush()
+    return view.id
 
 
 def _people(session: Session, groups: list[Group], now_ms: Millis) -> int:

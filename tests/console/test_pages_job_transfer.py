@@ -122,6 +122,7 @@ def test_a_file_holds_a_job_by_the_names_of_the_endpoints(admin: Console) -> Non
             "retryIntervalS": 5,
             "retryBackoffPercent": 100,
             "childJobId": "",
+            "tags": [],
         }
     ]
 

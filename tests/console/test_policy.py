@@ -11,7 +11,16 @@ from app.store import users
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 
 #: what a URL's variable parts are filled with
-SAMPLE = {"job_id": 1, "log_id": 1, "group_id": 1, "user_id": 1, "version_id": 1, "filename": "css/app.css", "act": "start"}
+SAMPLE = {
+    "job_id": 1,
+    "log_id": 1,
+    "group_id": 1,
+    "user_id": 1,
+    "version_id": 1,
+    "filename": "css/app.css",
+    "act": "start",
+    "list_name": "jobs",
+}
 
 
 def rules_of(app: Flask) -> list[Rule]:

@@ -20,6 +20,7 @@ from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
+from app.models.tag import JobTag
 from app.services import job_import, jobs
 from app.services.glue import VERSIONS_MAX
 from app.services.groups import GroupDraft, add_group
@@ -122,6 +123,21 @@ def test_a_change_in_between_is_seen_and_planned_with(monkeypatch: pytest.Monkey
     (finding,) = imported(one(1, author="bob"))
     assert [(change.old, change.new) for change in finding.changes] == [("carl", "bob")]
     assert [job.author for job in stored()] == ["bob"]
+
+
+def test_tags_changed_in_between_are_seen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    (made,) = imported(one(1, tags=["old"]))
+
+    def tag() -> None:
+        with session_scope() as session:
+            jobs.change_tag(session, made.job_id, "hurried", wanted=True, actor=ADMIN, now_ms=NOW)
+
+    changes_once(monkeypatch, tag)
+    (finding,) = imported(one(1, tags=["new"]))
+    assert [(change.old, change.new) for change in finding.changes] == [("hurried, old", "new")]
+    changes_once(monkeypatch, tag)
+    assert [each.kind for each in imported(one(1))] == [Kind.SAME], "a file without tags leaves them"
+    assert [row.tag for row in stored(JobTag)] == ["hurried", "new"]
 
 
 def test_the_same_job_added_in_between_is_not_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:

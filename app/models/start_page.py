@@ -1,0 +1,18 @@
+"""`xxl_job_start_page`: where a user's login leads."""
+
+from sqlalchemy import Index, Integer, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base
+
+
+class StartPage(Base):
+    """The start page of one user; without a row it is the run report."""
+
+    __tablename__ = "xxl_job_start_page"
+    __table_args__ = (Index("ux_xxl_job_start_page_user", "user_id", unique=True),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    user_id: Mapped[int] = mapped_column(Integer)
+    #: ``jobs``, ``logs``, the name of a built-in view, ``view:12``
+    target: Mapped[str] = mapped_column(String(20))

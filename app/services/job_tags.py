@@ -1,0 +1,35 @@
+"""The tags of a job, changed with its row held; the trail tells them like any other field."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.domain.tags import FIELD, check_tag, check_tags
+from app.domain.texts import folded
+from app.store import job_tags
+
+
+def tags_of(session: Session, job_id: int) -> tuple[str, ...]:
+    """Return the tags of a job by name."""
+    return job_tags.find_tags(session, [job_id]).get(job_id, ())
+
+
+def set_tags(session: Session, job_id: int, tags: Sequence[str] | None) -> dict[str, Any]:
+    """Make these the tags of a job, None: leave them; return the change for the trail. Raises InvalidInput."""
+    if tags is None:
+        return {}
+    before, after = tags_of(session, job_id), check_tags(tags)
+    if before == after:
+        return {}
+    job_tags.replace_tags(session, {job_id: after})
+    return {FIELD: [list(before), list(after)]}
+
+
+def with_tag(session: Session, job_id: int, tag: str, *, wanted: bool) -> list[str]:
+    """Return the tags of a job with this one among them, or without it; raises InvalidInput where it is no tag."""
+    tag, tags = check_tag(tag), tags_of(session, job_id)
+    others = [each for each in tags if folded(each) != folded(tag)]
+    if not wanted:
+        return others
+    return list(tags) if len(others) < len(tags) else [*tags, tag]

@@ -1,0 +1,31 @@
+/* Stars of jobs without loading the page anew; without this script their button sends the form. */
+"use strict";
+
+(function () {
+  const form = document.getElementById("star");
+  if (!form) return;
+
+  function show(button, starred) {
+    button.name = starred ? "remove" : "add";
+    button.classList.toggle("on", starred);
+    button.setAttribute("aria-pressed", String(starred));
+    button.querySelector(".bi").className = starred ? "bi bi-star-fill" : "bi bi-star";
+  }
+
+  async function send(event) {
+    const button = event.submitter;
+    if (!button || !button.matches("[data-star]")) return;
+    event.preventDefault();
+    const starred = button.name === "add";
+    const fields = new URLSearchParams([...new FormData(form), [button.name, button.value]]);
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } });
+      if (answer.status !== 204) throw new Error(answer.statusText);
+      show(button, starred);
+    } catch {
+      window.location.reload();
+    }
+  }
+
+  form.addEventListener("submit", send);
+})();
