@@ -18,12 +18,14 @@ from app.console.guards import POLICY, Access
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.base import Base
+from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.right import Right as RightRow
+from app.models.tag import JobTag
 from app.models.user import User
 from app.services import glue
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
@@ -33,7 +35,7 @@ from tests.console.test_scripting_others import add_log
 
 #: an id nothing has
 MISSING = 987_654
-TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, User, RightRow)
+TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, User, RightRow)
 FORM = {
     "job_desc": "mine",
     "author": "eve",
@@ -71,7 +73,10 @@ class Call(NamedTuple):
 
 
 def bulk(right: Right, act: str) -> list[Call]:
-    return [Call(right, f"/jobinfo/bulk/{act}?id={{job}}"), Call(right, f"/jobinfo/bulk/{act}?id={{job}}", {"job_group": "{group}"})]
+    return [
+        Call(right, f"/jobinfo/bulk/{act}?id={{job}}"),
+        Call(right, f"/jobinfo/bulk/{act}?id={{job}}", {"job_group": "{group}", "tag": "x"}),
+    ]
 
 
 def asked(right: Right, path: str, **form: str) -> list[Call]:
@@ -93,7 +98,13 @@ CALLS: dict[str, list[Call]] = {
     "job_actions.run": asked(RUN, "/jobinfo/{job}/run") + asked(RUN, "/jobinfo/{job}/run?log={log}"),
     "job_actions.kill": asked(RUN, "/jobinfo/{job}/kill"),
     "job_actions.remove": asked(EDIT, "/jobinfo/{job}/delete"),
-    "job_bulk.bulk": bulk(RUN, "start") + bulk(RUN, "stop") + bulk(EDIT, "move") + bulk(EDIT, "delete"),
+    "job_bulk.bulk": bulk(RUN, "start")
+    + bulk(RUN, "stop")
+    + bulk(EDIT, "move")
+    + bulk(EDIT, "tag")
+    + bulk(EDIT, "untag")
+    + bulk(EDIT, "delete"),
+    "favourites.star": [Call(VIEW, "/jobinfo/favourite", {"add": "{job}"}), Call(VIEW, "/jobinfo/favourite", {"remove": "{job}"})],
     "job_transfer.export": [Call(VIEW, "/jobinfo/export?id={job}")],
     "job_transfer.import_file": [
         Call(EDIT, "/jobinfo/import", {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})})
