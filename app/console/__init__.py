@@ -22,8 +22,10 @@ from app.console import (
     job_transfer,
     jobs,
     log_cleaning,
+    log_export,
     logins,
     logs,
+    page_parts,
     pickers,
     preferences,
     run_story,
@@ -57,6 +59,7 @@ AREAS = (
     glue,
     glue_versions,
     log_cleaning,
+    log_export,
     logs,
     groups,
     group_checks,
@@ -78,4 +81,5 @@ def register(app: Flask) -> None:
     logins.init_app(app)
     words.init_app(app)
     run_story.init_app(app)
+    page_parts.init_app(app)
     preferences.init_app(app)

@@ -11,7 +11,20 @@ from app.console.forms import PasswordForm, SettingsForm
 from app.console.language import _
 from app.console.languages import LANGUAGE_COOKIE
 from app.console.notices import done, way_back
-from app.console.preferences import LANGUAGES, SIDEBAR_COOKIE, SIDEBARS, THEME_COOKIE, THEMES, WEEK_S, YEAR_S, keep, zone_names
+from app.console.preferences import (
+    LANGUAGES,
+    ROWS,
+    ROWS_COOKIE,
+    SIDEBAR_COOKIE,
+    SIDEBARS,
+    THEME_COOKIE,
+    THEMES,
+    WEEK_S,
+    YEAR_S,
+    keep,
+    keep_columns,
+    zone_names,
+)
 from app.console.saved_views import TITLES, view_href
 from app.console.start_page import start_choices
 from app.db import read_scope, session_scope
@@ -27,6 +40,7 @@ blueprint = Blueprint("account", __name__)
 KEPT = {
     "theme": (THEME_COOKIE, THEMES, YEAR_S),
     "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
+    "rows": (ROWS_COOKIE, ROWS, YEAR_S),
     "language": (LANGUAGE_COOKIE, tuple(LANGUAGES), YEAR_S),
 }
 
@@ -74,11 +88,12 @@ def change_settings() -> ResponseReturnValue:
 
 @blueprint.post("/preferences")
 def preferences() -> ResponseReturnValue:
-    """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar."""
+    """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar, rows and columns of lists."""
     response = make_response(redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303))
     for parameter, (cookie, values, seconds) in KEPT.items():
         if (value := request.form.get(parameter)) in values:
             keep(response, cookie, value, max_age_s=seconds)
+    keep_columns(response, request.form.get("table", ""), request.form.getlist("column"))
     user = current_user()
     language = request.form.get("language", "")
     if user is not None and language in LANGUAGES:

@@ -12,7 +12,7 @@ from app.clock import Millis, now_ms
 from app.console.current import current_actor, settings
 from app.console.gantt import asked_hours, gantt_of, within_ms
 from app.console.language import _
-from app.console.ranges import day_names, named_range, read_local
+from app.console.ranges import TimeRange, asked_days, day_names, named_range, read_local
 from app.console.words import RANGES, choices
 from app.db import read_scope
 from app.services import dashboard, logs
@@ -25,7 +25,7 @@ blueprint = Blueprint("dashboard", __name__)
 
 DEFAULT_RANGE = "week"
 #: ranges that make sense in days
-DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month")
+DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month", "custom")
 
 
 @blueprint.get("/")
@@ -36,8 +36,9 @@ def index() -> ResponseReturnValue:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
         runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
-    drawn = {"gantt": gantt_of(runs, hours), "report": _report()}
-    return render_template("dashboard/index.html", board=shown, ranges=ranges, range=_asked_range(), **drawn)
+    report = _report()
+    asked = {"range": _asked_range(), **({"from": report.first, "to": report.last} if _asked_range() == "custom" else {})}
+    return render_template("dashboard/index.html", board=shown, ranges=ranges, asked=asked, gantt=gantt_of(runs, hours), report=report)
 
 
 @blueprint.get("/report")
@@ -52,6 +53,9 @@ class Report:
     """The chart, and what it leaves out."""
 
     chart: Chart
+    #: the days asked for, such as ``2024-05-01``
+    first: str
+    last: str
     #: one sentence where days are missing because they hold too many runs to count; else empty
     cut: str
 
@@ -59,7 +63,7 @@ class Report:
 def _report() -> Report:
     """Return the days of the range, in the zone the days are counted in; those without a run have zeros."""
     zone = ZoneInfo(settings().time_zone)
-    asked = named_range(_asked_range(), zone, now_ms=now_ms())
+    asked = _asked_days(zone)
     names = day_names(asked, zone)
     with read_scope() as session:
         found = dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
@@ -68,7 +72,13 @@ def _report() -> Report:
         until_ms = read_local(told[0], zone) if told else asked.to_ms
         is_cut = len(told) < len(names) and _has_runs(session, asked.from_ms, until_ms)
     days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in (told if is_cut else names)]
-    return Report(Chart(days), _cut_sentence(told) if is_cut else "")
+    return Report(Chart(days), names[0], names[-1], _cut_sentence(told) if is_cut else "")
+
+
+def _asked_days(zone: ZoneInfo) -> TimeRange:
+    if _asked_range() == "custom":
+        return asked_days((request.args.get("from", ""), request.args.get("to", "")), zone, now_ms=now_ms())
+    return named_range(_asked_range(), zone, now_ms=now_ms())
 
 
 def _has_runs(session: Session, from_ms: Millis | None, before_ms: Millis | None) -> bool:

@@ -3,9 +3,10 @@
 import html
 import re
 from datetime import UTC, datetime, timedelta
+from typing import cast
 from zoneinfo import ZoneInfo
 
-from flask import Flask
+from flask import Flask, g
 from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
@@ -24,8 +25,10 @@ HOUR_MS: Millis = 60 * MINUTE_MS
 
 
 def reader_zone() -> ZoneInfo:
-    """Return the zone times are shown in for this reader."""
-    return ZoneInfo(str(get_timezone()))
+    """Return the zone times are shown in for this reader: looked for once a request."""
+    if "reader_zone" not in g:
+        g.reader_zone = ZoneInfo(str(get_timezone()))
+    return cast(ZoneInfo, g.reader_zone)
 
 
 def absolute(ms: Millis) -> str:
@@ -35,12 +38,17 @@ def absolute(ms: Millis) -> str:
 
 def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
     """``2024-05-01 10:00:00`` in a zone."""
-    return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone))
 
 
 def iso(ms: Millis) -> str:
     """``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
-    return datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC), "T") + "Z"
+
+
+def _written(at: datetime, between: str = " ") -> str:
+    """Return date and time without the zone; a list has a thousand of them, and strftime() takes three times as long."""
+    return at.isoformat(between, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:

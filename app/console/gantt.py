@@ -19,9 +19,9 @@ from app.console.listing import address_with, whole_number
 from app.console.timeline import SIGNS, labeller
 from app.console.words import SKIP_REASONS
 from app.domain.run_timeline import stacked
-from app.models.job import Job
 from app.models.skip import SKIPPED_MAX, Skip
 from app.services.run_timeline import LOOKED_AT, JobRuns, RunTimeline, Waiting
+from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
 #: hours that can be asked for -> minutes between two ticks
@@ -64,7 +64,7 @@ class Mark:
 class Lane:
     """A job; ``counts`` by kind of mark, its skips by instants and what waits by fires."""
 
-    job: Job
+    job: JobName
     marks: list[Mark]
     counts: Counter[str]
     #: ``12 runs · 1 failed · 3 missed``

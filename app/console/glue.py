@@ -1,6 +1,6 @@
 """The GLUE editor: the source of a job and its versions."""
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
@@ -14,6 +14,7 @@ from app.domain.enums import GlueType
 from app.domain.permissions import Right
 from app.errors import InvalidInput, NotFound
 from app.services import glue
+from app.store import log_lists
 
 blueprint = Blueprint("glue", __name__)
 
@@ -48,8 +49,19 @@ def edit() -> ResponseReturnValue:
             return done("saved", url_for("glue.edit", jobId=job_id))
         except InvalidInput as exc:
             form.refuse(exc)
-    language = LANGUAGES.get(job.glue_type, "")
-    page = render_template(
-        "glue/edit.html", job=job, form=form, versions=versions, shown=shown, language=language, phrases=editor_words.phrases()
-    )
+    editor = {"language": LANGUAGES.get(job.glue_type, ""), "phrases": editor_words.phrases()}
+    may_operate = actor.may(job.job_group, Right.OPERATE)
+    page = render_template("glue/edit.html", job=job, form=form, versions=versions, shown=shown, may_operate=may_operate, **editor)
     return page, 400 if form.errors else 200
+
+
+@blueprint.get("/jobcode/newest")
+def newest() -> ResponseReturnValue:
+    """Return the newest run of a job, and with ``after`` the first run by hand behind that one, as JSON; 0: none."""
+    job_id, after_id = whole_number("jobId", 0), whole_number("after", -1)
+    with read_scope() as session:
+        glue.get_glue_job(session, job_id, actor=current_actor(), right=Right.GLUE)
+        newest_id = log_lists.find_newest_id(session, job_id)
+        run_id = log_lists.find_manual_id(session, job_id, after_id=after_id) if after_id >= 0 else 0
+    links = {"page": url_for("logs.show", log_id=run_id), "lines": url_for("logs.lines", log_id=run_id)} if run_id else {}
+    return jsonify(newest=newest_id, run=run_id, **links)

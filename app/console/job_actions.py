@@ -19,13 +19,15 @@ from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services import jobs, logs
-from app.store import drains, overview
+from app.store import drains, log_lists, overview
 from app.store import groups as group_store
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
 
 #: runs ended by one request
 KILLED_MAX = 20
+#: parameters used before that are offered
+USED_SHOWN = 5
 
 
 @blueprint.route("/start", methods=["GET", "POST"])
@@ -100,9 +102,10 @@ def run(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         bare = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
+        used = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
-    drained = leave_out(addresses, bare).drained
-    page = render_template("jobs/run.html", form=form, job=job, addresses=addresses, drained=drained, cancel=way_back("jobs.index"))
+    shown = {"addresses": addresses, "drained": leave_out(addresses, bare).drained, "used": used}
+    page = render_template("jobs/run.html", form=form, job=job, cancel=way_back("jobs.index"), **shown)
     return page, 400 if form.errors else 200
 
 

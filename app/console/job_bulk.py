@@ -1,4 +1,7 @@
-"""Several jobs at once, by the ticked rows of the list: asked first, then told of each job what became of it. Needs no scripts."""
+"""Several jobs at once, by the ticked rows of the list or by its filters: asked first, then told of each job what became of it.
+
+Needs no scripts. Many jobs are changed in pieces: each request changes some and shows how far it is.
+"""
 
 from dataclasses import dataclass
 
@@ -6,19 +9,23 @@ from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console.bulk_progress import Progress, read_progress
 from app.console.current import current_actor, say, say_error
+from app.console.job_filter import asked_filter
 from app.console.language import _, ngettext
 from app.console.listing import here, ticked_ids
 from app.console.notices import way_back
+from app.console.typed_phrase import deletion_phrase, require_phrase
 from app.db import read_scope
 from app.domain.permissions import Right, require_right
 from app.domain.tags import TAG_MAX, check_tag
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services import job_bulk, jobs
-from app.services.job_bulk import NEEDED, Act, Aim
+from app.services.job_bulk import MATCHING_MAX, NEEDED, Act, Aim
 from app.store import group_lists, overview
 from app.store import jobs as job_store
+from app.store.paging import to_id
 
 blueprint = Blueprint("job_bulk", __name__, url_prefix="/jobinfo")
 
@@ -35,34 +42,22 @@ class Told:
     error: str
 
 
-@blueprint.route("/bulk/<any(start, stop, move, tag, untag, delete):act>", methods=["GET", "POST"])
+@blueprint.route("/bulk/<any(start, stop, run, move, tag, untag, delete):act>", methods=["GET", "POST"])
 def bulk(act: str) -> ResponseReturnValue:
-    """Start, stop, move, tag or delete the ticked jobs."""
-    found = _jobs(Act(act))
+    """Start, stop, run, move, tag or delete the ticked jobs, or all that match the filters (``?matching=1``)."""
+    if request.method == "POST" and "state" in request.form:
+        return _do(Act(act), read_progress(request.form["state"]))
+    found, left_out = _asked_jobs(Act(act))
     if request.method == "POST":
-        return _do(Act(act), found)
-    return _question(Act(act), found)
-
-
-def _question(act: Act, found: list[Job], error: str = "") -> str:
-    with read_scope() as session:
-        out = sum(overview.count_out(session, [job.id for job in found]).values())
-        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT)) if act == Act.MOVE else []
-    return render_template(
-        "jobs/bulk.html",
-        act=act,
-        heading=_heading(act, len(found)),
-        jobs=found,
-        named=found[:NAMED],
-        rest=max(0, len(found) - NAMED),
-        consequences=_consequences(act, found, out),
-        tag=request.form.get("tag", ""),
-        tag_max=TAG_MAX,
-        error=error,
-        groups=groups,
-        action=here(),
-        back=way_back("jobs.index"),
-    )
+        try:
+            if act == Act.REMOVE and len(found) > 1:
+                require_phrase(deletion_phrase(len(found)))
+            if act in {Act.TAG, Act.UNTAG}:
+                check_tag(request.form.get("tag", ""))
+        except InvalidInput as exc:
+            return _question(Act(act), found, left_out, say(exc.message)), 400
+        return _do(Act(act), Progress([job.id for job in found], {job.id: job.job_desc for job in found}))
+    return _question(Act(act), found, left_out)
 
 
 @blueprint.get("/running")
@@ -76,11 +71,22 @@ def running() -> ResponseReturnValue:
     return jsonify({str(job_id): out.get(job_id, 0) for job_id in seen})
 
 
-def _jobs(act: Act) -> list[Job]:
-    """Return the ticked jobs; a missing or foreign one is not found, whatever the others are."""
-    ids, actor = job_bulk.check_ids(ticked_ids(job_bulk.JOBS_MAX)), current_actor()
+def _asked_jobs(act: Act) -> tuple[list[Job], int]:
+    """Return the jobs asked for, and how many that match the filters are left out because one may not change them."""
+    if request.method == "GET" and "matching" in request.args:
+        with read_scope() as session:
+            ids, left_out = job_bulk.find_matching(session, act, asked_filter(), actor=current_actor())
+        return _jobs(act, ids), left_out
+    listed = request.form.get("ids", "")
+    ids = [to_id(text) for text in listed.split(",")] if listed else ticked_ids(job_bulk.JOBS_MAX)
+    return _jobs(act, job_bulk.check_ids(ids, MATCHING_MAX if listed else job_bulk.JOBS_MAX)), 0
+
+
+def _jobs(act: Act, ids: list[int]) -> list[Job]:
+    """Return the jobs; a missing or foreign one is not found, whatever the others are."""
+    actor = current_actor()
     with read_scope() as session:
-        found = job_store.find_jobs(session, ids)
+        found = job_store.find_jobs(session, job_bulk.check_ids(ids, MATCHING_MAX))
     for job_id in ids:
         if job_id not in found:
             raise NotFound(jobs.MISSING)
@@ -88,27 +94,60 @@ def _jobs(act: Act) -> list[Job]:
     return [found[job_id] for job_id in ids]
 
 
-def _do(act: Act, found: list[Job]) -> ResponseReturnValue:
-    names = {job.id: job.job_desc for job in found}
-    target = request.form.get("job_group", "")
-    group_id = int(target) if target.isascii() and target.isdecimal() and len(target) <= 9 else 0
-    aim = Aim(group_id, request.form.get("tag", ""))
-    if act in {Act.TAG, Act.UNTAG}:
-        try:
-            check_tag(aim.tag)
-        except InvalidInput as exc:
-            return _question(act, found, say(exc.message)), 400
-    outcomes = job_bulk.change_all(act, list(names), aim, actor=current_actor(), now_ms=now_ms())
-    told = [Told(each.job_id, names[each.job_id], say_error(each.error) if each.error else "") for each in outcomes]
-    failed = sum(bool(each.error) for each in told)
-    word = _done_word(act)
-    page = render_template("jobs/bulk_result.html", told=told, failed=failed, word=word, act=act, back=way_back("jobs.index"))
-    return page, 200 if failed < len(told) else 400
+def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str:
+    with read_scope() as session:
+        out = sum(overview.count_out(session, [job.id for job in found]).values())
+        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT)) if act == Act.MOVE else []
+    consequences = _consequences(act, found, out)
+    if left_out:
+        consequences.append(_("Left out, because you may not change them: %(n)s.", n=left_out))
+    return render_template(
+        "jobs/bulk.html",
+        act=act,
+        heading=_heading(act, len(found)),
+        ids=",".join(str(job.id) for job in found),
+        named=found[:NAMED],
+        rest=max(0, len(found) - NAMED),
+        consequences=consequences,
+        phrase=deletion_phrase(len(found)) if act == Act.REMOVE and len(found) > 1 else "",
+        tag=request.form.get("tag", ""),
+        tag_max=TAG_MAX,
+        error=error,
+        groups=groups,
+        action=here(),
+        back=way_back("jobs.index"),
+    )
 
 
-def _done_word(act: Act) -> str:
-    words = {Act.START: _("started"), Act.STOP: _("stopped"), Act.MOVE: _("moved"), Act.REMOVE: _("deleted")}
-    return words.get(act) or (_("tagged") if act is Act.TAG else _("tag removed"))
+def _do(act: Act, progress: Progress) -> ResponseReturnValue:
+    """Change some jobs; show how far it is, or at the end what became of each."""
+    aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""))
+    for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
+        progress.note(each.job_id, say_error(each.error) if each.error else "")
+    told = [Told(job_id, progress.names[job_id], progress.errors.get(job_id, "")) for job_id in progress.ids[: progress.count]]
+    shown = {"act": act, "word": _word(act), "failed": len(progress.errors), "back": way_back("jobs.index"), "progress": progress}
+    if progress.rest:
+        return render_template("jobs/bulk_progress.html", aim=aim, action=here(), heading=_word(act), **shown)
+    page = render_template("jobs/bulk_result.html", told=told, all=len(progress.ids), **shown)
+    return page, 200 if len(progress.errors) < len(told) else 400
+
+
+def _word(act: Act) -> str:
+    match act:
+        case Act.START:
+            return _("started")
+        case Act.STOP:
+            return _("stopped")
+        case Act.RUN:
+            return _("queued")
+        case Act.MOVE:
+            return _("moved")
+        case Act.TAG:
+            return _("tagged")
+        case Act.UNTAG:
+            return _("tag removed")
+        case Act.REMOVE:
+            return _("deleted")
 
 
 def _heading(act: Act, count: int) -> str:
@@ -117,6 +156,8 @@ def _heading(act: Act, count: int) -> str:
             return ngettext("Start %(num)d job?", "Start %(num)d jobs?", count)
         case Act.STOP:
             return ngettext("Stop %(num)d job?", "Stop %(num)d jobs?", count)
+        case Act.RUN:
+            return ngettext("Run %(num)d job once?", "Run %(num)d jobs once?", count)
         case Act.MOVE:
             return ngettext("Move %(num)d job to another executor?", "Move %(num)d jobs to another executor?", count)
         case Act.TAG:
@@ -135,6 +176,8 @@ def _consequences(act: Act, found: list[Job], out: int) -> list[str]:
             return [_("Jobs without a schedule, which cannot be started: %(n)s.", n=idle)] if idle else []
         case Act.STOP:
             return [_("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")]
+        case Act.RUN:
+            return [_("Each is queued once, with its own parameter, whatever its schedule. Children run after a success as always.")]
         case Act.MOVE:
             return [_("The next runs go to the executors of the other group; the runs so far stay in the log of the old one.")]
         case Act.TAG:

@@ -1,12 +1,15 @@
 """Between the form of a job and the service: what was typed as a draft, a job as a filled form, the preview of a schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from werkzeug.datastructures import MultiDict
+
 from app.clock import LATEST_MS, Millis
+from app.console import words
 from app.console.current import say
 from app.console.forms import JobForm, whole
 from app.console.language import _
@@ -29,6 +32,8 @@ PLAIN = (
 )
 NUMBERS = ("executor_timeout", "executor_fail_retry_count", "retry_interval_s")
 LEAST_BACKOFF = 100
+#: what one types to add a job from the empty list
+QUICK = ("job_group", "executor_handler", "job_desc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,18 @@ def new_values(group_id: int, author: str) -> dict[str, object]:
         "retry_backoff_percent": str(LEAST_BACKOFF),
         "delivery": "auto",
     }
+
+
+def quick_form(given: Mapping[str, str], author: str) -> JobForm:
+    """Return the form of a new job without a schedule of which only executor, handler and description were typed."""
+    values = {name: str(value) for name, value in new_values(0, author).items()} | {"schedule_type": ScheduleType.NONE.value}
+    firsts: dict[str, Mapping[Any, str]] = {
+        "executor_route_strategy": words.ROUTE_STRATEGIES,
+        "misfire_strategy": words.MISFIRE_STRATEGIES,
+        "executor_block_strategy": words.BLOCK_STRATEGIES,
+    }
+    values |= {name: str(next(iter(offered))) for name, offered in firsts.items()}
+    return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
 
 
 def draft_of(form: JobForm, config_zone: str) -> JobDraft:

@@ -39,7 +39,7 @@ class Told:
 def export() -> Response:
     """Return the ticked jobs as a file, without ticks all that match the filters."""
     with read_scope() as session:
-        if "id" in request.args:
+        if "id" in request.args and "matching" not in request.args:
             text = job_export.export_ticked(session, ticked_ids(JOBS_MAX), actor=current_actor())
         else:
             text = job_export.export_matching(session, asked_filter(), actor=current_actor())

@@ -8,7 +8,7 @@ from app.console import starters
 from app.console.current import current_actor, current_user, say, settings
 from app.console.forms import JobForm
 from app.console.job_filter import asked_filter, asked_query, tag_base
-from app.console.job_forms import Preview, draft_of, new_values, offer, preview, schedule_of, values_of
+from app.console.job_forms import Preview, draft_of, new_values, offer, preview, quick_form, schedule_of, values_of
 from app.console.job_page import page_of
 from app.console.language import _
 from app.console.languages import language_of_request
@@ -52,6 +52,7 @@ def index() -> ResponseReturnValue:
         active=active,
         paging=paging(page.total, capped=page.capped),
         may_edit=actor.has_anywhere(Right.EDIT),
+        editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=asked_query(),
         tag_base=tag_base(),
@@ -74,7 +75,9 @@ def show(job_id: int) -> ResponseReturnValue:
 def add() -> ResponseReturnValue:
     """Add a job."""
     user = current_user()
-    form = JobForm(request.form, data=new_values(whole_number("jobGroup", 0), user.username if user else ""))
+    author = user.username if user else ""
+    is_quick = request.method == "POST" and "quick" in request.form
+    form = quick_form(request.form, author) if is_quick else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
     if _is_saving() and (job_id := _save_new(form)):
         return done("added", url_for("jobs.show", job_id=job_id), at=job_id)
     return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))

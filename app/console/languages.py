@@ -5,6 +5,7 @@ from flask_babel import Babel
 
 from app.config import Config
 from app.console.current import current_user, settings
+from app.console.language import marked, marked_count
 from app.domain.schedule import zone
 from app.errors import InvalidInput
 
@@ -28,6 +29,7 @@ def init_app(app: Flask, config: Config) -> None:
     app.config["BABEL_DEFAULT_LOCALE"] = "en"
     app.config["BABEL_DEFAULT_TIMEZONE"] = config.time_zone
     Babel(app, locale_selector=choose_language, timezone_selector=choose_zone)
+    app.jinja_env.globals.update(_=marked, gettext=marked, ngettext=marked_count)
 
 
 def choose_zone() -> str | None:

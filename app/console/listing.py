@@ -111,7 +111,12 @@ def address_with(**changes: Any) -> str:
         query.poplist(name)
         if value is not None:
             query[name] = value
-    for passing in ("done", "at", *(name for name in request.args if name.startswith("_"))):  # _scheme and the like mean url_for itself
+    for passing in (
+        "done",
+        "at",
+        "mark",
+        *(name for name in request.args if name.startswith("_")),
+    ):  # _scheme and the like mean url_for itself
         query.poplist(passing)
     values: dict[str, Any] = {**(request.view_args or {}), **query.to_dict(flat=False)}
     return url_for(request.endpoint or "dashboard.index", **values)

@@ -11,15 +11,17 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import csrf_token, current_actor
+from app.console.current import csrf_token, current_actor, say
 from app.console.forms import CleanForm
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
+from app.console.typed_phrase import deletion_phrase, require_phrase
 from app.console.words import CLEAN_KINDS, choices
 from app.db import read_scope, session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.services import groups, jobs, log_clearing
+from app.services.logs import ClearType
 from app.store.log_lists import Clearing
 
 blueprint = Blueprint("log_cleaning", __name__)
@@ -46,7 +48,12 @@ def _count(form: CleanForm) -> ResponseReturnValue:
         asked = (_number(form.job_group.data), _number(form.job_id.data), _number(form.kind.data))
         clearing = log_clearing.begin(session, *asked, actor=current_actor(), now_ms=now_ms())
         total = log_clearing.count(session, clearing)
-    return _sealed_page("logs/clean_confirm.html", form, clearing, total=total, deleted=0)
+    return _confirm(form, clearing, total)
+
+
+def _confirm(form: CleanForm, clearing: Clearing, total: int, error: str = "") -> str:
+    phrase = deletion_phrase(total) if _number(form.kind.data) == ClearType.ALL else ""
+    return _sealed_page("logs/clean_confirm.html", form, clearing, total=total, deleted=0, phrase=phrase, error=error)
 
 
 def _go_on(form: CleanForm) -> ResponseReturnValue:
@@ -57,6 +64,11 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
     if not hmac.compare_digest(request.form.get("seal", "").encode(), _seal(form, clearing, total, before).encode()):
         raise InvalidInput("kind", N_("This form is not as it was shown: begin again"))
     if before == 0:
+        if kind == ClearType.ALL:
+            try:
+                require_phrase(deletion_phrase(total))
+            except InvalidInput as exc:
+                return _confirm(form, clearing, total, say(exc.message)), 400
         with session_scope() as session:
             log_clearing.record(session, clearing, kind, total, actor=current_actor(), now_ms=now_ms())
     deleted, is_over = log_clearing.clear_piece(clearing)
@@ -66,10 +78,10 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
     return _sealed_page("logs/clean_progress.html", form, clearing, total=total, deleted=before + deleted)
 
 
-def _sealed_page(template: str, form: CleanForm, clearing: Clearing, *, total: int, deleted: int) -> str:
+def _sealed_page(template: str, form: CleanForm, clearing: Clearing, *, total: int, deleted: int, **shown: str) -> str:
     """Show a step whose form leads to the next one."""
     values = {"clearing": clearing, "total": total, "deleted": deleted, "seal": _seal(form, clearing, total, deleted)}
-    return _page(template, form, cancel=url_for("logs.index"), **values)
+    return _page(template, form, cancel=url_for("logs.index"), **values, **shown)
 
 
 def _seal(form: CleanForm, clearing: Clearing, total: int, deleted: int) -> str:

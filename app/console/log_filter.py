@@ -16,6 +16,8 @@ from app.store import job_lists
 
 #: what is shown where no range is asked for, as in the original
 DEFAULT_RANGE = "today"
+#: parameters of the address that filter
+NAMES = ("jobGroup", "jobId", "logStatus", "range", "from", "to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class AskedLogs:
     range: str
     from_text: str
     to_text: str
+
+
+def asked_query() -> dict[str, str]:
+    """Return the parameters of the filters that are in use, for another address of the same runs."""
+    return {name: request.args[name] for name in NAMES if request.args.get(name, "").strip()}
 
 
 def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> AskedLogs:

@@ -11,7 +11,7 @@ from app.console.current import current_actor, executor_caller, say_error
 from app.console.filters import reader_zone
 from app.console.language import _
 from app.console.listing import asked_length, asked_start, chips, here, paging, whole_number
-from app.console.log_filter import AskedLogs, asked_logs
+from app.console.log_filter import AskedLogs, asked_logs, asked_query
 from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
 from app.console.run_chain import Chain, chain_of
@@ -36,7 +36,7 @@ def index() -> ResponseReturnValue:
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
         asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page = logs.list_logs(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
+        page = logs.list_page(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.log_rows(session, page.rows, actor=actor)
         views = views_of(session, ListName.LOGS)
         offered = groups.visible_groups(session, actor)
@@ -60,6 +60,7 @@ def index() -> ResponseReturnValue:
         paging=paging(page.total, capped=page.capped),
         may_clean=actor.has_anywhere(Right.OPERATE),
         here=here(),
+        export_query=asked_query(),
     )
 
 

@@ -3,12 +3,15 @@
 The texts are fixed; a forged code can show nothing else.
 """
 
+import hmac
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from flask import Response, make_response, redirect, request, url_for
 
+from app.console.current import csrf_token
 from app.console.language import _, lazy_gettext
 from app.console.listing import whole_number
 
@@ -33,8 +36,10 @@ TEXTS = {
     "out": lazy_gettext("You are logged out."),
 }
 
+#: code -> endpoint that takes it back, for the job it was done to
+UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start"}
 #: parameters that belong to one view of a page only
-PASSING = frozenset({"done", "at"})
+PASSING = frozenset({"done", "at", "mark"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Notice:
     kind: str = "success"
     href: str = ""
     link: str = ""
+    #: what a form is posted to that takes it back
+    undo: str = ""
 
 
 def done(code: str, address: str, *, at: int | None = None) -> Response:
@@ -52,6 +59,7 @@ def done(code: str, address: str, *, at: int | None = None) -> Response:
     parts = urlsplit(address)
     query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
     query += [("done", code), *([("at", str(at))] if at is not None else [])]
+    query += [("mark", _mark(code, at))] if at is not None and code in UNDONE_BY else []
     return make_response(redirect(urlunsplit(("", "", parts.path, urlencode(query), parts.fragment)), 303))
 
 
@@ -74,4 +82,11 @@ def asked_notice() -> Notice | None:
         return Notice(str(TEXTS[code]))
     if code == "triggered":
         return Notice(str(TEXTS[code]), href=url_for("logs.index", jobId=job_id), link=_("Show the log"))
-    return Notice(str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id))
+    is_ours = code in UNDONE_BY and hmac.compare_digest(request.args.get("mark", "").encode(), _mark(code, job_id).encode())
+    undo = url_for(UNDONE_BY[code], job_id=job_id) if is_ours else ""
+    return Notice(str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id), undo=undo)
+
+
+def _mark(code: str, job_id: int) -> str:
+    """Return what only this login could have put into the address: a link from elsewhere must not offer to undo what nobody did."""
+    return hmac.new(csrf_token().encode(), f"{code}:{job_id}".encode(), sha256).hexdigest()[:16]

@@ -1,5 +1,6 @@
 """How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from zoneinfo import available_timezones
@@ -8,6 +9,7 @@ from flask import Flask, Response, request
 
 from app.console.current import LoggedIn, current_user, settings
 from app.console.filters import html_language, reader_zone
+from app.console.language import lazy_gettext as _l
 from app.console.languages import language_of_request
 from app.console.listing import here
 from app.console.notices import Notice, asked_notice
@@ -15,12 +17,36 @@ from app.services.nodes import VERSION
 
 THEME_COOKIE = "xxl_job_theme"
 SIDEBAR_COOKIE = "xxl_job_sidebar"
+ROWS_COOKIE = "xxl_job_rows"
+HIDDEN_COOKIE = "xxl_job_hidden_{table}"
 WEEK_S = 7 * 86_400
 YEAR_S = 365 * 86_400
 #: code -> (its own name, language tag)
 LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
 THEMES = ("light", "dark")
 SIDEBARS = ("wide", "mini")
+ROWS = ("comfortable", "dense")
+#: list -> its columns that can be left out; what a row is about and what is done to it always stay
+COLUMNS = {
+    "jobs": {
+        "schedule": _l("Schedule"),
+        "mode": _l("Run mode"),
+        "owner": _l("Owner"),
+        "status": _l("Status"),
+        "next": _l("Next run"),
+        "last": _l("Last run"),
+    },
+    "logs": {
+        "trigger-result": _l("Trigger result"),
+        "trigger-note": _l("Trigger note"),
+        "handle-time": _l("Handle time"),
+        "duration": _l("Duration"),
+        "handle-result": _l("Handle result"),
+        "handle-note": _l("Handle note"),
+    },
+}
+#: between names in the cookie
+SEPARATOR = "."
 #: zones of these areas are doubles, or no places
 UNOFFERED_AREAS = ("Etc/", "SystemV/", "posix/", "right/", "US/", "Brazil/", "Canada/", "Chile/", "Mexico/")
 
@@ -35,6 +61,7 @@ class Frame:
     #: empty: the system's
     theme: str
     mini: bool
+    dense: bool
     zone: str
     here: str
     notice: Notice | None
@@ -62,11 +89,25 @@ def frame() -> Frame:
         html_lang=html_language(),
         theme=theme if theme in THEMES else "",
         mini=request.cookies.get(SIDEBAR_COOKIE) == "mini",
+        dense=request.cookies.get(ROWS_COOKIE) == "dense",
         zone=str(reader_zone()),
         here=here() if request.method == "GET" else request.script_root + request.path,
         notice=asked_notice(),
         cookie_path=cookie_path(),
     )
+
+
+def columns(table: str) -> list[tuple[str, str, bool]]:
+    """Return name, title and whether it is shown of each column of a list that can be left out."""
+    hidden = request.cookies.get(HIDDEN_COOKIE.format(table=table), "").split(SEPARATOR)
+    return [(name, str(title), name not in hidden) for name, title in COLUMNS[table].items()]
+
+
+def keep_columns(response: Response, table: str, shown: Collection[str]) -> None:
+    """Remember which columns of a list are left out; an unknown list is none."""
+    if table in COLUMNS:
+        hidden = SEPARATOR.join(name for name in COLUMNS[table] if name not in shown)
+        keep(response, HIDDEN_COOKIE.format(table=table), hidden, max_age_s=YEAR_S)
 
 
 def cookie_path() -> str:
@@ -82,3 +123,4 @@ def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
 def init_app(app: Flask) -> None:
     """Hand the frame to every page."""
     app.context_processor(lambda: {"frame": frame()})
+    app.add_template_global(columns, "list_columns")

@@ -1,13 +1,19 @@
 """Ranges of time as the filters offer them: words of the address and the instants they mean in the reader's zone."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
 
 #: what ``datetime-local`` inputs send; the seconds may be missing
 INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+
+
+#: more days are not drawn
+DAYS_MAX = 366
+#: days of other years are no days of runs
+FIRST_YEAR, LAST_YEAR = 1990, 2100
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,25 @@ def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
         return TimeRange(None, None)
     begin, end = days[name]
     return TimeRange(_ms(begin), _ms(end) - 1)
+
+
+def asked_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
+    """Return the days between two dates, in whatever order; with one date a week that begins or ends there, with none the last week."""
+    today = datetime.fromtimestamp(now_ms / 1000, zone).date()
+    first, last = (_read_day(text) for text in texts)
+    last = last or (min(first + timedelta(days=6), today) if first and first <= today else first) or today
+    first, last = sorted((first or last - timedelta(days=6), last))
+    first = max(first, last - timedelta(days=DAYS_MAX - 1))
+    begin, end = (datetime(day.year, day.month, day.day, tzinfo=zone) for day in (first, last + timedelta(days=1)))
+    return TimeRange(_ms(begin), _ms(end) - 1)
+
+
+def _read_day(text: str) -> date | None:
+    try:
+        read = date.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return read if FIRST_YEAR <= read.year < LAST_YEAR else None
 
 
 def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Flask
 
 from app.console.language import lazy_gettext as _l
-from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerType
+from app.domain.enums import AlarmState, BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerType
 from app.domain.permissions import Right
 
 SCHEDULE_TYPES = {
@@ -62,6 +62,15 @@ SKIP_REASONS = {
     "stopped": _l("the job was stopped"),
     "edited": _l("the schedule was changed"),
 }
+ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
+ALARM_STATES = {
+    AlarmState.PENDING: _l("to be told"),
+    AlarmState.SENDING: _l("being told"),
+    AlarmState.SENT: _l("told"),
+    AlarmState.CLOSED: _l("told; the job has succeeded since"),
+    AlarmState.FAILED: _l("could not be told"),
+    AlarmState.SILENT: _l("nobody to tell: the job and its executor have no channel"),
+}
 #: the original's numbers of the ways to clean a log
 CLEAN_KINDS = {
     1: _l("Older than one month"),
@@ -106,6 +115,8 @@ def init_app(app: Flask) -> None:
         "delivery_title": DELIVERIES,
         "trigger_title": TRIGGER_TYPES,
         "skip_reason": SKIP_REASONS,
+        "alarm_reason": ALARM_REASONS,
+        "alarm_state": ALARM_STATES,
     }
     for name, words in sets.items():
         app.add_template_filter(_titles(words), name)

@@ -1,14 +1,13 @@
 """Which jobs a timeline of runs shows, how many runs of each, and on which line a run is drawn."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.clock import Millis
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """What is known of one job within the time shown."""
+class Activity(NamedTuple):
+    """What is known of one job within the time shown; thousands are made for one page."""
 
     job_id: int
     runs: int

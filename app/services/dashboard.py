@@ -1,6 +1,7 @@
 """What the dashboard shows, limited to the groups a user may see."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -12,9 +13,10 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.services.rows import visible_jobs
-from app.store import day_counts, drains, group_lists, overview
+from app.store import day_counts, drains, group_lists, overview, recent_runs
+from app.store import jobs as job_store
 from app.store.day_counts import DayCount
+from app.store.jobs import JobName
 
 #: rows of each of the short lists
 SHOWN = 8
@@ -28,16 +30,16 @@ FAILED_WITHIN_MS: Millis = DAY_MS
 class Run:
     """A run and its job; None where the job was deleted, or moved to where the reader may not see it."""
 
-    log: JobLog
-    job: Job | None
+    log: JobLog | recent_runs.Run
+    job: JobName | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
     """A job whose last run failed, and how many of its runs failed lately."""
 
-    job: Job
-    last: JobLog
+    job: JobName
+    last: recent_runs.Run
     failures: int
 
 
@@ -115,7 +117,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
-    failed = overview.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
     nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     skewed = [node for node in nodes if _is_skewed(node, now_ms)]
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
@@ -148,14 +150,13 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
 
 
-def _failing(session: Session, actor: Actor, failed: list[JobLog]) -> list[Failing]:
+def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run]) -> list[Failing]:
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
-    last = overview.find_last_logs(session, counts)
-    ids = {log.id for log in failed}
-    jobs = visible_jobs(session, [job_id for job_id, log in last.items() if log.id in ids], actor)
-    found = [Failing(job, last[job_id], counts[job_id]) for job_id, job in jobs.items()]
-    return sorted(found, key=lambda each: (-each.failures, each.job.id))[:SHOWN]
+    newest = overview.find_newest_ids(session, counts)
+    last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))
+    jobs = _visible_names(session, [log.job_id for log in last], actor)
+    return [Failing(jobs[log.job_id], log, counts[log.job_id]) for log in last if log.job_id in jobs][:SHOWN]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
@@ -169,6 +170,12 @@ def _is_skewed(node: Node, now_ms: Millis) -> bool:
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
-def _runs(session: Session, actor: Actor, logs: list[JobLog]) -> list[Run]:
-    jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
+def _runs(session: Session, actor: Actor, logs: Sequence[JobLog | recent_runs.Run]) -> list[Run]:
+    jobs = _visible_names(session, {log.job_id for log in logs}, actor)
     return [Run(log, jobs.get(log.job_id)) for log in logs]
+
+
+def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:
+    """Return the names of those of the jobs the actor may see: a job may have been moved since it ran."""
+    names = job_store.find_names(session, job_ids)
+    return {job_id: name for job_id, name in names.items() if actor.may(name.job_group, Right.VIEW)}

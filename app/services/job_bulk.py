@@ -1,8 +1,11 @@
 """The same thing done to several jobs: each in a transaction of its own, so that one refusal leaves the others alone."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope
@@ -10,9 +13,14 @@ from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
 from app.errors import InvalidInput, XxlJobError
 from app.services import jobs
+from app.services.jobs import JobFilter
 
 #: jobs one request may name: a whole page of the list
 JOBS_MAX = 100
+#: jobs that may match a filter all of whose jobs are changed
+MATCHING_MAX = 2_000
+#: how long one request changes jobs
+PIECE_S = 1.5
 
 
 class Act(StrEnum):
@@ -20,6 +28,7 @@ class Act(StrEnum):
 
     START = "start"
     STOP = "stop"
+    RUN = "run"
     MOVE = "move"
     TAG = "tag"
     UNTAG = "untag"
@@ -27,7 +36,17 @@ class Act(StrEnum):
 
 
 #: what the actor must be allowed on each job's own group
-NEEDED: dict[Act, Right] = {act: Right.OPERATE if act in {Act.START, Act.STOP} else Right.EDIT for act in Act}
+NEEDED: dict[Act, Right] = {
+    Act.START: Right.OPERATE,
+    Act.STOP: Right.OPERATE,
+    Act.RUN: Right.OPERATE,
+    Act.MOVE: Right.EDIT,
+    Act.TAG: Right.EDIT,
+    Act.UNTAG: Right.EDIT,
+    Act.REMOVE: Right.EDIT,
+}
+
+
 STEPS = {Act.START: jobs.start_job, Act.STOP: jobs.stop_job, Act.REMOVE: jobs.remove_job}
 
 
@@ -47,19 +66,41 @@ class Outcome:
     error: XxlJobError | None = None
 
 
-def check_ids(job_ids: Sequence[int]) -> list[int]:
+def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
     """Return the ids once each, in their order; raises InvalidInput for none and for too many."""
     ids = list(dict.fromkeys(job_ids))
     if not ids:
         raise InvalidInput("id", N_("Tick at least one job"))
-    if len(ids) > JOBS_MAX:
-        raise InvalidInput("id", N_("At most %(limit)s jobs at a time", limit=JOBS_MAX))
+    if len(ids) > limit:
+        raise InvalidInput("id", N_("At most %(limit)s jobs at a time", limit=limit))
     return ids
 
 
-def change_all(act: Act, job_ids: Sequence[int], aim: Aim, *, actor: Actor, now_ms: Millis) -> list[Outcome]:
-    """Do it to every job, in transactions of its own."""
-    return [_change_one(act, job_id, aim, actor=actor, now_ms=now_ms) for job_id in check_ids(job_ids)]
+def find_matching(session: Session, act: Act, wanted: JobFilter, *, actor: Actor) -> tuple[list[int], int]:
+    """Return the ids of the jobs of a list it may be done to, and how many others are seen there; raises InvalidInput for too many."""
+    page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=MATCHING_MAX + 1)
+    if page.total > MATCHING_MAX:
+        raise InvalidInput("id", N_("At most %(limit)s jobs at a time: choose fewer by the filters", limit=MATCHING_MAX))
+    ids = [job.id for job in page.rows if actor.may(job.job_group, NEEDED[act])]
+    return ids, len(page.rows) - len(ids)
+
+
+def change_piece(
+    act: Act,
+    job_ids: Sequence[int],
+    aim: Aim,
+    *,
+    actor: Actor,
+    now_ms: Millis,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> list[Outcome]:
+    """Do it to the first jobs for PIECE_S, each in transactions of its own."""
+    until, told = monotonic() + PIECE_S, list[Outcome]()
+    for job_id in job_ids:
+        told.append(_change_one(act, job_id, aim, actor=actor, now_ms=now_ms))
+        if monotonic() >= until:
+            break
+    return told
 
 
 def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> Outcome:
@@ -71,6 +112,8 @@ def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis
                 jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
             elif act in {Act.TAG, Act.UNTAG}:
                 jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
+            elif act is Act.RUN:
+                jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms)
             else:
                 STEPS[act](session, job_id, actor=actor, now_ms=now_ms)
     except XxlJobError as exc:

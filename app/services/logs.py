@@ -81,6 +81,13 @@ def list_logs(session: Session, wanted: LogFilter, *, actor: Actor, start: int, 
     return log_lists.list_logs(session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to)
 
 
+def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
+    """Return the same for people, who look at the newest: where counting means reading the rows, it stops at 1,000."""
+    group_ids = actor.group_ids(Right.VIEW)
+    count_to = log_lists.page_count_max(wanted, group_ids)
+    return log_lists.list_logs(session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to)
+
+
 def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
     """Return a run the actor has ``right`` on; NotFound where it is missing or foreign."""
     log = log_lists.find_log(session, log_id)

@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.domain.permissions import Actor, Right
 from app.domain.run_timeline import Activity, fair_share, most_telling
-from app.models.job import Job
 from app.models.skip import Skip
 from app.store import jobs as job_store
 from app.store import overview, recent_runs, skips
+from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
 #: rows, and bars of all rows together
@@ -36,7 +36,7 @@ class Waiting:
 class JobRuns:
     """One row: runs by trigger time, missed instants by their first, and what waits."""
 
-    job: Job
+    job: JobName
     runs: list[Run]
     skips: list[Skip]
     waiting: Waiting | None
@@ -72,7 +72,9 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     for skip in missed:
         troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
     troubles.update({job_id: one.count for job_id, one in waiting.items()})
-    active = [Activity(job_id, max(counts[job_id], failed[job_id]), troubles[job_id]) for job_id in {**counts, **troubles}]
+    active = [
+        Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0)) for job_id in {**counts, **troubles}
+    ]
     jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
     chosen = list(jobs)
     totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
@@ -94,9 +96,9 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     )
 
 
-def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, Job]:
+def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX of the jobs, in their order: not those that are gone, or were moved to a group the actor may not see."""
-    known = job_store.find_jobs(session, ranked)
+    known = job_store.find_names(session, ranked)
     seen = [known[job_id] for job_id in ranked if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)]
     return {job.id: job for job in seen[:JOBS_MAX]}
 

@@ -11,6 +11,7 @@ from app.domain.enums import AlarmState, AlarmStatus
 from app.models.alarm import Alarm
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.overview import GroupIds, in_groups
 
 #: what a run's `alarm_status` becomes when its alarm has come to an end
 _STATUS_OF_RUN = {
@@ -50,6 +51,14 @@ def find_told(session: Session, job_ids: Collection[int], *, apart_from: Collect
         Alarm.job_id.in_(job_ids), Alarm.attempts > 0, Alarm.state != AlarmState.SILENT, Alarm.id.not_in(apart_from)
     )
     return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
+
+
+def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[Alarm]:
+    """Return the newest alarms of a job, of the runs it had in these groups (None: in any)."""
+    query = select(Alarm).where(Alarm.job_id == job_id)
+    if group_ids is not None:
+        query = query.join(JobLog, JobLog.id == Alarm.log_id).where(*in_groups(JobLog.job_group, group_ids))
+    return list(session.scalars(query.order_by(Alarm.id.desc()).limit(limit)))
 
 
 def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> None:

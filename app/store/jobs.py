@@ -65,6 +65,20 @@ def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
     return {job.id: job for job in session.scalars(select(Job).where(Job.id.in_(job_ids)))}
 
 
+class JobName(NamedTuple):
+    """What a page says of a job beside its runs."""
+
+    id: int
+    job_group: int
+    job_desc: str
+
+
+def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]:
+    """Return the names of those of the jobs that exist, by id."""
+    rows = bulk.read_rows(session, select(Job.id, Job.job_group, Job.job_desc).where(Job.id.in_(list(job_ids))))
+    return {row[0]: JobName._make(row) for row in rows}
+
+
 #: what a run needs of its job
 _RUN_BY = (
     Job.id,

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.enums import HandleCode, TriggerCode
+from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.models.alarm import Alarm
 from app.models.log import JobLog
 from app.store import fires, logs
@@ -17,7 +17,11 @@ from app.store.paging import Page, fetch_page
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
+#: the same for a page whose rows must be read to be counted: no index holds both a group or a job and a result
+COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
+#: newest runs of a job that are looked through
+LOOKED_AT = 1_000
 
 
 class LogStatus(IntEnum):
@@ -58,6 +62,28 @@ def find_log(session: Session, log_id: int) -> JobLog | None:
     return session.get(JobLog, log_id)
 
 
+def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int) -> list[tuple[str, int]]:
+    """Return the parameters a job was run with by hand in its group, each with its newest run, newest first; among LOOKED_AT runs."""
+    newest = select(JobLog.id, JobLog.executor_param, JobLog.trigger_type).where(JobLog.job_id == job_id, JobLog.job_group == group_id)
+    looked_at = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(LOOKED_AT).subquery()
+    by_hand = select(looked_at.c.executor_param, func.max(looked_at.c.id).label("log_id"))
+    by_hand = by_hand.where(looked_at.c.trigger_type == TriggerType.MANUAL, looked_at.c.executor_param != "")
+    grouped = by_hand.group_by(looked_at.c.executor_param).order_by(func.max(looked_at.c.id).desc()).limit(limit)
+    return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
+
+
+def find_newest_id(session: Session, job_id: int) -> int:
+    """Return the id of the newest run of a job; 0 where it never ran."""
+    newest = select(JobLog.id).where(JobLog.job_id == job_id).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
+    return session.scalar(newest) or 0
+
+
+def find_manual_id(session: Session, job_id: int, *, after_id: int) -> int:
+    """Return the id of the first run by hand of a job behind another run; 0 where there is none."""
+    later = select(func.min(JobLog.id)).where(JobLog.id > after_id, JobLog.job_id == job_id, JobLog.trigger_type == TriggerType.MANUAL)
+    return session.scalar(later) or 0
+
+
 def find_successors(session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int) -> list[JobLog]:
     """Return the runs a run has led to, its children and retries, in these groups (None: in all), ids ascending, without their notes."""
     query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg)).where(JobLog.source_log_id == log_id)
@@ -78,6 +104,12 @@ def list_logs(
     """Return a page of the runs of these groups (None: of all), newest first; the count stops at ``count_to``, None: at the last."""
     query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     return fetch_page(session, query, start=start, length=length, count_to=count_to)
+
+
+def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
+    """Return how far a page counts the runs it lists: as far as it may read the rows themselves, or else the index."""
+    reads_rows = wanted.status != LogStatus.ALL and (group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0)
+    return COUNT_READ_MAX if reads_rows else COUNT_MAX
 
 
 def clear_batch(session: Session, clearing: Clearing) -> int:

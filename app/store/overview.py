@@ -15,7 +15,6 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
-from app.store.logs import is_failed
 
 K = TypeVar("K", int, str)
 
@@ -54,8 +53,8 @@ def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list
     return [] if group_ids is None else [column.in_(list(group_ids))]
 
 
-def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobLog]:
-    """Return the newest run of each of the jobs that ever ran: one index look-up a job, however long the log is."""
+def find_newest_ids(session: Session, job_ids: Collection[int]) -> set[int]:
+    """Return the id of the newest run of each of the jobs that exist and ever ran: one index look-up a job, however long the log is."""
     newest = (
         select(JobLog.id)
         .where(JobLog.job_id == Job.id)
@@ -64,18 +63,13 @@ def find_last_logs(session: Session, job_ids: Collection[int]) -> dict[int, JobL
         .correlate(Job)
         .scalar_subquery()
     )
-    ids = [log_id for log_id in session.scalars(select(newest).select_from(Job).where(Job.id.in_(list(job_ids)))) if log_id]
-    return {log.job_id: log for log in session.scalars(select(JobLog).where(JobLog.id.in_(ids)))}
+    return {log_id for log_id in session.scalars(select(newest).select_from(Job).where(Job.id.in_(list(job_ids)))) if log_id}
 
 
 def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[JobLog]:
     """Return the newest runs one job had in these groups (None: in any), without their notes, which may be long."""
-    query = (
-        select(JobLog)
-        .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-        .where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
-        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    )
+    query = _without_notes().where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
+    query = query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     return list(session.scalars(query.limit(limit)))
 
 
@@ -153,9 +147,9 @@ def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> di
 
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     """Return how many jobs there are, and how many have their schedule on."""
-    query = select(Job.trigger_status, func.count()).where(*in_groups(Job.job_group, group_ids)).group_by(Job.trigger_status)
-    counts = _counts(session, query)
-    return sum(counts.values()), counts.get(int(TriggerStatus.RUNNING), 0)
+    on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
+    count, enabled = session.execute(select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))).one()
+    return count, int(enabled or 0)
 
 
 def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
@@ -175,22 +169,22 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
     return list(session.scalars(query.order_by(Job.trigger_next_time, Job.id).limit(limit)))
 
 
-def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the newest runs that failed or are unresolved."""
-    return _newest(session, select(JobLog).where(is_failed()), group_ids, since_ms=since_ms, limit=limit)
-
-
 def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the newest runs that were accepted and have no result."""
-    running = select(JobLog).where(JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.handle_code == HandleCode.NONE)
-    return _newest(session, running, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, limit=limit)
+    """Return the newest runs that were accepted and have no result, without their notes."""
+    query = _without_notes().where(
+        JobLog.trigger_code == TriggerCode.ACCEPTED,
+        JobLog.handle_code == HandleCode.NONE,
+        JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
+        *in_groups(JobLog.job_group, group_ids),
+    )
+    return list(session.scalars(query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
 
 
 def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
-    """Return the newest runs whose fate is not known and that nobody has settled since, among the newest without a result."""
+    """Return the newest runs of unknown fate that nobody has settled since, among the newest without a result; without their notes."""
     without_result = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
     newest = without_result.limit(WITHOUT_RESULT_MAX).subquery()
-    query = select(JobLog).join(newest, newest.c.id == JobLog.id).where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
+    query = _without_notes().join(newest, newest.c.id == JobLog.id).where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
     return list(session.scalars(query.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)))
 
 
@@ -221,9 +215,8 @@ def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
     return {row[0]: row[1] for row in session.execute(query)}
 
 
-def _newest(session: Session, query: Select[tuple[JobLog]], group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[JobLog]:
-    query = query.where(JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
-    return list(session.scalars(query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
+def _without_notes() -> Select[tuple[JobLog]]:
+    return select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
 
 
 def _is_waiting(now_ms: Millis) -> list[ColumnElement[bool]]:

@@ -89,6 +89,13 @@ def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
     return Looked(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
 
 
+def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Run]:
+    """Return the newest runs of these groups since then that failed or are unresolved."""
+    failed = select(*_RUN).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
+    rows = bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
+    return [Run._make(row) for row in rows]
+
+
 def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Counter[int]:
     """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups since then."""
     failed = select(JobLog.job_id).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))

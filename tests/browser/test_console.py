@@ -127,7 +127,7 @@ def test_the_log_is_text_with_lines_to_link_to(console: Console, open_page: Open
     expect(page.locator("#L40")).to_be_in_viewport()
     expect(page.locator("[data-follow]")).not_to_be_checked()
     page.locator("[data-find]").fill("order 5007 ")
-    expect(page.locator("[data-found]")).to_have_text("1")
+    expect(page.locator("[data-found]")).to_have_text("1/1")
 
 
 def test_dark_mode_is_remembered(console: Console, open_page: OpenPage) -> None:
@@ -169,7 +169,7 @@ def test_the_editor_holds_the_source_and_saves_it(console: Console, open_page: O
     page.keyboard.type("echo from the browser")
     page.get_by_label("Remark").fill("typed in a browser")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("Saved.")
+    expect(page.locator("[data-toasts]")).to_contain_text("Saved.")
     expect(page.locator(".cm-content")).to_contain_text("echo from the browser")
 
 

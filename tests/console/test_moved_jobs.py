@@ -7,6 +7,7 @@ import pytest
 
 from app.clock import now_ms
 from app.db import session_scope
+from app.models.audit import AuditEntry
 from app.services import jobs
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import submit
@@ -84,3 +85,27 @@ def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(moved: 
     foreign = add_job(moved.former, child_jobid=str(moved.job_id))
     assert "It is a child of these jobs" not in nina.get(f"/jobinfo/{moved.job_id}/delete").text
     assert f"no longer find it: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
+
+
+def test_the_trail_begins_where_the_job_came_from_a_foreign_group(console: Console, normal_user: Any, admin: Console) -> None:
+    former, present = add_group("former-app"), add_group("present-app")
+    job_id = add_job(former)
+    admin.call("/jobinfo/trigger", id=job_id, executorParam="theirs alone")
+    with session_scope() as session:
+        jobs.move_job(session, job_id, present, actor=ACTOR, now_ms=now_ms())
+    admin.call("/jobinfo/trigger", id=job_id, executorParam="everybody here")
+    nina = normal_user(present, username="nina").get(f"/jobinfo/{job_id}").text
+    assert ("theirs alone" in nina, "everybody here" in nina, "job_group" in nina) == (False, True, True)
+    for reader in (admin, normal_user(former, present)):
+        assert "theirs alone" in reader.get(f"/jobinfo/{job_id}").text
+
+
+def test_a_change_too_long_to_be_read_ends_the_trail_of_a_normal_user(normal_user: Any, admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    with session_scope() as session:
+        cut = AuditEntry(at_ms=now_ms(), user_id=1, username="admin", action="job.update", object_type="job", object_id=job_id)
+        cut.changes, cut.address = '{"job_desc": ["', ""
+        session.add(cut)
+    assert "job.add" not in normal_user(group_id).get(f"/jobinfo/{job_id}").text
+    assert "job.add" in admin.get(f"/jobinfo/{job_id}").text

@@ -174,3 +174,45 @@ def test_a_chart_of_few_runs_is_whole(normal_user: Callable[..., Console], admin
     save(run(group_id, add_job(group_id), ago_ms=0))
     assert "than are counted here" not in text_of(norman.get("/"))
     assert len(norman.get("/report").get_json()["days"]) == 7
+
+
+def test_any_days_can_be_asked_for(admin: Console) -> None:
+    group_id = add_group(addresses=ONLINE)
+    job_id = add_job(group_id)
+    save(run(group_id, job_id))
+    days = admin.get("/report?range=custom&from=2026-01-30&to=2026-02-02").get_json()["days"]
+    assert [day["day"] for day in days] == ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"]
+    page = admin.get("/?range=custom&from=2026-01-30&to=2026-02-02").text
+    assert "2026-01-30 – 2026-02-02" in page
+    assert "/report?range=custom&amp;from=2026-01-30&amp;to=2026-02-02" in page
+    assert "/joblog?range=custom&amp;from=2026-01-30T00:00:00&amp;to=2026-02-02T23:59:59" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "count", "last"),
+    [
+        ("from=2026-02-02&to=2026-01-30", 4, "2026-02-02"),
+        ("from=2020-01-01&to=2026-01-01", 366, "2026-01-01"),
+        ("to=2026-01-30", 7, "2026-01-30"),
+        ("from=2026-01-30", 7, "2026-02-05"),
+        ("from=9999-12-31&to=0001-01-01", 7, ""),
+        ("from=x&to=", 7, ""),
+    ],
+)
+def test_strange_days_make_a_range_too(admin: Console, query: str, count: int, last: str) -> None:
+    days = admin.get(f"/report?range=custom&{query}").get_json()["days"]
+    assert len(days) == count
+    assert not last or days[-1]["day"] == last
+
+
+def test_a_new_installation_is_told_its_first_steps(admin: Console, normal_user: Callable[..., Console]) -> None:
+    page = admin.get("/").text
+    assert "First steps" in page
+    steps = page.split('id="first-steps"')[1].split("</section>")[0]
+    assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
+    save(node("one", NodeKind.WORKERS, 0))
+    group_id = add_group(addresses=ONLINE)
+    assert admin.get("/").text.split('id="first-steps"')[1].split("</section>")[0].count("bi-check-circle-fill") == 3
+    add_job(group_id)
+    assert "First steps" not in admin.get("/").text
+    assert "First steps" not in normal_user().get("/").text

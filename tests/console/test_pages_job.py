@@ -1,6 +1,8 @@
 """The page of one job: next times with their offsets, bars and figures of its runs, skips, versions, trail."""
 
+import re
 from collections.abc import Callable
+from html import unescape
 from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, now_ms
@@ -9,6 +11,7 @@ from app.db import session_scope
 from app.domain.enums import ScheduleType
 from app.domain.permissions import Right
 from app.domain.schedule import Schedule
+from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
 from app.models.log import JobLog
 from app.models.skip import Skip
@@ -95,3 +98,24 @@ def test_a_time_after_a_change_of_summer_time_is_marked(admin: Console) -> None:
         times = preview(schedule, "en", now_ms=march).times
     assert [time.offset for time in times] == ["+01:00", "+01:00", "+02:00", "+02:00", "+02:00"]
     assert [time.shifted for time in times] == [False, False, True, False, False]
+
+
+def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> None:
+    group_id = add_group()
+    job_id, other = add_job(group_id), add_job(group_id)
+    assert 'id="alarms"' not in admin.get(f"/jobinfo/{job_id}").text
+    with session_scope() as session:
+        rows = ((1, job_id, "failed", "CLOSED"), (2, job_id, "unresolved", "FAILED"), (3, other, "failed", "SENT"))
+        for log_id, of_job, reason, state in rows:
+            outcome = "mail: refused <b>" if state == "FAILED" else None
+            session.add(Alarm(log_id=log_id, job_id=of_job, reason=reason, state=state, created_ms=now_ms(), outcome=outcome))
+    page = admin.get(f"/jobinfo/{job_id}").text
+    shown = text_of_section(page)
+    assert "told; the job has succeeded since" in shown
+    assert "Unresolved could not be told Show mail: refused <b>" in shown
+    assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
+    assert "/joblog/3" not in page
+
+
+def text_of_section(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.split('id="alarms"')[1].split("</section>")[0])).split())

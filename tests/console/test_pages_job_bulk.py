@@ -1,6 +1,8 @@
 """Several jobs at once from the list, killing from a job's menu, and the count of runs under way."""
 
+import re
 from collections.abc import Callable, Iterator
+from html import unescape
 
 import pytest
 
@@ -13,9 +15,9 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job
-from tests.console.pages import is_at_login, submit, text_of
+from tests.console.pages import is_at_login, submit, text_of, token_of
 
-ACTS = ("start", "stop", "move", "delete")
+ACTS = ("start", "stop", "run", "move", "delete")
 
 
 @pytest.fixture
@@ -163,3 +165,97 @@ def test_the_run_under_way_is_killed_from_the_job(admin: Console, executor: str)
         log = session.get(JobLog, log_id)
         assert log is not None
         assert log.handle_code == 500
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Return the hidden fields of the form of a page."""
+    return {name: unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)}
+
+
+def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id, author="lina") for _ in range(12)]
+    other = add_job(group_id, author="marco")
+    page = admin.get("/jobinfo?author=lina").text
+    assert "All 12 of all pages" in page
+    assert '<input type="hidden" name="author" value="lina">' in page
+    asked = admin.get("/jobinfo/bulk/start?matching=1&author=lina")
+    assert "Start 12 jobs?" in text_of(asked)
+    later = add_job(group_id, author="lina")
+    told = submit(admin, "/jobinfo/bulk/start?matching=1&author=lina", **{**fields_of(asked.text), "csrf_token": token_of(admin)})
+    assert "12 of 12 jobs: started." in text_of(told)
+    assert {job_id for job_id, job in jobs_by_id().items() if job.trigger_status == 1} == set(ids)
+    assert {other, later} & set(ids) == set()
+
+
+def test_what_one_may_not_change_is_left_out_and_told(admin: Console, normal_user: Callable[..., Console]) -> None:
+    own, seen = add_group(), add_group("other-app", "Other")
+    mine, theirs = add_job(own), add_job(seen)
+    norman = normal_user(own, seen, rights={seen: frozenset({Right.VIEW})})
+    asked = norman.get("/jobinfo/bulk/start?matching=1")
+    assert fields_of(asked.text)["ids"] == str(mine)
+    assert "Left out, because you may not change them: 1." in text_of(asked)
+    assert submit(norman, "/jobinfo/bulk/start", ids=f"{mine},{theirs}").status_code == 403
+
+
+def test_too_many_that_match_are_refused(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    for _ in range(3):
+        add_job(group_id)
+    monkeypatch.setattr("app.services.job_bulk.MATCHING_MAX", 2)
+    answer = admin.get("/jobinfo/bulk/start?matching=1")
+    assert answer.status_code == 400
+    assert "At most 2 jobs at a time" in text_of(answer)
+
+
+def test_jobs_are_run_once_with_their_own_parameters(admin: Console) -> None:
+    group_id = add_group()
+    first, second = add_job(group_id, executor_param="a"), add_job(group_id, executor_param="b")
+    path = f"/jobinfo/bulk/run{ticked(first, second)}"
+    assert "Run 2 jobs once?" in text_of(admin.get(path))
+    told = submit(admin, path)
+    assert "2 of 2 jobs: queued." in text_of(told)
+    assert f"/joblog?jobId={first}" in told.text
+    with read_scope() as session:
+        assert sorted(fire.job_id for fire in session.query(Fire)) == sorted((first, second))
+    assert actions().count("job.trigger") == 2
+
+
+def test_several_jobs_are_deleted_only_after_one_has_typed_how_many(admin: Console) -> None:
+    group_id = add_group()
+    path = f"/jobinfo/bulk/delete{ticked(add_job(group_id), add_job(group_id))}"
+    assert "Type delete 2 to go on" in text_of(admin.get(path))
+    for typed in ("", "delete 1", "delete"):
+        refused = submit(admin, path, typed=typed)
+        assert refused.status_code == 400
+        assert 'id="typed-error"' in refused.text
+    assert len(jobs_by_id()) == 2
+    assert "2 of 2 jobs: deleted." in text_of(submit(admin, path, typed=" Delete  2 "))
+    assert jobs_by_id() == {}
+
+
+def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id, schedule_type="NONE", schedule_conf=""), add_job(group_id)]
+    monkeypatch.setattr("app.services.job_bulk.PIECE_S", -1)
+    page = submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}")
+    turns = 1
+    while "data-goes-on" in page.text:
+        assert f'max="3" value="{turns}"' in page.text
+        page = submit(admin, "/jobinfo/bulk/start", **{**fields_of(page.text), "csrf_token": token_of(admin)})
+        turns += 1
+    assert turns == 3
+    assert "2 of 3 jobs: started." in text_of(page)
+    assert "A job without a schedule cannot be started" in text_of(page)
+    assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0, 1]
+
+
+def test_a_torn_or_forged_progress_changes_nothing_foreign(admin: Console, normal_user: Callable[..., Console]) -> None:
+    own, foreign = add_group(), add_group("other-app", "Other")
+    theirs = add_job(foreign)
+    norman = normal_user(own)
+    for state in ("", "[]", "[0,[]]", "[5,[[1,2,3]]]", "[0,[[1]]]", '[0,[["x","",""]]]', "{", "[" * 10_000):
+        assert submit(norman, "/jobinfo/bulk/start", state=state).status_code == 400, state
+    told = submit(norman, "/jobinfo/bulk/start", state=f'[0,[[{theirs},"",""]]]')
+    assert told.status_code == 400
+    assert jobs_by_id()[theirs].trigger_status == 0

@@ -25,7 +25,8 @@ def fields_of(page: TestResponse) -> dict[str, str]:
     for tag in INPUT.findall(page.text.split("<main")[1]):
         name, value = (re.search(rf'{part}="([^"]*)"', tag) for part in ("name", "value"))
         found[name.group(1) if name else ""] = value.group(1) if value else ""
-    return found
+    phrase = re.search(r'id="typed"[^>]*placeholder="([^"]*)"', page.text)
+    return {**found, "typed": phrase.group(1)} if phrase else found
 
 
 def add_logs(group_id: int, job_id: int, count: int, *, days_ago: int = 0) -> list[int]:
@@ -156,3 +157,25 @@ def test_a_shard_is_repeated_on_its_own_executor(admin: Console) -> None:
     page = admin.get(f"/jobinfo/{job_id}/run?log={log_id}").text
     assert "once &lt;more&gt;" in page
     assert 'value="http://127.0.0.1:9999"' in page.split('id="address_list"')[1].split(">")[0]
+
+
+def test_everything_goes_only_after_one_has_typed_how_much(admin: Console) -> None:
+    group_id = add_group()
+    add_logs(group_id, add_job(group_id), 3)
+    asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=9)
+    assert "Type delete 3 to go on" in text_of(asked)
+    refused = submit(admin, "/joblog/clean", **{**fields_of(asked), "typed": "delete 2"})
+    assert refused.status_code == 400
+    assert 'id="typed-error"' in refused.text
+    assert (len(ids_left()), cleared()) == (3, [])
+    submit(admin, "/joblog/clean", **fields_of(refused))
+    assert ids_left() == []
+
+
+def test_other_cleanings_need_nothing_typed(admin: Console) -> None:
+    group_id = add_group()
+    add_logs(group_id, add_job(group_id), 2, days_ago=40)
+    asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=1)
+    assert 'name="typed"' not in asked.text
+    submit(admin, "/joblog/clean", **fields_of(asked))
+    assert ids_left() == []

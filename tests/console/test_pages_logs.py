@@ -1,5 +1,7 @@
 """The pages of runs: list, one run and its rolling log, note, kill, clean."""
 
+import csv
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -266,3 +268,37 @@ def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, j
     page = admin.get(f"/joblog/{parent}")
     assert "There are more; the first are shown." in text_of(page)
     assert page.text.count("nightly report</a> <span") == 50
+
+
+def test_the_list_is_written_as_a_table(admin: Console, group_id: int, job_id: int) -> None:
+    kept = add_log(job_id, group_id, executor_param="=cmd()", handle_msg='two\nlines, "quoted"')
+    add_log(job_id, group_id, handle_code=500)
+    assert "/joblog/runs.csv?logStatus=1" in admin.get("/joblog?logStatus=1").text
+    answer = admin.get("/joblog/runs.csv?logStatus=1")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert "runs.csv" in answer.headers["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+    assert [(row["id"], row["job"], row["executor"], row["result"], row["durationMs"]) for row in rows] == [
+        (str(kept), "nightly report", "sample-app", "success", "9000")
+    ]
+    assert rows[0]["parameter"] == "'=cmd()"
+    assert rows[0]["handleMsg"] == 'two\nlines, "quoted"'
+
+
+def test_the_table_holds_no_foreign_runs_and_is_bounded(
+    admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = add_group("other-app", "Other")
+    add_log(add_job(other), other)
+    for _ in range(5):
+        add_log(job_id, group_id)
+    assert normal_user(group_id).get("/joblog/runs.csv").text.count("sample-app") == 5
+    assert "other-app" not in normal_user(group_id, username="nora").get(f"/joblog/runs.csv?jobGroup={other}").text
+    monkeypatch.setattr("app.console.log_export.CHUNK", 2)
+    monkeypatch.setattr("app.console.log_export.ROWS_MAX", 4)
+    assert len(admin.get("/joblog/runs.csv").text.splitlines()) == 5
+
+
+def test_a_run_of_the_list_says_what_triggered_it(admin: Console, group_id: int, job_id: int) -> None:
+    add_log(job_id, group_id, trigger_type="MANUAL")
+    assert "By hand" in text_of(admin.get("/joblog"))

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db import read_scope
-from app.store.log_lists import LogFilter, LogStatus, list_logs
+from app.store.log_lists import COUNT_MAX, COUNT_READ_MAX, LogFilter, LogStatus, list_logs, page_count_max
 from tests.factories import T0, make_job, make_log
 
 
@@ -34,6 +34,29 @@ def test_a_run_is_found_by_its_status(database: str, trigger_code: int, handle_c
     assert named == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
     assert found(LogStatus.SUCCESS) == ([log.id] if handle_code == 200 else [])
     assert found(LogStatus.ALL) == [log.id]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "group_ids", "count_to"),
+    [
+        (LogFilter(), [1, 2], COUNT_MAX),
+        (LogFilter(group_id=1), None, COUNT_MAX),
+        (LogFilter(status=LogStatus.FAILED), None, COUNT_MAX),
+        (LogFilter(status=LogStatus.FAILED), [1, 2], COUNT_READ_MAX),
+        (LogFilter(status=LogStatus.SUCCESS, group_id=1), None, COUNT_READ_MAX),
+        (LogFilter(status=LogStatus.RUNNING, job_id=1), None, COUNT_READ_MAX),
+    ],
+)
+def test_a_page_counts_less_far_where_it_has_to_read_the_rows(wanted: LogFilter, group_ids: list[int] | None, count_to: int) -> None:
+    assert page_count_max(wanted, group_ids) == count_to
+
+
+def test_a_count_that_stops_says_so_and_the_pages_go_on(database: str) -> None:
+    job = make_job()
+    ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(4)]
+    with read_scope() as session:
+        page = list_logs(session, LogFilter(), group_ids=None, start=2, length=2, count_to=2)
+        assert ([log.id for log in page.rows], page.total, page.capped) == ([ids[1], ids[0]], 2, True)
 
 
 def test_a_run_that_fails_later_is_found_as_failed(database: str) -> None:

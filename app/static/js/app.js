@@ -7,6 +7,7 @@
   const YEAR = 31536000;
   const TOAST_MS = 6000;
   const SCROLLED_PX = 150;
+  const LEAVING_MS = 10000;
 
   function setCookie(name, value, seconds) {
     const path = document.body.dataset.cookiePath || "/";
@@ -50,7 +51,22 @@
 
   /* ---- dialogs: a link marked data-dialog shows its page's box in a dialog; the form in it is posted as it is ---- */
 
+  /* A list has filters of the same names as the fields of its dialogs: a label must lead to the one in the dialog. */
+  function renameIds(body) {
+    for (const part of body.querySelectorAll("[id]")) {
+      const { id } = part;
+      if (!document.getElementById(id)) continue;
+      part.id = `sheet-${id}`;
+      for (const label of body.querySelectorAll("label")) if (label.htmlFor === id) label.htmlFor = part.id;
+      for (const field of body.querySelectorAll("[aria-describedby]")) {
+        const ids = field.getAttribute("aria-describedby").split(" ");
+        field.setAttribute("aria-describedby", ids.map((each) => (each === id ? part.id : each)).join(" "));
+      }
+    }
+  }
+
   function openSheet(title, body) {
+    renameIds(body);
     const sheet = document.createElement("dialog");
     sheet.className = "sheet";
     const head = document.createElement("div");
@@ -61,16 +77,29 @@
     close.type = "button";
     close.className = "btn-close";
     close.setAttribute("aria-label", document.body.dataset.close || "Close");
-    close.addEventListener("click", () => sheet.close());
+    const leave = () => {
+      if (sheet.dispatchEvent(new CustomEvent("sheet-closing", { bubbles: true, cancelable: true }))) sheet.close();
+    };
+    close.addEventListener("click", leave);
     head.append(heading, close);
     sheet.append(head, body);
     sheet.setAttribute("aria-label", title);
     sheet.addEventListener("close", () => sheet.remove());
+    sheet.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      leave();
+    });
+    /* a browser closes a dialog at the second Esc whatever a page says, so the key is taken before */
+    sheet.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      event.preventDefault();
+      leave();
+    });
     sheet.addEventListener("click", (event) => {
       const cancel = event.target.closest("[data-dialog-close]");
       if (!cancel) return;
       event.preventDefault();
-      sheet.close();
+      leave();
     });
     document.body.append(sheet);
     sheet.showModal();
@@ -107,6 +136,13 @@
       showInDialog(link);
       return;
     }
+    const filling = event.target.closest("[data-fill]");
+    if (filling) {
+      const field = document.querySelector(filling.dataset.fill);
+      event.preventDefault();
+      field.value = filling.dataset.value;
+      field.focus();
+    }
     const closing = event.target.closest("[data-toast-close]");
     if (closing) closing.closest("[data-toast]").remove();
     const copy = event.target.closest("[data-copy]");
@@ -133,25 +169,34 @@
   function startToast(toast) {
     const close = toast.querySelector("[data-toast-close]");
     if (close) close.hidden = false;
+    /* what stands in a live region from the start is not read aloud; what comes into it is */
+    const place = toast.parentElement;
+    toast.remove();
+    window.requestAnimationFrame(() => place.append(toast));
     window.setTimeout(() => {
       if (!toast.matches(":hover, :focus-within")) toast.remove();
     }, TOAST_MS);
     const address = new URL(window.location.href);
     address.searchParams.delete("done");
     address.searchParams.delete("at");
+    address.searchParams.delete("mark");
     window.history.replaceState(null, "", address);
   }
 
   function submitOnChange(event) {
     const field = event.target;
-    if (field instanceof HTMLElement && field.matches("[data-submit-on-change]")) field.form.requestSubmit();
+    if (field instanceof HTMLElement && field.matches("[data-submit-on-change]") && field.value !== field.dataset.submitNotOn) field.form.requestSubmit();
   }
 
-  /* Forms asked by GET leave empty fields out of the address. */
+  /* Forms asked by GET leave empty fields, and the days of no chosen range, out of the address. */
   function dropEmpty(event) {
     const form = event.target;
     if (form.method !== "get") return;
-    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+    const range = form.elements.namedItem("range");
+    const isNamed = range !== null && range.value !== "custom";
+    for (const field of form.elements) {
+      if ((field.name && field.value === "") || (isNamed && field.closest(".range-custom"))) field.disabled = true;
+    }
   }
 
   document.addEventListener("toggle", onMenuToggle, true);
@@ -160,10 +205,14 @@
   document.addEventListener("change", submitOnChange);
   document.addEventListener("submit", dropEmpty);
   window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
-  window.addEventListener("beforeunload", () => root.classList.add("leaving"));
+  window.addEventListener("beforeunload", () => {
+    root.classList.add("leaving");
+    /* a download begins like a new page, and none comes */
+    window.setTimeout(() => root.classList.remove("leaving"), LEAVING_MS);
+  });
   window.addEventListener("pageshow", () => {
     root.classList.remove("leaving");
-    for (const field of document.querySelectorAll(".filters :disabled")) field.disabled = false;
+    for (const field of document.querySelectorAll(".filters :disabled, .range-custom :disabled")) field.disabled = false;
   });
   for (const form of document.querySelectorAll("form[data-goes-on]")) window.setTimeout(() => form.requestSubmit(), 100);
   for (const button of document.querySelectorAll("[data-sidebar-toggle]")) button.addEventListener("click", foldSidebar);

@@ -61,6 +61,8 @@
         return `${value(unit, "lastday")}L`;
       case "list":
         return items(unit) || "*";
+      case "keep":
+        return section(unit).querySelector("[data-kept]").textContent;
       default:
         return "*";
     }
@@ -71,19 +73,38 @@
     return text.toUpperCase().replace(/[A-Z]{3}/g, (name) => names[name] || name);
   }
 
+  /* 1,5-7 is 1,5,6,7; empty where it is no such list */
+  function listed(text) {
+    const wanted = new Set();
+    for (const part of text.split(",")) {
+      const match = /^(\d+)(?:-(\d+))?$/.exec(part);
+      if (!match || Number(match[2] || 0) > 99) return new Set();
+      for (let number = Number(match[1]); number <= Number(match[2] || match[1]); number += 1) wanted.add(String(number));
+    }
+    return wanted;
+  }
+
+  /* Five fields are Unix cron: no seconds, Sunday is 0 or 7. Null where Quartz has no such expression. */
+  function fromUnix([minute, hour, day, month, week]) {
+    if ((day !== "*" && week !== "*") || /[\/#L]/.test(week)) return null;
+    const shifted = week.replace(/\d+/g, (number) => String((Number(number) % 7) + 1));
+    return week === "*" ? ["0", minute, hour, day, month, "?"] : ["0", minute, hour, "?", month, shifted];
+  }
+
   const SHAPES = [
     [/^\?$/, () => ["any", {}]],
     [/^\*$/, () => ["every", {}]],
     [/^L$/, () => ["last", {}]],
     [/^(\d+)-(\d+)$/, (m) => ["range", { low: m[1], high: m[2] }]],
-    [/^(\d+|\*)\/(\d+)$/, (m) => ["step", { start: m[1] === "*" ? "0" : m[1], step: m[2] }]],
+    [/^(\d+)\/(\d+)$/, (m) => ["step", { start: m[1], step: m[2] }]],
     [/^(\d+)W$/, (m) => ["workday", { workday: m[1] }]],
     [/^(\d)#(\d)$/, (m) => ["nth", { nthday: m[1], nth: m[2] }]],
     [/^(\d)L$/, (m) => ["lastday", { lastday: m[1] }]],
   ];
 
   function read(unit, raw) {
-    const text = numbers(unit, raw);
+    const text = numbers(unit, raw).replace(/^\*(?=\/)/, unit === "day" || unit === "month" ? "1" : "0");
+    section(unit).querySelector("[data-keep]").hidden = true;
     if (text === "" && choose(unit, "omit")) return;
     for (const [shape, make] of SHAPES) {
       const match = shape.exec(text);
@@ -93,12 +114,22 @@
       for (const [name, held] of Object.entries(values)) set(unit, name, held);
       return;
     }
-    if (/^\d+(,\d+)*$/.test(text) && choose(unit, "list")) {
-      const wanted = new Set(text.split(","));
-      for (const box of section(unit).querySelectorAll("[data-item]")) box.checked = wanted.has(box.value);
+    const wanted = listed(text);
+    const boxes = Array.from(section(unit).querySelectorAll("[data-item]"));
+    if (wanted.size && boxes.length && [...wanted].every((number) => boxes.some((box) => box.value === number))) {
+      choose(unit, "list");
+      for (const box of boxes) box.checked = wanted.has(box.value);
       return;
     }
-    choose(unit, unit === "year" ? "omit" : "every");
+    keep(unit, raw);
+  }
+
+  /* What the choices cannot say stays as it is, and is offered as such. */
+  function keep(unit, raw) {
+    const place = section(unit).querySelector("[data-keep]");
+    place.querySelector("[data-kept]").textContent = raw;
+    place.hidden = false;
+    choose(unit, "keep");
   }
 
   function show() {
@@ -117,6 +148,7 @@
     for (const tab of sheet.querySelectorAll("[data-tab]")) {
       const on = tab.dataset.tab === unit;
       tab.setAttribute("aria-selected", String(on));
+      tab.tabIndex = on ? 0 : -1;
       tab.classList.toggle("btn-primary", on);
       tab.classList.toggle("btn-default", !on);
       section(tab.dataset.tab).hidden = !on;
@@ -125,11 +157,24 @@
 
   function open() {
     const fields = input.value.trim().split(/\s+/);
-    UNITS.forEach((unit, index) => read(unit, fields.length >= 6 ? fields[index] || "" : START[unit]));
+    const known = fields.length === 5 ? fromUnix(fields) : fields.length >= 6 ? fields : null;
+    UNITS.forEach((unit, index) => read(unit, known ? known[index] || "" : START[unit]));
     balance("day");
     openTab("second");
     show();
     sheet.showModal();
+  }
+
+  /* The arrow keys go from tab to tab. */
+  function onTabKey(event) {
+    const tabs = Array.from(sheet.querySelectorAll("[data-tab]"));
+    const at = tabs.indexOf(event.target);
+    const goal = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (at < 0 || goal === undefined) return;
+    event.preventDefault();
+    const tab = tabs[(goal + tabs.length) % tabs.length];
+    openTab(tab.dataset.tab);
+    tab.focus();
   }
 
   function onChange(event) {
@@ -156,6 +201,7 @@
   button.hidden = false;
   button.addEventListener("click", open);
   sheet.addEventListener("input", onChange);
+  sheet.addEventListener("keydown", onTabKey);
   for (const tab of sheet.querySelectorAll("[data-tab]")) tab.addEventListener("click", () => openTab(tab.dataset.tab));
   for (const close of sheet.querySelectorAll("[data-builder-close]")) close.addEventListener("click", () => sheet.close());
   sheet.querySelector("[data-builder-take]").addEventListener("click", take);

@@ -12,6 +12,11 @@ function textColour() {
   return getComputedStyle(document.body).color;
 }
 
+/* on a phone the legends stand below the titles and the pie instead of beside them */
+function isNarrow() {
+  return box.clientWidth < 600;
+}
+
 function lineColour() {
   return getComputedStyle(document.body).getPropertyValue("--box-edge").trim();
 }
@@ -26,7 +31,7 @@ function line(name, key, days) {
     color: COLOURS[key],
     label: { show: key === "failed", position: "top", color: textColour(), formatter: (point) => point.value || "" },
     emphasis: { focus: "series" },
-    data: days.map((day) => day[key]),
+    data: days.map((day, index) => (index ? day[key] : { value: day[key], label: { align: "left" } })),
   };
 }
 
@@ -36,8 +41,8 @@ function byDay(days) {
   return {
     title: { text: box.dataset.byDay, left: 0, textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
     tooltip: { trigger: "axis", renderMode: "richText", axisPointer: { type: "cross" } },
-    legend: { textStyle: { color: colour }, top: 0, right: 44 },
-    grid: { left: 36, right: 44, bottom: 4, top: 44, containLabel: true },
+    legend: { textStyle: { color: colour }, ...(isNarrow() ? { top: 38, left: 0 } : { top: 0, right: 44 }) },
+    grid: { left: 36, right: 44, bottom: 4, top: isNarrow() ? 86 : 44, containLabel: true },
     xAxis: { type: "category", boundaryGap: false, data: days.map((day) => day.day), axisLabel: { color: colour } },
     yAxis: { type: "value", minInterval: 1, axisLabel: { color: colour }, splitLine: { lineStyle: { color: lineColour() } } },
     series: [line(name.success, "success", days), line(name.failed, "failed", days), line(name.running, "running", days)],
@@ -52,13 +57,13 @@ function share(days) {
   return {
     title: { text: box.dataset.share, left: "center", textStyle: { color: colour, fontSize: 15, fontWeight: "normal" } },
     tooltip: { trigger: "item", renderMode: "richText", formatter: "{b}: {c} ({d}%)" },
-    legend: { orient: "vertical", left: 0, top: "middle", textStyle: { color: colour } },
+    legend: { textStyle: { color: colour }, ...(isNarrow() ? { bottom: 0, left: "center" } : { orient: "vertical", left: 0, top: "middle" }) },
     series: [
       {
         type: "pie",
         stillShowZeroSum: false,
         radius: ["0%", "62%"],
-        center: ["54%", "56%"],
+        center: isNarrow() ? ["50%", "50%"] : ["54%", "56%"],
         label: { show: false },
         data: ["success", "failed", "running"].map(slice),
       },

@@ -1,5 +1,5 @@
 /* CodeMirror in the place of the text area, which stays the field that is posted. */
-import { Compartment, EditorState, EditorView, LanguageDescription, basicSetup, keymap, languages, oneDark } from "../vendor/codemirror/index.js";
+import { Compartment, EditorState, EditorView, LanguageDescription, basicSetup, languages, oneDark } from "../vendor/codemirror/index.js";
 
 const place = document.querySelector("[data-editor]");
 const form = document.querySelector("[data-glue]");
@@ -23,7 +23,9 @@ function start() {
       EditorView.contentAttributes.of({ "aria-label": area.labels[0] ? area.labels[0].textContent : "" }),
       theme.of(themeNow()),
       syntax.of([]),
-      keymap.of([{ key: "Mod-s", run: () => (form.elements.glue_remark.focus(), true) }]),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged) form.toggleAttribute("data-is-changed", update.state.doc.toString() !== saved);
+      }),
     ],
   });
   const language = LanguageDescription.matchLanguageName(languages, place.dataset.language, true);
@@ -31,6 +33,14 @@ function start() {
   place.hidden = false;
   area.hidden = true;
   document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
+  /* saves where the remark is long enough, else asks for it */
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s") return;
+    event.preventDefault();
+    const remark = form.elements.glue_remark;
+    if (remark.value.trim().length < remark.dataset.least) remark.focus();
+    else form.requestSubmit();
+  });
   form.addEventListener("submit", () => {
     area.value = view.state.doc.toString();
     saved = area.value;

@@ -5,6 +5,7 @@
   const PERIOD_MS = 5000;
   const boxes = Array.from(document.querySelectorAll("[data-tick]"));
   const all = document.querySelector("[data-tick-all]");
+  const matching = document.querySelector("[data-tick-matching]");
   const words = document.querySelector("[data-ticked]");
   let last = -1;
 
@@ -13,7 +14,10 @@
     all.checked = ticked === boxes.length;
     all.indeterminate = ticked > 0 && ticked < boxes.length;
     words.textContent = words.dataset.ticked.replace("#", ticked);
-    for (const button of document.querySelectorAll("#bulk button")) button.disabled = ticked === 0;
+    const isEverything = matching !== null && matching.checked;
+    for (const box of [all, ...boxes]) box.disabled = isEverything;
+    words.hidden = isEverything;
+    for (const button of document.querySelectorAll("#bulk button")) button.disabled = ticked === 0 && !isEverything;
   }
 
   function onTick(event) {
@@ -46,6 +50,7 @@
       tell();
     });
     for (const box of boxes) box.addEventListener("click", onTick);
+    if (matching) matching.addEventListener("change", tell);
     window.addEventListener("pageshow", tell);
     tell();
   }

@@ -1,4 +1,4 @@
-/* Shortcuts: / to the first filter, g and a letter to a page, ? lists them. None while one types. */
+/* Shortcuts: / to the first filter, g and a letter to a page, n adds, r refreshes, ? lists them. None while one types. */
 "use strict";
 
 (function () {
@@ -29,6 +29,13 @@
       if (!field) return;
       field.focus();
       event.preventDefault();
+    } else if (event.key === "n") {
+      const link = document.querySelector("[data-new]");
+      if (!link) return;
+      event.preventDefault();
+      link.click();
+    } else if (event.key === "r") {
+      window.location.reload();
     } else if (event.key === "?") {
       const help = document.querySelector("[data-keys]");
       if (help) help.togglePopover();

@@ -1,155 +1,174 @@
-/* The rolling log: asks for new lines until the run has a result and nothing new comes. Everything is written as text. */
-"use strict";
+/* The rolling log: asks for new lines until the run has a result and nothing new comes. */
+import { LogSearch } from "./log-search.js";
+import { makeLine } from "./log-line.js";
 
-(function () {
-  const view = document.querySelector("[data-lines]");
-  if (!view) return;
+const POLL_MS = 2000;
+const RETRY_MS = 5000;
+const FAILURES_MAX = 20;
+/* more lines are not kept in the page; all of them are in the text */
+const KEPT_MAX = 5000;
+const NEAR_END_PX = 40;
+const SAID_MS = 2000;
 
-  const POLL_MS = 2000;
-  const RETRY_MS = 5000;
-  const FAILURES_MAX = 20;
-  /* more lines are not kept in the page; all of them are in the text */
-  const KEPT_MAX = 5000;
-  const NEAR_END_PX = 40;
-  const LEVELS = [
-    [/\b(ERROR|FATAL|CRITICAL|SEVERE|Traceback|Exception)\b/, "level-error"],
-    [/\bWARN(ING)?\b/, "level-warn"],
-  ];
+const view = document.querySelector("[data-lines]");
+const tools = document.querySelector("[data-log-tools]");
+const status = document.querySelector("[data-log-status]");
+const words = view ? view.dataset : {};
 
-  const status = document.querySelector("[data-log-status]");
-  const follow = document.querySelector("[data-follow]");
-  const wrap = document.querySelector("[data-wrap]");
-  const find = document.querySelector("[data-find]");
-  const found = document.querySelector("[data-found]");
-  const words = view.dataset;
+function tool(name) {
+  return tools.querySelector(`[data-${name}]`);
+}
+
+/* The page around the log is old once the run has ended: take the parts that changed from a new one. */
+async function refreshFacts() {
+  if (!document.querySelector("[data-facts]")) return;
+  const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html" } });
+  if (!answer.ok || answer.redirected) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of ["[data-facts]", "[data-story]", "[data-run-state]"]) {
+    const now = document.querySelector(part);
+    const then = page.querySelector(part);
+    if (now && then) now.replaceWith(document.adoptNode(then));
+  }
+  document.querySelectorAll("[data-while-running]").forEach((button) => button.remove());
+}
+
+/* Counts up beside the state of a run under way: 0:07, 12:34, 1:02:03. */
+function countUp() {
+  const place = document.querySelector("[data-elapsed]");
+  if (!place) return;
+  const began = Date.now() - Number(place.dataset.elapsed);
+  const two = (number) => String(number).padStart(2, "0");
+  const show = () => {
+    const seconds = Math.max(0, Math.floor((Date.now() - began) / 1000));
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    place.textContent = `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
+    if (!place.isConnected) window.clearInterval(timer);
+  };
+  const timer = window.setInterval(show, 1000);
+  show();
+}
+
+function start() {
+  const search = new LogSearch(view, tool("find"), tool("found"));
+  const follow = tool("follow");
+  let lines = "";
   let next = 1;
   let failures = 0;
   let cut = false;
+  /* grows with every log that is opened; the polling of the one before ends */
+  let turn = 0;
 
-  function addLine(number, text) {
-    const row = document.createElement("div");
-    row.className = "log-line";
-    row.id = `L${number}`;
-    for (const [pattern, name] of LEVELS) {
-      if (pattern.test(text)) {
-        row.classList.add(name);
-        break;
-      }
-    }
-    const link = document.createElement("a");
-    link.href = `#L${number}`;
-    link.textContent = String(number);
-    link.setAttribute("aria-label", `${words.textLine} ${number}`);
-    const body = document.createElement("span");
-    body.textContent = text;
-    row.append(link, body);
-    return row;
+  function say(text) {
+    status.textContent = cut ? `${text} ${words.textCut}` : text;
   }
 
-  function addLines(first, lines) {
+  function addLines(first, texts) {
     const rows = document.createDocumentFragment();
-    lines.forEach((text, index) => rows.append(addLine(first + index, text)));
+    texts.forEach((text, index) => rows.append(makeLine(first + index, text, words.textLine)));
     view.append(rows);
     while (view.childElementCount > KEPT_MAX) {
       view.firstElementChild.remove();
       cut = true;
     }
     if (follow.checked) view.scrollTop = view.scrollHeight;
-    if (find.value) search();
+    search.refresh();
   }
 
-  function say(text) {
-    status.textContent = cut ? `${text} ${words.textCut}` : text;
-  }
-
-  function search() {
-    const wanted = find.value.toLowerCase();
-    let count = 0;
-    let first = null;
-    for (const row of view.children) {
-      const hit = wanted !== "" && row.lastElementChild.textContent.toLowerCase().includes(wanted);
-      row.classList.toggle("marked", hit);
-      if (hit) {
-        count += 1;
-        first = first || row;
-      }
-    }
-    found.textContent = wanted === "" ? "" : String(count);
-    return first;
-  }
-
-  function goToFirst() {
-    const first = search();
-    if (!first) return;
-    follow.checked = false;
-    first.scrollIntoView({ block: "center" });
-  }
-
-  function showLinkedLine() {
-    const row = window.location.hash.startsWith("#L") ? document.getElementById(window.location.hash.slice(1)) : null;
-    if (!row) return;
+  function reveal(row) {
     follow.checked = false;
     row.scrollIntoView({ block: "center" });
   }
 
-  /* The page around the log is old once the run has ended: take the parts that changed from a new one. */
-  async function refreshFacts() {
-    const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html" } });
-    if (!answer.ok || answer.redirected) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of ["[data-facts]", "[data-story]", "[data-run-state]"]) {
-      const now = document.querySelector(part);
-      const then = page.querySelector(part);
-      if (now && then) now.replaceWith(document.adoptNode(then));
-    }
-    document.querySelectorAll("[data-while-running]").forEach((button) => button.remove());
+  function showLinkedLine() {
+    const row = window.location.hash.startsWith("#L") ? document.getElementById(window.location.hash.slice(1)) : null;
+    if (row) reveal(row);
+  }
+
+  function tellEnd() {
+    const asked = tools.querySelector("[data-notify]");
+    if (asked && asked.checked && document.hidden) new Notification(words.textEnd, { body: document.title, tag: lines });
   }
 
   function finish(wasOver) {
     if (next === 1) say(words.textNothing);
     else say(wasOver ? words.textLoaded : words.textEnd);
-    if (!wasOver) refreshFacts();
+    if (wasOver) return;
+    tellEnd();
+    refreshFacts();
+    document.dispatchEvent(new Event("log-ended"));
   }
 
   async function ask() {
-    const answer = await fetch(`${words.lines}?from=${next}`, { headers: { Accept: "application/json" } });
+    const answer = await fetch(`${lines}?from=${next}`, { headers: { Accept: "application/json" } });
     if (answer.redirected) {
       window.location.reload();
       return null;
     }
     if (!answer.ok) throw new Error(String(answer.status));
-    return answer.json();
+    const part = await answer.json();
+    if (part.error) throw new Error(part.error);
+    return part;
   }
 
-  async function step(rounds) {
+  function retry(error, rounds, own) {
+    failures += 1;
+    const why = error.message && !/^\d+$/.test(error.message) ? ` (${error.message})` : "";
+    if (failures >= FAILURES_MAX) {
+      say(words.textGivenUp + why);
+      return;
+    }
+    say(words.textUnreachable + why);
+    window.setTimeout(step, RETRY_MS, rounds, own);
+  }
+
+  async function step(rounds, own) {
+    if (own !== turn) return;
     let part;
     try {
       part = await ask();
-      if (!part) return;
-      if (part.error) throw new Error(part.error);
-      failures = 0;
     } catch (error) {
-      failures += 1;
-      const why = error.message && !/^\d+$/.test(error.message) ? ` (${error.message})` : "";
-      if (failures >= FAILURES_MAX) {
-        say(words.textGivenUp + why);
-        return;
-      }
-      say(words.textUnreachable + why);
-      window.setTimeout(step, RETRY_MS, rounds);
+      if (own === turn) retry(error, rounds, own);
       return;
     }
+    if (!part || own !== turn) return;
+    failures = 0;
     if (part.lines.length) {
       addLines(part.from, part.lines);
       next = part.to + 1;
     }
     if (rounds === 0 || (part.lines.length && window.location.hash)) showLinkedLine();
+    /* what was there already is not read aloud, what comes is */
+    view.setAttribute("aria-live", rounds > 0 && follow.checked ? "polite" : "off");
     if (part.end) {
       finish(rounds <= 1);
       return;
     }
     say(part.note ? `${words.textWaiting} (${part.note})` : words.textWaiting);
-    window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1);
+    window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1, own);
+  }
+
+  function open(href) {
+    lines = href;
+    [next, failures, cut] = [1, 0, false];
+    turn += 1;
+    view.replaceChildren();
+    say(words.textWaiting);
+    step(0, turn);
+  }
+
+  async function copy(button) {
+    const isBare = view.classList.contains("no-stamps");
+    const texts = Array.from(view.children, (row) => {
+      const body = row.lastElementChild;
+      const stamp = isBare ? body.querySelector(".stamp") : null;
+      return stamp ? body.textContent.slice(stamp.textContent.length) : body.textContent;
+    });
+    await navigator.clipboard.writeText(texts.map((text) => `${text}\n`).join(""));
+    const word = button.querySelector("span");
+    const before = word.textContent;
+    word.textContent = words.textCopied;
+    window.setTimeout(() => (word.textContent = before), SAID_MS);
   }
 
   view.addEventListener("scroll", () => {
@@ -160,12 +179,27 @@
   follow.addEventListener("change", () => {
     if (follow.checked) view.scrollTop = view.scrollHeight;
   });
-  wrap.addEventListener("change", () => view.classList.toggle("no-wrap", !wrap.checked));
-  find.addEventListener("input", search);
-  find.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") goToFirst();
-  });
+  tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
+  tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
+  tool("copy-log").addEventListener("click", (event) => copy(event.currentTarget).catch(() => {}));
+  tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
-  say(words.textWaiting);
-  step(0);
-})();
+  document.addEventListener("log-open", (event) => open(event.detail));
+  if (words.lines) open(words.lines);
+}
+
+/* A box to tick for a message of the browser when the run has ended while one looks elsewhere. */
+function offerNotification() {
+  const box = tools.querySelector("[data-notify]");
+  if (!box || !("Notification" in window) || Notification.permission === "denied") return;
+  box.closest("label").hidden = false;
+  box.addEventListener("change", async () => {
+    if (box.checked && (await Notification.requestPermission()) !== "granted") box.checked = false;
+  });
+}
+
+if (view) {
+  start();
+  countUp();
+  offerNotification();
+}

@@ -1,0 +1,77 @@
+/* One line of a log as an element: its number, its time, its colours. Everything is written as text. */
+
+const LEVELS = [
+  [/\b(ERROR|FATAL|CRITICAL|SEVERE|Traceback|Exception)\b/, "level-error"],
+  [/\bWARN(ING)?\b/, "level-warn"],
+];
+/* 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00] */
+const STAMP = /^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*/;
+/* colours are ESC [ numbers m; other sequences move cursors and set titles, which a log has none of */
+const ESCAPES = /\u001b(?:\[([0-9;:?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
+const BASIC = 16;
+
+function isColour(code) {
+  return (code >= 30 && code <= 37) || (code >= 90 && code <= 97);
+}
+
+/* The state behind a sequence such as "1;31"; grounds and colours beyond the sixteen are left out. */
+function after(state, text) {
+  const codes = text.split(/[;:]/).map(Number);
+  let { colour, bold } = state;
+  for (let at = 0; at < codes.length; at += 1) {
+    const code = codes[at];
+    if (code === 0) [colour, bold] = [0, false];
+    else if (code === 1) bold = true;
+    else if (code === 22) bold = false;
+    else if (code === 39) colour = 0;
+    else if (isColour(code)) colour = code;
+    else if (code === 38 || code === 48) {
+      const number = codes[at + 1] === 5 ? codes[at + 2] : BASIC;
+      if (code === 38) colour = number < 8 ? 30 + number : number < BASIC ? 82 + number : 0;
+      at += codes[at + 1] === 5 ? 2 : 4;
+    }
+  }
+  return { colour, bold };
+}
+
+function piece(text, { colour, bold }) {
+  if (!colour && !bold) return document.createTextNode(text);
+  const part = document.createElement("span");
+  part.className = [colour ? `ansi-${colour}` : "", bold ? "ansi-bold" : ""].filter(Boolean).join(" ");
+  part.textContent = text;
+  return part;
+}
+
+function write(body, text) {
+  let state = { colour: 0, bold: false };
+  let from = 0;
+  for (const match of text.matchAll(ESCAPES)) {
+    if (match.index > from) body.append(piece(text.slice(from, match.index), state));
+    if (match[2] === "m") state = after(state, match[1]);
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) body.append(piece(text.slice(from), state));
+}
+
+export function makeLine(number, text, word) {
+  const row = document.createElement("div");
+  row.className = "log-line";
+  row.id = `L${number}`;
+  const level = LEVELS.find(([pattern]) => pattern.test(text));
+  if (level) row.classList.add(level[1]);
+  const link = document.createElement("a");
+  link.href = `#L${number}`;
+  link.textContent = String(number);
+  link.setAttribute("aria-label", `${word} ${number}`);
+  const body = document.createElement("span");
+  const stamp = STAMP.exec(text);
+  if (stamp) {
+    const time = document.createElement("span");
+    time.className = "stamp";
+    time.textContent = stamp[0];
+    body.append(time);
+  }
+  write(body, stamp ? text.slice(stamp[0].length) : text);
+  row.append(link, body);
+  return row;
+}

@@ -1,0 +1,106 @@
+/* Ctrl+K: a page by its name, a job by its id, its description or its handler. */
+"use strict";
+
+(function () {
+  const ASK_AFTER_MS = 150;
+  const sheet = document.querySelector("[data-palette]");
+  if (!sheet) return;
+  const input = sheet.querySelector("[role=combobox]");
+  const list = sheet.querySelector("[role=listbox]");
+  const told = sheet.querySelector("[data-palette-told]");
+  let asked = new AbortController();
+  let timer = 0;
+  let active = 0;
+
+  function options() {
+    return Array.from(list.querySelectorAll("[role=option]"));
+  }
+
+  function activate(at) {
+    const all = options();
+    active = all.length ? (at + all.length) % all.length : -1;
+    all.forEach((option, number) => {
+      option.id = `palette-${number}`;
+      option.setAttribute("aria-selected", String(number === active));
+    });
+    if (active < 0) {
+      input.removeAttribute("aria-activedescendant");
+      return;
+    }
+    input.setAttribute("aria-activedescendant", all[active].id);
+    all[active].scrollIntoView({ block: "nearest" });
+  }
+
+  function pages(text) {
+    const links = Array.from(document.querySelectorAll(".sidebar [data-page]"));
+    return links
+      .filter((link) => link.textContent.toLowerCase().includes(text))
+      .map((link) => {
+        const option = document.createElement("li");
+        option.setAttribute("role", "option");
+        option.dataset.href = link.href;
+        option.textContent = link.textContent.trim();
+        return option;
+      });
+  }
+
+  async function ask() {
+    asked.abort();
+    asked = new AbortController();
+    const text = input.value.trim();
+    const found = pages(text.toLowerCase());
+    list.replaceChildren(...found);
+    activate(0);
+    if (!text) return;
+    const answer = await fetch(`${sheet.dataset.jobs}?${new URLSearchParams({ q: text })}`, { signal: asked.signal });
+    if (!answer.ok || answer.redirected) return;
+    const part = new DOMParser().parseFromString(`<ul>${await answer.text()}</ul>`, "text/html");
+    const items = Array.from(part.querySelectorAll("li"), (item) => document.adoptNode(item));
+    for (const item of items) if (item.dataset.value) item.dataset.href = sheet.dataset.job.replace(/0$/, item.dataset.value);
+    const note = items.find((item) => "note" in item.dataset);
+    told.textContent = note ? note.textContent : "";
+    list.replaceChildren(...pages(text.toLowerCase()), ...items);
+    activate(Math.max(0, active));
+  }
+
+  function go(option) {
+    if (option && option.dataset.href) window.location.assign(option.dataset.href);
+  }
+
+  function open() {
+    if (sheet.open) return;
+    input.value = "";
+    sheet.showModal();
+    ask().catch(() => {});
+  }
+
+  input.addEventListener("input", () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => ask().catch(() => {}), ASK_AFTER_MS);
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      activate(active + (event.key === "ArrowDown" ? 1 : -1));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      go(options()[active]);
+    }
+  });
+  list.addEventListener("click", (event) => go(event.target.closest("[role=option]")));
+  sheet.addEventListener("click", (event) => {
+    if (event.target === sheet || event.target.closest("[data-palette-close]")) sheet.close();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
+    if (document.querySelector("dialog[open]") && !sheet.open) return;
+    event.preventDefault();
+    if (sheet.open) sheet.close();
+    else open();
+  });
+  for (const button of document.querySelectorAll("[data-palette-open]")) {
+    button.hidden = false;
+    button.addEventListener("click", open);
+  }
+})();

@@ -1,0 +1,145 @@
+"""What is not on a page until one opens it, and pages with very long names: readable, named and no wider than the window."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from app.clock import now_ms
+from app.db import session_scope
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from tests.browser.conftest import OpenPage, Watch
+from tests.browser.serving import Console
+from tests.browser.test_every_page import CHECKS, PHONE
+
+pytestmark = pytest.mark.browser
+
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+
+
+def open_menu(page: Page) -> None:
+    page.locator("tbody button[popovertarget]").first.click()
+
+
+def open_display(page: Page) -> None:
+    page.get_by_role("button", name="Display").click()
+
+
+def open_user_menu(page: Page) -> None:
+    page.locator("[popovertarget=user-menu]").click()
+
+
+def open_keys(page: Page) -> None:
+    page.keyboard.press("?")
+
+
+def open_palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("re")
+    expect(page.locator("[data-palette] [data-note]")).to_be_visible()
+
+
+def open_unsaved(page: Page) -> None:
+    page.keyboard.press("n")
+    page.locator("dialog[open] input[name=username]").fill("x")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("alertdialog")).to_be_visible()
+
+
+def open_question(page: Page) -> None:
+    page.locator("tbody .tag.success").first.click()
+    expect(page.locator("dialog[open]")).to_be_visible()
+
+
+def switch_off(page: Page) -> None:
+    open_question(page)
+    page.locator("dialog[open] .btn-warning").click()
+    expect(page.locator(".toast-note .undo")).to_be_visible()
+
+
+def open_builder(page: Page) -> None:
+    page.get_by_label("Cron").fill("0 0 8-20/2 * * ?")
+    page.get_by_role("button", name="Build the expression").click()
+    page.get_by_role("tab", name="Hour").click()
+
+
+def find_in_log(page: Page) -> None:
+    expect(page.locator(".log-line").first).to_be_visible()
+    page.locator("[data-find]").fill("order")
+
+
+OPENED: dict[str, Callable[[Page], None]] = {
+    "/jobinfo#menu": open_menu,
+    "/jobinfo#display": open_display,
+    "/jobinfo#user": open_user_menu,
+    "/jobinfo#keys": open_keys,
+    "/jobinfo#palette": open_palette,
+    "/jobinfo#question": open_question,
+    "/jobinfo#toast": switch_off,
+    "/user#unsaved": open_unsaved,
+    "/jobinfo/new": open_builder,
+    "log": find_in_log,
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_what_opens_is_readable_and_named(console: Console, open_page: OpenPage, theme: str, size: ViewportSize) -> None:
+    page = open_page("/", color_scheme=theme, viewport=size)
+    wrong = []
+    for path, open_ in OPENED.items():
+        page.goto("about:blank")
+        page.goto(console.url + (f"/joblog/{console.seeded.log_id}" if path == "log" else path))
+        open_(page)
+        wrong += [f"{path}: {problem}: {where}" for problem, script in CHECKS.items() for where in page.evaluate(script)]
+        if open_ is switch_off:
+            page.locator(".undo").click()
+            page.wait_for_load_state("load")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def long_names(console: Console) -> Iterator[tuple[int, int]]:
+    """A job and a run with the longest names there can be, none with a blank; they are gone after the test."""
+    with session_scope() as session:
+        group = Group(app_name="long-names", title="T" * 64, address_type=1, update_time=now_ms())
+        group.address_list = ",".join(f"http://10.1.{number // 250}.{number % 250}:9999" for number in range(1000))
+        session.add(group)
+        session.flush()
+        like = session.get(Job, console.seeded.jobs[0])
+        assert like is not None
+        values = {column.name: getattr(like, column.name) for column in Job.__table__.columns if column.name != "id"}
+        words = {"job_desc": "x" * 255, "author": "a" * 64, "alarm_email": "m" * 255, "executor_param": "p" * 512}
+        conf = ",".join(map(str, range(35)))
+        job = Job(**{**values, **words, "job_group": group.id, "executor_handler": "h" * 255, "schedule_conf": f"0 {conf} 1-5 * * ?"})
+        session.add(job)
+        session.flush()
+        log = JobLog(job_group=group.id, job_id=job.id, trigger_time=now_ms(), trigger_code=200, handle_code=500, handle_time=now_ms())
+        log.executor_address, log.executor_param, log.handle_msg = f"http://{'host-' * 40}:9999", "q" * 512, "e" * 3000
+        session.add(log)
+        session.flush()
+        made = (job.id, log.id)
+        group_id = group.id
+    yield made
+    with session_scope() as session:
+        for model, own_id in ((JobLog, made[1]), (Job, made[0]), (Group, group_id)):
+            session.delete(session.get(model, own_id))
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_longest_names_make_no_page_wider(
+    console: Console, open_page: OpenPage, watch: Watch, long_names: tuple[int, int], size: ViewportSize
+) -> None:
+    job_id, log_id = long_names
+    paths = ["/", "/jobinfo", "/joblog?range=day", "/jobgroup", "/user/audit"]
+    paths += [f"/jobinfo/{job_id}{rest}" for rest in ("", "/edit", "/run", "/delete", "/next-times", "/nodes")]
+    paths += [f"/joblog/{log_id}", f"/joblog/{log_id}/note", f"/jobinfo/bulk/stop?id={job_id}"]
+    page = open_page("/", viewport=size)
+    wrong = []
+    for path in paths:
+        page.goto(console.url + path)
+        watch.await_quiet(page)
+        wrong += [f"{path}: {where}" for where in page.evaluate(CHECKS["wider than the window"])]
+    assert not wrong, "\n".join(wrong)

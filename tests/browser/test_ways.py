@@ -1,0 +1,256 @@
+"""Going by keyboard, dialogs that keep what was typed, the cron builder, lists as one likes them, code run where it is written."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.clock import now_ms
+from app.db import session_scope
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_job_is_found_by_its_name_its_handler_and_its_id(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/")
+    job_id = console.seeded.jobs[1]
+    palette = page.get_by_role("dialog", name="Find a job or a page")
+    for typed in ("settle the", "settleOrders", str(job_id)):
+        page.keyboard.press("Control+k")
+        page.keyboard.type(typed)
+        expect(palette.get_by_role("option", name="Settle the orders of the day")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(palette).to_be_hidden()
+    page.get_by_role("button", name="Find a job or a page").click()
+    page.keyboard.type("settle the")
+    expect(palette.get_by_role("option", selected=True)).to_have_text(re.compile("Settle"))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{console.url}/jobinfo/{job_id}")
+
+
+def test_pages_are_found_by_their_names(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("manage")
+    options = page.locator("[data-palette] [role=option]")
+    expect(options.nth(1)).to_have_text("Executor Manage")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{console.url}/jobgroup")
+
+
+def test_n_adds_and_r_refreshes(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/user")
+    page.keyboard.press("n")
+    expect(page.get_by_role("dialog", name="Add a user")).to_be_visible()
+    page.keyboard.press("Escape")
+    with page.expect_navigation():
+        page.keyboard.press("r")
+    page.goto(f"{console.url}/jobinfo")
+    page.keyboard.press("n")
+    expect(page).to_have_url(f"{console.url}/jobinfo/new")
+
+
+def test_a_dialog_keeps_what_was_typed_until_one_discards_it(open_page: OpenPage) -> None:
+    page = open_page("/user")
+    page.keyboard.press("n")
+    dialog = page.get_by_role("dialog", name="Add a user")
+    field = dialog.get_by_label("User name")
+    field.fill("someone")
+    for leave in (lambda: page.keyboard.press("Escape"), dialog.get_by_role("link", name="Cancel").click):
+        leave()
+        expect(dialog.get_by_role("alertdialog")).to_contain_text("What was typed is not saved.")
+        expect(dialog.get_by_role("button", name="Go on typing")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(field).to_be_focused()
+        expect(field).to_have_value("someone")
+    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Discard it").click()
+    expect(dialog).to_have_count(0)
+
+
+def test_the_focus_stays_in_a_dialog_and_comes_back(open_page: OpenPage) -> None:
+    page = open_page("/user")
+    page.locator("[data-new]").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Add a user")
+    expect(dialog).to_be_visible()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement === document.body || document.activeElement.closest('dialog') !== null")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.locator("[data-new]")).to_be_focused()
+
+
+def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: OpenPage) -> None:
+    page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit")
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.get_by_role("link", name="Trigger Log").click()
+    page.wait_for_url(f"{console.url}/joblog")
+    assert asked == []
+    page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[3]}/edit")
+    page.get_by_label("Owner").fill("someone else")
+    page.get_by_role("link", name="Trigger Log").click()
+    page.wait_for_url(f"{console.url}/joblog")
+    assert asked == ["beforeunload"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown", "unit", "choice"),
+    [
+        ("0 0 8-20/2 * * ?", "0 0 8-20/2 * * ?", "Hour", "as it stands"),
+        ("0 0 3 LW * ?", "0 0 3 LW * ?", "Day", "as it stands"),
+        ("0 0 3 1,5-7 * ?", "0 0 3 1,5,6,7 * ?", "Day", "these"),
+        ("0 0 3 */5 * ?", "0 0 3 1/5 * ?", "Day", "from"),
+        ("0 0 3 ? * FRIL 2030", "0 0 3 ? * 6L 2030", "Weekday", "the last"),
+        ("0 0 3 ? * MON#2", "0 0 3 ? * 2#2", "Weekday", "number"),
+        ("30 6 * * 1-5", "0 30 6 ? * 2-6", "Weekday", "from"),
+        ("30 6 * * 0", "0 30 6 ? * 1", "Weekday", "these"),
+    ],
+)
+def test_the_builder_begins_with_the_expression_that_is_there(open_page: OpenPage, typed: str, shown: str, unit: str, choice: str) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Cron").fill(typed)
+    page.get_by_role("button", name="Build the expression").click()
+    dialog = page.get_by_role("dialog", name="Build the expression")
+    expect(dialog.locator("[data-builder-result]")).to_have_text(shown)
+    dialog.get_by_role("tab", name=unit, exact=True).click()
+    chosen = dialog.locator("section:not([hidden]) label", has=page.locator("input[type=radio]:checked"))
+    expect(chosen).to_contain_text(choice)
+
+
+def test_the_tabs_of_the_builder_are_gone_through_by_the_arrow_keys(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_role("button", name="Build the expression").click()
+    expect(page.get_by_role("tab", name="Second")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Minute")).to_be_focused()
+    expect(page.locator("#unit-minute")).to_be_visible()
+    page.keyboard.press("End")
+    expect(page.get_by_role("tab", name="Year")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Tab")
+    expect(page.locator("#unit-year input:focus")).to_have_count(1)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_a_list_is_shown_as_one_likes_it(console: Console, open_page: OpenPage, scripts: bool) -> None:
+    page = open_page("/jobinfo", java_script_enabled=scripts)
+    owner = page.get_by_role("columnheader", name="Owner")
+    expect(owner).to_be_visible()
+    before = page.locator("tbody tr").first.bounding_box()
+    page.get_by_role("button", name="Display").click()
+    page.locator("#view-menu [value=owner]").uncheck()
+    page.locator("#view-menu [value=dense]").check()
+    page.get_by_role("button", name="Apply").click()
+    expect(owner).to_be_hidden()
+    after = page.locator("tbody tr").first.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] < before["height"]
+    page.goto(f"{console.url}/joblog?range=day")
+    expect(page.get_by_role("columnheader", name="Duration")).to_be_visible()
+
+
+def test_all_jobs_of_all_pages_are_ticked_at_once(console: Console, open_page: OpenPage) -> None:
+    with session_scope() as session:
+        like = session.get(Job, console.seeded.jobs[6])
+        assert like is not None
+        copies = [copy_of(like) for _ in range(11)]
+        session.add_all(copies)
+    page = open_page("/jobinfo?author=copied")
+    stop = page.locator("#bulk button").nth(1)
+    expect(stop).to_be_disabled()
+    page.get_by_label("All 11 of all pages").check()
+    expect(page.locator("[data-tick]:disabled")).to_have_count(10)
+    stop.click()
+    expect(page.locator("h1")).to_have_text("Stop 11 jobs?")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: stopped.")
+    page.goto(f"{console.url}/jobinfo/bulk/delete?matching=1&author=copied")
+    page.get_by_label("Type delete 11 to go on").fill("delete 11")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: deleted.")
+
+
+def copy_of(job: Job) -> Job:
+    values = {column.name: getattr(job, column.name) for column in Job.__table__.columns if column.name not in {"id", "author"}}
+    return Job(**values, author="copied")
+
+
+@contextmanager
+def a_worker(console: Console) -> Iterator[None]:
+    """Stand in for the workers: whatever is queued by hand becomes a run that has ended."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.1):
+            with session_scope() as session:
+                for fire in session.query(Fire).filter_by(trigger_type="MANUAL", state="PENDING"):
+                    log = session.get(JobLog, console.seeded.log_id)
+                    assert log is not None
+                    at_ms = now_ms()
+                    made = JobLog(job_group=log.job_group, job_id=fire.job_id, executor_address=log.executor_address, trigger_type="MANUAL")
+                    made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = at_ms, 200, at_ms, 200
+                    made.executor_param = fire.executor_param
+                    session.add(made)
+                    session.delete(fire)
+
+    thread = threading.Thread(target=work, name="worker")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(5)
+
+
+def editor(console: Console, open_page: OpenPage, **options: object) -> Page:
+    return open_page(f"/jobcode?jobId={console.seeded.jobs[5]}", **options)
+
+
+def test_the_saved_code_is_run_beside_it(console: Console, open_page: OpenPage) -> None:
+    page = editor(console, open_page)
+    page.locator(".cm-content").click()
+    page.keyboard.type("# not saved")
+    page.get_by_label("Job parameter").fill("day=1")
+    with a_worker(console):
+        page.get_by_role("button", name="Run once").click()
+        expect(page.locator("[data-try-note]")).to_contain_text("What is not saved yet is not run.")
+        expect(page.locator("#try .log-line").first).to_contain_text("begin, parameter region=eu")
+    expect(page.locator("#try [data-log-status]")).to_contain_text("End of the log")
+    expect(page.locator(".cm-content")).to_contain_text("# not saved")
+    link = page.get_by_role("link", name="Open the run")
+    run = page.context.new_page()
+    run.goto(console.url + (link.get_attribute("href") or "").removeprefix("/xxl-job-admin"))
+    expect(run.locator("[data-facts]")).to_contain_text("day=1")
+    run.goto(f"{console.url}/jobinfo/{console.seeded.jobs[5]}/run")
+    run.get_by_role("link", name="day=1").click()
+    expect(run.get_by_label("Job parameter")).to_have_value("day=1")
+
+
+def test_without_scripts_the_code_is_run_too(console: Console, open_page: OpenPage) -> None:
+    page = editor(console, open_page, java_script_enabled=False)
+    page.get_by_role("button", name="Run once").click()
+    expect(page.get_by_role("status").filter(has_text="The run was queued")).to_be_visible()
+    assert "/jobcode" in page.url
+
+
+def test_ctrl_s_saves_once_the_remark_is_long_enough(console: Console, open_page: OpenPage) -> None:
+    page = editor(console, open_page)
+    page.locator(".cm-content").click()
+    page.keyboard.type("# by keyboard\n")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_label("Remark")).to_be_focused()
+    page.keyboard.type("by keyboard")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
