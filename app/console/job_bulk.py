@@ -31,8 +31,6 @@ blueprint = Blueprint("job_bulk", __name__, url_prefix="/jobinfo")
 
 #: jobs the question names
 NAMED = 5
-#: what asks for a tag
-TAGGING = frozenset({Act.TAG, Act.UNTAG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def bulk(act: str) -> ResponseReturnValue:
         try:
             if act == Act.REMOVE and len(found) > 1:
                 require_phrase(deletion_phrase(len(found)))
-            if Act(act) in TAGGING:
+            if act in {Act.TAG, Act.UNTAG}:
                 check_tag(request.form.get("tag", ""))
         except InvalidInput as exc:
             return _question(Act(act), found, left_out, say(exc.message)), 400
@@ -135,8 +133,21 @@ def _do(act: Act, progress: Progress) -> ResponseReturnValue:
 
 
 def _word(act: Act) -> str:
-    words = {Act.START: _("started"), Act.STOP: _("stopped"), Act.RUN: _("queued"), Act.MOVE: _("moved"), Act.REMOVE: _("deleted")}
-    return words.get(act) or (_("tagged") if act is Act.TAG else _("tag removed"))
+    match act:
+        case Act.START:
+            return _("started")
+        case Act.STOP:
+            return _("stopped")
+        case Act.RUN:
+            return _("queued")
+        case Act.MOVE:
+            return _("moved")
+        case Act.TAG:
+            return _("tagged")
+        case Act.UNTAG:
+            return _("tag removed")
+        case Act.REMOVE:
+            return _("deleted")
 
 
 def _heading(act: Act, count: int) -> str:

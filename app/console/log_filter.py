@@ -10,14 +10,13 @@ from app.clock import Millis, storable_ms
 from app.console.listing import whole_number
 from app.console.ranges import TimeRange, named_range, read_local
 from app.console.words import RANGES
+from app.domain.list_filters import ListName, kept_filters
 from app.domain.permissions import Actor, Right
 from app.services.logs import LogFilter
 from app.store import job_lists
 
 #: what is shown where no range is asked for, as in the original
 DEFAULT_RANGE = "today"
-#: parameters of the address that filter
-NAMES = ("jobGroup", "jobId", "logStatus", "range", "from", "to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class AskedLogs:
 
 def asked_query() -> dict[str, str]:
     """Return the parameters of the filters that are in use, for another address of the same runs."""
-    return {name: request.args[name] for name in NAMES if request.args.get(name, "").strip()}
+    return kept_filters(ListName.LOGS, request.args)
 
 
 def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> AskedLogs:

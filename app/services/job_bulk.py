@@ -36,7 +36,17 @@ class Act(StrEnum):
 
 
 #: what the actor must be allowed on each job's own group
-NEEDED: dict[Act, Right] = {act: Right.OPERATE if act in {Act.START, Act.STOP, Act.RUN} else Right.EDIT for act in Act}
+NEEDED: dict[Act, Right] = {
+    Act.START: Right.OPERATE,
+    Act.STOP: Right.OPERATE,
+    Act.RUN: Right.OPERATE,
+    Act.MOVE: Right.EDIT,
+    Act.TAG: Right.EDIT,
+    Act.UNTAG: Right.EDIT,
+    Act.REMOVE: Right.EDIT,
+}
+
+
 STEPS = {Act.START: jobs.start_job, Act.STOP: jobs.stop_job, Act.REMOVE: jobs.remove_job}
 
 

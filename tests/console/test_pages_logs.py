@@ -112,7 +112,7 @@ def test_a_story_is_told_in_the_readers_language_and_zone(admin: Console, group_
     for page in (admin.get(f"/joblog/{log_id}").text, admin.get(f"/joblog/{log_id}/note").text):
         assert "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n领取：2026-11-20 01:00:00.262（" in page
         assert "路由策略：轮询；阻塞处理策略：覆盖之前调度；任务超时时间：5 秒；剩余重试次数：1" in page
-        assert "结果：未知，3000 毫秒内无应答，code 500：未及时应答\n核查：再次发送，投递方式为 at_least_once" in page
+        assert "结果：未知，3000 毫秒内无应答，code 500：未在规定时间内响应\n核查：再次发送，投递方式为 at_least_once" in page
         assert "&lt;b&gt;own words&lt;/b&gt;" in page
         assert "Sent to: nobody\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
 

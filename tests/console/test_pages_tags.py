@@ -1,7 +1,9 @@
 """Tags of jobs: in the form, as chips, as a filter, for several jobs, in a copy and in a file; and that scripts never see them."""
 
 import json
+import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.pipeline.scan import scan
-from app.services import jobs
+from app.services import job_bulk, jobs
 from app.store.job_tags import find_tags
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
@@ -132,6 +134,20 @@ def test_several_jobs_get_a_tag_or_lose_it(admin: Console) -> None:
     assert "3 of 3 jobs: tag removed." in text_of(told)
     assert tags_of(has) == tags_of(bare) == ()
     assert last_changes(has) == {"tags": [["Nightly"], []]}
+
+
+def test_a_tag_is_carried_from_piece_to_piece(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_bulk, "PIECE_S", 0)
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id)]
+    path = f"/jobinfo/bulk/tag{ticked(*ids)}"
+    first = submit(admin, path, tag="money & <b>")
+    fields = {
+        name: unescape(value) for name, value in re.findall(r'type="hidden" name="(tag|state|job_group)" value="([^"]*)"', first.text)
+    }
+    assert fields["tag"] == "money & <b>"
+    assert "2 of 2 jobs: tagged." in text_of(submit(admin, path, **fields))
+    assert [tags_of(job_id) for job_id in ids] == [("money & <b>",)] * 2
 
 
 def test_a_wrong_tag_for_several_jobs_is_asked_again(admin: Console) -> None:

@@ -18,12 +18,15 @@ from app.console.guards import POLICY, Access
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.base import Base
+from app.models.drain import Drain
+from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.right import Right as RightRow
+from app.models.tag import JobTag
 from app.models.user import User
 from app.services import glue
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
@@ -33,7 +36,7 @@ from tests.console.test_scripting_others import add_log
 
 #: an id nothing has
 MISSING = 987_654
-TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, User, RightRow)
+TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, Drain, User, RightRow)
 FORM = {
     "job_desc": "mine",
     "author": "eve",
@@ -71,7 +74,10 @@ class Call(NamedTuple):
 
 
 def bulk(right: Right, act: str) -> list[Call]:
-    return [Call(right, f"/jobinfo/bulk/{act}?id={{job}}"), Call(right, f"/jobinfo/bulk/{act}?id={{job}}", {"job_group": "{group}"})]
+    return [
+        Call(right, f"/jobinfo/bulk/{act}?id={{job}}"),
+        Call(right, f"/jobinfo/bulk/{act}?id={{job}}", {"job_group": "{group}", "tag": "x"}),
+    ]
 
 
 def asked(right: Right, path: str, **form: str) -> list[Call]:
@@ -93,7 +99,13 @@ CALLS: dict[str, list[Call]] = {
     "job_actions.run": asked(RUN, "/jobinfo/{job}/run") + asked(RUN, "/jobinfo/{job}/run?log={log}"),
     "job_actions.kill": asked(RUN, "/jobinfo/{job}/kill"),
     "job_actions.remove": asked(EDIT, "/jobinfo/{job}/delete"),
-    "job_bulk.bulk": bulk(RUN, "start") + bulk(RUN, "stop") + bulk(EDIT, "move") + bulk(EDIT, "delete"),
+    "job_bulk.bulk": bulk(RUN, "start")
+    + bulk(RUN, "stop")
+    + bulk(EDIT, "move")
+    + bulk(EDIT, "tag")
+    + bulk(EDIT, "untag")
+    + bulk(EDIT, "delete"),
+    "favourites.star": [Call(VIEW, "/jobinfo/favourite", {"add": "{job}"}), Call(VIEW, "/jobinfo/favourite", {"remove": "{job}"})],
     "job_transfer.export": [Call(VIEW, "/jobinfo/export?id={job}")],
     "job_transfer.import_file": [
         Call(EDIT, "/jobinfo/import", {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})})
@@ -101,6 +113,7 @@ CALLS: dict[str, list[Call]] = {
     "glue.edit": asked(WRITE, "/jobcode?jobId={code}", **CODE) + asked(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
     "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
     "glue_versions.restore": asked(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
+    "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
     "logs.show": [Call(VIEW, "/joblog/{log}")],
     "logs.note": [Call(VIEW, "/joblog/{log}/note")],
     "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
@@ -111,6 +124,9 @@ CALLS: dict[str, list[Call]] = {
         Call(RUN, "/joblog/clean", BOUNDS | {"up_to_id": "999999", "total": "1"}),
         Call(RUN, "/joblog/clean", BOUNDS | {"job_group": "0", "job_id": "{job}", "up_to_id": "999999"}),
     ],
+    "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
+    "group_page.drain": asked(RUN, "/jobgroup/{group}/drain?address=http://127.0.0.1:1024"),
+    "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": "http://127.0.0.1:1024"})],
     "scripting_jobs.add": [Call(EDIT, "/jobinfo/add", BEAN | {"jobGroup": "{group}"})],
     "scripting_jobs.update": [Call(EDIT, "/jobinfo/update", BEAN | {"jobGroup": "{group}", "id": "{job}"})],
     "scripting_jobs.remove": [Call(EDIT, "/jobinfo/remove", {"id": "{job}"})],
@@ -131,6 +147,7 @@ CALLS: dict[str, list[Call]] = {
 LISTS = {
     "job_bulk.running": "/jobinfo/running?id={job}&id={code}",
     "logs.detail_page": "/joblog/logDetailPage?id={log}",
+    "log_export.export": "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}",
     "scripting_jobs.page_list": "/jobinfo/pageList?jobGroup={group}&triggerStatus=-1&jobDesc=&id={job}",
     "scripting_logs.page_list": "/joblog/pageList?jobGroup={group}&jobId={job}&logStatus=-1",
     "scripting_logs.jobs_by_group": "/joblog/getJobsByGroup?jobGroup={group}",
