@@ -25,7 +25,7 @@ from app.models.favourite import Favourite
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.report import DayReport
+from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.tag import JobTag
 from app.models.user import User
 from app.services import login
@@ -59,6 +59,9 @@ def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
     with engine.begin() as connection:
         days = [{"trigger_day": midnight - n * DAY_MS, "running_count": 0, "suc_count": 33_000, "fail_count": 600} for n in range(DAYS)]
         connection.execute(insert(DayReport), days)
+        shares = [{"suc_count": 33_000 // GROUPS, "fail_count": 600 // GROUPS, "job_group": int(first) + n} for n in range(GROUPS)]
+        shares.append({"suc_count": 0, "fail_count": 0, "job_group": WHOLE_DAY})
+        connection.execute(insert(GroupDay), [share | {"trigger_day": day["trigger_day"]} for day in days for share in shares])
         connection.execute(text("ANALYZE TABLE xxl_job_log, xxl_job_info" if engine.dialect.name == "mysql" else "ANALYZE"))
 
 

@@ -56,7 +56,7 @@ class Report:
     #: the days asked for, such as ``2024-05-01``
     first: str
     last: str
-    #: one sentence where days are missing because they hold too many runs to count; else empty
+    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
     cut: str
 
 
@@ -91,8 +91,8 @@ def _has_runs(session: Session, from_ms: Millis | None, before_ms: Millis | None
 
 def _cut_sentence(told: Sequence[str]) -> str:
     if not told:
-        return _("There are more runs of your executors than are counted here: the chart shows none of these days.")
-    return _("Before %(day)s there are more runs of your executors than are counted here: the chart leaves those days out.", day=told[0])
+        return _("The runs of your executors in these days are not counted yet: the chart shows none of them.")
+    return _("The runs of your executors before %(day)s are not counted yet: the chart leaves those days out.", day=told[0])
 
 
 def _asked_range() -> str:

@@ -1,6 +1,6 @@
-"""`xxl_job_log_report`: counts per day."""
+"""`xxl_job_log_report` and `xxl_job_group_day`: counts per day."""
 
-from sqlalchemy import Index, Integer
+from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
@@ -20,3 +20,23 @@ class DayReport(Base):
     suc_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     fail_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
+
+
+#: job group of the row that says that a day has been counted by groups
+WHOLE_DAY = 0
+
+
+class GroupDay(Base):
+    """The same of one executor group; ours, because the original's table knows all groups only together."""
+
+    __tablename__ = "xxl_job_group_day"
+    __table_args__ = (Index("ux_xxl_job_group_day", "trigger_day", "job_group", unique=True),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    #: local midnight
+    trigger_day: Mapped[Millis] = mapped_column(BigInteger)
+    #: WHOLE_DAY: no group, without counts
+    job_group: Mapped[int] = mapped_column(Integer)
+    running_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    suc_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    fail_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

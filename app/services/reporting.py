@@ -1,16 +1,19 @@
 """The daily report and the retention: ticks of the monitor."""
 
 import logging
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
 from app.store import alarms, reporting
+from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +22,9 @@ TODAY_PERIOD_MS: Millis = 60_000
 EARLIER_PERIOD_MS: Millis = 600_000
 #: days counted, as in the original
 DAYS = 3
+#: days counted by groups that were there before the groups were counted, in one tick; and the wait while there are more
+LATE_DAYS = 5
+LATE_WAIT_MS: Millis = 1_000
 #: rows of one delete, and the wait between two: dispatch goes first
 DELETE_ROWS = 1_000
 DELETE_WAIT_MS: Millis = 50
@@ -48,14 +54,22 @@ class Reporter:
             self._count_day(now_ms, back)
         if earlier:
             self._earlier_ms = now_ms + EARLIER_PERIOD_MS
-        return TODAY_PERIOD_MS
+        with read_scope() as session:
+            late = reporting.find_uncounted_days(session, limit=LATE_DAYS)
+        for day_ms in late:
+            self._write(day_ms, midnight_ms(day_ms, self._zone, -1), reporting.save_groups)
+        return LATE_WAIT_MS if len(late) == LATE_DAYS else TODAY_PERIOD_MS
 
     def _count_day(self, now_ms: Millis, back: int) -> None:
         from_ms, until_ms = midnight_ms(now_ms, self._zone, back), midnight_ms(now_ms, self._zone, back - 1)
+        self._write(from_ms, until_ms, partial(reporting.save_report, now_ms=now_ms))
+
+    def _write(self, from_ms: Millis, until_ms: Millis, save: Callable[[Session, Millis, Mapping[int, Counts]], None]) -> None:
+        """Count a day, and write what came of it."""
         with read_scope() as session:
             counts = reporting.count_runs(session, from_ms=from_ms, until_ms=until_ms)
         try:
-            transact(lambda session: reporting.save_report(session, from_ms, counts, now_ms=now_ms))
+            transact(lambda session: save(session, from_ms, counts))
         except IntegrityError:
             logger.debug("report of a day written by another node at the same time")
 

@@ -1,22 +1,22 @@
 """Counting the runs of a day, and deleting old rows in small batches."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import and_, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import LATEST_MS, Millis
 from app.db import affected
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
-from app.models.report import DayReport
+from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.session import LoginSession
 from app.models.skip import Skip
-from app.store import fires
+from app.store import bulk, fires
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """Runs of a day. What is neither running nor succeeded has failed."""
 
     running: int
@@ -24,29 +24,69 @@ class Counts:
     failed: int
 
 
-def count_runs(session: Session, *, from_ms: Millis, until_ms: Millis) -> Counts:
-    """Count the runs triggered from one instant up to another, which is not included. Source: XXL-JOB 2.4.1 log report."""
+def count_runs(session: Session, *, from_ms: Millis, until_ms: Millis) -> dict[int, Counts]:
+    """Count the runs triggered from one instant up to another, which is not included: job group -> counts.
+
+    Source: XXL-JOB 2.4.1 log report.
+    """
     running = and_(JobLog.trigger_code.in_([0, 200]), JobLog.handle_code == 0)
     counted = select(
+        JobLog.job_group,
         func.count().label("total"),
         func.sum(case((running, 1), else_=0)).label("running"),
         func.sum(case((JobLog.handle_code == 200, 1), else_=0)).label("succeeded"),
     ).where(JobLog.trigger_time >= from_ms, JobLog.trigger_time < until_ms)
-    row = session.execute(counted).one()
-    running_count, succeeded = int(row.running or 0), int(row.succeeded or 0)
-    return Counts(running_count, succeeded, row.total - running_count - succeeded)
+    counts = {}
+    for row in session.execute(counted.group_by(JobLog.job_group)):
+        running_count, succeeded = int(row.running or 0), int(row.succeeded or 0)
+        counts[row.job_group] = Counts(running_count, succeeded, row.total - running_count - succeeded)
+    return counts
 
 
-def save_report(session: Session, day_ms: Millis, counts: Counts, *, now_ms: Millis) -> None:
-    """Write a day's counts. Another node may insert the day at the same time: the unique index lets one through."""
+def save_report(session: Session, day_ms: Millis, counts: Mapping[int, Counts], *, now_ms: Millis) -> None:
+    """Write a day's counts, of all groups and of each.
+
+    Another node may insert the day at the same time: the unique index lets one through.
+    """
     values = {
-        "running_count": counts.running,
-        "suc_count": counts.succeeded,
-        "fail_count": counts.failed,
+        "running_count": sum(count.running for count in counts.values()),
+        "suc_count": sum(count.succeeded for count in counts.values()),
+        "fail_count": sum(count.failed for count in counts.values()),
         "update_time": now_ms,
     }
     if not affected(session, update(DayReport).where(DayReport.trigger_day == day_ms).values(values)):
         session.execute(insert(DayReport).values(trigger_day=day_ms, **values))
+    save_groups(session, day_ms, counts)
+
+
+def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) -> None:
+    """Write a day's counts of each group; one whose runs were deleted since has none."""
+    stored = {row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))}
+    changed, added = list[bulk.Row](), list[bulk.Row]()
+    for group_id in sorted({WHOLE_DAY, *counts, *stored}):
+        count, row = counts.get(group_id, Counts(0, 0, 0)), stored.get(group_id)
+        values = {"running_count": count.running, "suc_count": count.succeeded, "fail_count": count.failed}
+        if row is None:
+            added.append({"trigger_day": day_ms, "job_group": group_id, **values})
+        elif (row.running_count, row.suc_count, row.fail_count) != count:
+            changed.append({"id": row.id, **values})
+    bulk.update_many(session, GroupDay, changed)
+    bulk.insert_many(session, GroupDay, added)
+
+
+def find_uncounted_days(session: Session, *, from_ms: Millis = 0, to_ms: Millis = LATEST_MS, limit: int) -> list[Millis]:
+    """Return days with runs that have not been counted by groups, the newest first."""
+    has_runs = DayReport.running_count + DayReport.suc_count + DayReport.fail_count > 0
+    days = select(DayReport.trigger_day).where(has_runs, DayReport.trigger_day.between(from_ms, to_ms))
+    counted = select(GroupDay.trigger_day).where(GroupDay.job_group == WHOLE_DAY, GroupDay.trigger_day.between(from_ms, to_ms))
+    known = set(session.scalars(counted))
+    newest_first = session.scalars(days.order_by(DayReport.trigger_day.desc()))
+    return [day for day in newest_first if day is not None and day not in known][:limit]
+
+
+def delete_of_group(session: Session, group_id: int) -> None:
+    """Forget the counts of a group."""
+    affected(session, delete(GroupDay).where(GroupDay.job_group == group_id))
 
 
 def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> int:

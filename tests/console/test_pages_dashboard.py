@@ -5,13 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.models.base import Base, local_datetime
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.node import Node
-from app.store import day_counts
+from app.models.report import DayReport
+from app.services.reporting import Reporter, midnight_ms
+from app.store import day_counts, reporting
+from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 
@@ -121,7 +125,7 @@ def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(admin: Console
     assert "Nothing is wrong." not in page
 
 
-def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
+def test_runs_of_a_users_groups_are_counted_by_day(admin: Console, settings: Config) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id = add_job(group_id)
     save(
@@ -131,6 +135,7 @@ def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
         run(group_id, job_id, sent=500, handled=0),
     )
     save(run(foreign, job_id), run(group_id, job_id, ago_ms=DAY_MS + MINUTE_MS), run(group_id, job_id, sent=504, handled=0))
+    Reporter(settings).tick(now_ms())
     with read_scope() as session:
         found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
         none = day_counts.day_counts_of_groups(session, [], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
@@ -139,40 +144,34 @@ def test_runs_of_a_users_groups_are_counted_by_day(admin: Console) -> None:
     assert none == []
 
 
-def test_days_with_more_failures_than_are_looked_at_are_left_out(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    group_id = add_group()
-    job_id = add_job(group_id)
-    save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
-    save(run(group_id, job_id, handled=500, ago_ms=0))
-    monkeypatch.setattr(day_counts, "LOOKED_AT_MAX", 2)
-    with read_scope() as session:
-        found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 5 * DAY_MS, to_ms=now_ms() + 1000)
-    assert [day.day for day in found] == [local_datetime(now_ms()).strftime("%Y-%m-%d")]
-
-
-def test_a_chart_that_leaves_days_out_says_so(normal_user: Callable[..., Console], admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_that_are_not_counted_yet_are_left_out_and_said(normal_user: Callable[..., Console], admin: Console, settings: Config) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     norman = normal_user(group_id)
+    today = midnight_ms(now_ms(), settings.time_zone)
     save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
-    whole = norman.get("/")
-    assert "than are counted here" not in text_of(whole)
-    assert len(norman.get("/report").get_json()["days"]) == 7
-    monkeypatch.setattr(day_counts, "LOOKED_AT_MAX", 2)
-    assert "the chart shows none of these days" in text_of(norman.get("/"))
+    save(DayReport(trigger_day=today - 2 * DAY_MS, fail_count=2))
+    assert "in these days are not counted yet" in text_of(norman.get("/"))
     save(run(group_id, job_id, handled=500, ago_ms=0))
-    today = local_datetime(now_ms()).strftime("%Y-%m-%d")
-    assert f"Before {today} there are more runs of your executors" in text_of(norman.get("/"))
-    assert [day["day"] for day in norman.get("/report").get_json()["days"]] == [today]
-    assert "than are counted here" not in text_of(admin.get("/"))
+    with session_scope() as session:
+        reporting.save_report(session, today, {group_id: Counts(0, 0, 1)}, now_ms=now_ms())
+    day = local_datetime(now_ms()).strftime("%Y-%m-%d")
+    assert f"The runs of your executors before {day} are not counted yet" in text_of(norman.get("/"))
+    assert [day["day"] for day in norman.get("/report").get_json()["days"]] == [day]
+    assert "not counted yet" not in text_of(admin.get("/"))
+    Reporter(settings).tick(now_ms())
+    assert "not counted yet" not in text_of(norman.get("/"))
+    days = norman.get("/report").get_json()["days"]
+    assert (len(days), sum(day["failed"] for day in days)) == (7, 3)
 
 
-def test_a_chart_of_few_runs_is_whole(normal_user: Callable[..., Console], admin: Console) -> None:
+def test_a_chart_of_few_runs_is_whole(normal_user: Callable[..., Console], admin: Console, settings: Config) -> None:
     group_id = add_group()
     norman = normal_user(group_id)
-    assert "than are counted here" not in text_of(norman.get("/"))
+    assert "not counted yet" not in text_of(norman.get("/"))
     save(run(group_id, add_job(group_id), ago_ms=0))
-    assert "than are counted here" not in text_of(norman.get("/"))
+    Reporter(settings).tick(now_ms())
+    assert "not counted yet" not in text_of(norman.get("/"))
     assert len(norman.get("/report").get_json()["days"]) == 7
 
 

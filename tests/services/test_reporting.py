@@ -13,13 +13,15 @@ from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.models.report import DayReport
+from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.skip import Skip
 from app.services.reporting import (
     CLEAN_PERIOD_MS,
     DELETE_ROWS,
     DELETE_WAIT_MS,
     EARLIER_PERIOD_MS,
+    LATE_DAYS,
+    LATE_WAIT_MS,
     TODAY_PERIOD_MS,
     TRACE_DAYS,
     Cleaner,
@@ -27,7 +29,7 @@ from app.services.reporting import (
     midnight_ms,
 )
 from app.store import reporting
-from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, save
+from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.pipeline.steps import at_once
 
 HOUR: Millis = 3_600_000
@@ -71,6 +73,44 @@ def test_today_and_the_two_days_before_are_counted(database: str, config: Config
             make_log(job, trigger_time=today - day * DAY_MS, trigger_code=trigger_code, handle_code=handle_code)
     assert Reporter(config).tick(T0) == TODAY_PERIOD_MS
     assert reports() == {today: (2, 2, 3), today - DAY_MS: (1, 2, 3), today - 2 * DAY_MS: (0, 2, 3)}
+
+
+def by_groups() -> dict[tuple[Millis, int], tuple[int, int, int]]:
+    return {(row.trigger_day, row.job_group): (row.running_count, row.suc_count, row.fail_count) for row in all_rows(GroupDay)}
+
+
+def test_each_group_is_counted_and_one_without_runs_any_more_has_none(database: str, config: Config) -> None:
+    mine, other, today = make_job(), make_job(), midnight_ms(T0, config.time_zone)
+    make_log(mine, trigger_time=today, handle_code=200)
+    make_log(mine, trigger_time=today, handle_code=500)
+    gone = make_log(other, trigger_time=today)
+    reporter = Reporter(config)
+    reporter.tick(T0)
+    of_today = {group: counts for (day, group), counts in by_groups().items() if day == today}
+    assert of_today == {WHOLE_DAY: (0, 0, 0), mine.job_group: (0, 1, 1), other.job_group: (1, 0, 0)}
+    remove(gone)
+    reporter.tick(T0 + TODAY_PERIOD_MS)
+    assert (by_groups()[today, other.job_group], reports()[today]) == ((0, 0, 0), (0, 1, 1))
+    with session_scope() as session:
+        reporting.delete_of_group(session, mine.job_group)
+    assert mine.job_group not in {group for _day, group in by_groups()}
+
+
+def test_days_from_before_the_groups_were_counted_are_counted_some_at_a_time(database: str, config: Config) -> None:
+    job, today = make_job(), midnight_ms(T0, config.time_zone)
+    days = [today - back * DAY_MS for back in range(10, 10 + LATE_DAYS + 2)]
+    for day in days:
+        make_log(job, trigger_time=day + HOUR, handle_code=200)
+        save(DayReport(trigger_day=day, suc_count=1))
+    save(DayReport(trigger_day=today - 40 * DAY_MS, suc_count=7))
+    save(DayReport(trigger_day=today - 41 * DAY_MS))
+    reporter = Reporter(config)
+    assert reporter.tick(T0) == LATE_WAIT_MS
+    assert {day for day, group in by_groups() if group == job.job_group} == set(days[:LATE_DAYS])
+    assert reporter.tick(T0 + LATE_WAIT_MS) == TODAY_PERIOD_MS
+    assert {day for day, group in by_groups() if group == job.job_group} == set(days)
+    assert by_groups()[today - 40 * DAY_MS, WHOLE_DAY] == (0, 0, 0), "its runs are gone: it is not looked for again"
+    assert reports()[today - 40 * DAY_MS] == (0, 7, 0)
 
 
 def test_the_days_before_are_counted_again_now_and_then(database: str, config: Config) -> None:
