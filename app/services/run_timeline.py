@@ -17,7 +17,7 @@ from app.store.recent_runs import Run
 #: rows, and bars of all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
 #: runs, failed ones, skips and jobs with waiting fires among which the jobs are chosen
-LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 5_000, 2_000, 1_000, 100
+LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 1_000, 100
 #: a run triggered so long before is not looked for among those that are still running
 RUNNING_WITHIN_MS: Millis = DAY_MS
 #: reasons of skips that somebody meant: shown, but no trouble
