@@ -10,7 +10,9 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from tests.browser.seed import ADMIN
+from app.clock import now_ms
+from app.db import session_scope
+from tests.browser.seed import ADMIN, beat
 from tests.browser.serving import LAUNCH, Console, serving
 
 WIDTHS = {"wide": 1440, "phone": 390}
@@ -94,6 +96,8 @@ def shoot(browser: Browser, console: Console, folder: Path, look: str, only: set
     for name, path in {**pages(console), **PARTS}.items():
         if only and name not in only:
             continue
+        with session_scope() as session:
+            beat(session, now_ms())
         page.goto(console.url + path)
         if name == "import":
             page.fill("#text", FILE)
