@@ -1,13 +1,20 @@
-"""How far a change of several jobs is. It travels in the form from request to request, so that nothing needs to be kept."""
+"""How far a change of several jobs is. It travels in the form from request to request, so that nothing needs to be kept.
 
+It is sealed: what was asked first, and what became of the jobs so far, is not for the browser to choose.
+"""
+
+import hmac
 import json
+import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from app.console.current import seal
 from app.domain.texts import N_
 from app.errors import InvalidInput
-from app.services.job_bulk import MATCHING_MAX
 
+SEAL_LENGTH = 64
 TORN = N_("The form is incomplete: begin again at the list of jobs")
 
 
@@ -21,6 +28,8 @@ class Progress:
     count: int = 0
     #: what was refused, in the reader's language
     errors: dict[int, str] = field(default_factory=dict)
+    #: names the question: a form that is sent twice asks for the same
+    key: str = field(default_factory=lambda: new_key())
 
     @property
     def rest(self) -> Sequence[int]:
@@ -33,20 +42,31 @@ class Progress:
         if error:
             self.errors[job_id] = error
 
-    def dump(self) -> str:
-        """Return it as the text of a form's field."""
+    def dump(self, act: str) -> str:
+        """Return it as the text of a form's field, which goes on with this act only."""
         named = [[job_id, self.names.get(job_id, ""), self.errors.get(job_id, "")] for job_id in self.ids]
-        return json.dumps([self.count, named], ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps([self.key, self.count, named], separators=(",", ":"))
+        return _seal(act, text) + text
 
 
-def read_progress(text: str) -> Progress:
-    """Return what ``dump`` wrote; raises InvalidInput where it is something else."""
-    try:
-        count, named = json.loads(text)
-        rows = [(int(job_id), str(name), str(error)) for job_id, name, error in named]
-        read = Progress([row[0] for row in rows], {row[0]: row[1] for row in rows}, int(count), {row[0]: row[2] for row in rows if row[2]})
-    except (ValueError, TypeError, RecursionError) as exc:
-        raise InvalidInput("state", TORN) from exc
-    if not 0 <= read.count < len(read.ids) <= MATCHING_MAX or len(set(read.ids)) < len(read.ids):
+def new_key() -> str:
+    """Return a name for a question."""
+    return secrets.token_hex(16)
+
+
+def asked_key(text: str) -> str:
+    """Return the name a question's form carries; a new one where it carries none."""
+    return text if re.fullmatch("[0-9a-f]{32}", text) else new_key()
+
+
+def read_progress(text: str, act: str) -> Progress:
+    """Return what ``dump`` wrote for this login and act; raises InvalidInput where it is something else."""
+    sealed, body = text[:SEAL_LENGTH], text[SEAL_LENGTH:]
+    if not hmac.compare_digest(sealed.encode("utf-8", "replace"), _seal(act, body).encode()):
         raise InvalidInput("state", TORN)
-    return read
+    key, count, named = json.loads(body)
+    return Progress([row[0] for row in named], {row[0]: row[1] for row in named}, count, {row[0]: row[2] for row in named if row[2]}, key)
+
+
+def _seal(act: str, text: str) -> str:
+    return seal("bulk", f"{act}:{text}")

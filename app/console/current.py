@@ -70,8 +70,12 @@ class LoggedIn:
     @cached_property
     def csrf_token(self) -> str:
         """What this login's forms carry; useless for any other login."""
+        return self.seal("csrf", "")
+
+    def seal(self, purpose: str, text: str) -> str:
+        """Return what only this console can have put beside a text it gave to this login, to have it back: 64 hex digits."""
         key = str(current_app.config["SECRET_KEY"]).encode()
-        return hmac.new(key, b"csrf:" + self.visitor.token_hash.encode(), sha256).hexdigest()
+        return hmac.new(key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256).hexdigest()
 
     def get_id(self) -> str:
         """Flask-Login's name of the user."""
@@ -113,6 +117,14 @@ def csrf_token() -> str:
     """Return what the forms of this login carry; empty where nobody is logged in."""
     user = current_user()
     return user.csrf_token if user is not None else ""
+
+
+def seal(purpose: str, text: str) -> str:
+    """Return the seal of this login; see the method. Whoever reads a form knows it of what is in the form, and of nothing else."""
+    user = current_user()
+    if user is None:
+        raise PermissionDenied(N_("permission denied"))
+    return user.seal(purpose, text)
 
 
 def csp_nonce() -> str:

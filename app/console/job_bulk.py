@@ -9,7 +9,7 @@ from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.bulk_progress import Progress, read_progress
+from app.console.bulk_progress import Progress, asked_key, new_key, read_progress
 from app.console.current import current_actor, say, say_error
 from app.console.job_filter import asked_filter
 from app.console.language import _, ngettext
@@ -46,7 +46,7 @@ class Told:
 def bulk(act: str) -> ResponseReturnValue:
     """Start, stop, run, move, tag or delete the ticked jobs, or all that match the filters (``?matching=1``)."""
     if request.method == "POST" and "state" in request.form:
-        return _do(Act(act), read_progress(request.form["state"]))
+        return _do(Act(act), read_progress(request.form["state"], act))
     found, left_out = _asked_jobs(Act(act))
     if request.method == "POST":
         try:
@@ -56,7 +56,8 @@ def bulk(act: str) -> ResponseReturnValue:
                 check_tag(request.form.get("tag", ""))
         except InvalidInput as exc:
             return _question(Act(act), found, left_out, say(exc.message)), 400
-        return _do(Act(act), Progress([job.id for job in found], {job.id: job.job_desc for job in found}))
+        names = {job.id: job.job_desc for job in found}
+        return _do(Act(act), Progress(list(names), names, key=asked_key(request.form.get("once", ""))))
     return _question(Act(act), found, left_out)
 
 
@@ -105,6 +106,7 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
         "jobs/bulk.html",
         act=act,
         heading=_heading(act, len(found)),
+        once=new_key(),
         ids=",".join(str(job.id) for job in found),
         named=found[:NAMED],
         rest=max(0, len(found) - NAMED),
@@ -121,7 +123,7 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
 
 def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
-    aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""))
+    aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""), progress.key)
     for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
         progress.note(each.job_id, say_error(each.error) if each.error else "")
     told = [Told(job_id, progress.names[job_id], progress.errors.get(job_id, "")) for job_id in progress.ids[: progress.count]]

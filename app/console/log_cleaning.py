@@ -5,13 +5,12 @@ They are sealed: what the trail says of a clearing, and that it has begun, is no
 """
 
 import hmac
-from hashlib import sha256
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.current import csrf_token, current_actor, say
+from app.console.current import current_actor, say, seal
 from app.console.forms import CleanForm
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
@@ -88,7 +87,7 @@ def _seal(form: CleanForm, clearing: Clearing, total: int, deleted: int) -> str:
     """Return what only this login's own forms carry for this step."""
     asked = [_number(field.data) for field in (form.job_group, form.job_id, form.kind)]
     step = [*asked, *(getattr(clearing, name) for name in BOUNDS), total, deleted]
-    return hmac.new(csrf_token().encode(), repr(step).encode(), sha256).hexdigest()
+    return seal("clean", repr(step))
 
 
 def _page(template: str, form: CleanForm, **values: object) -> str:

@@ -11,7 +11,7 @@ from app.console.filters import absolute, plain_text
 from app.console.language import lazy_gettext as _l
 from app.console.words import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
 from app.domain.evidence import Fate, Outcome, Sign
-from app.domain.story_lines import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, find_sentence
+from app.domain.story_lines import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_sentence
 from app.domain.texts import Text
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
@@ -73,6 +73,7 @@ SPOKEN: dict[str, Callable[[str], str]] = {
     "outcome": _word_of(OUTCOMES),
     "sign": _word_of(SIGNS),
     "reason": lambda text: _said(text, REASONS),
+    "why": lambda text: _said(text, WHYS),
 }
 
 

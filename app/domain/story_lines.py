@@ -46,12 +46,11 @@ LINES = (
     N_("… (cut) …"),
 )
 #: why a line says what it says: the resolver's reasons, and those of a call without an answer
-REASONS = (
+WHYS = (
     N_("the executor has it: %(sign)s"),
     N_("the executor is %(sign)s"),
     N_("the executor starts a log id at most once"),
     N_("idle and without a log at %(n)s looks, %(ms)s ms apart: not started"),
-    N_("no evidence within %(seconds)s s; %(reason)s"),
     N_("delivery is at_most_once"),
     N_("delivery is at_least_once"),
     N_("delivery is at_least_once, and the executor has not answered for %(seconds)s s"),
@@ -71,6 +70,7 @@ REASONS = (
     N_("no usable answer: %(said)s"),
     N_("HTTP status %(code)s: %(said)s"),
 )
+REASONS = (N_("no evidence within %(seconds)s s; %(why)s"), *WHYS)
 #: what the console and the pipeline write themselves into `handle_msg`
 RESULTS = (
     N_("killed by %(user)s: %(said)s"),
@@ -102,7 +102,7 @@ SHAPES = {
     "shard": r"\d+/\d+",
     "action": r"[A-Za-z]+",
     "address": WORD,
-    "addresses": r"[^\]]*?",
+    "addresses": r"[^\n]*?",
     "host": WORD,
     "user": WORD,
     "fate": r"[a-z]+",

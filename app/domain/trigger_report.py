@@ -52,6 +52,11 @@ def join_lines(*parts: str | Sequence[str] | None) -> str:
     return f"{story[:half]}\n… (cut) …\n{story[-half:]}"
 
 
+def one_line(text: str) -> str:
+    """Return what somebody else said as a part of a line: its own line ends cannot begin lines of ours, and it is bounded."""
+    return " ".join(text[: 2 * ANSWER_MAX].split())[:ANSWER_MAX]
+
+
 def banner(word: str) -> str:
     """Return the line that heads a section."""
     return f">>> {word} <<<"

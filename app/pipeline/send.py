@@ -7,7 +7,7 @@ from app.clock import Millis
 from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
-from app.domain.trigger_report import ANSWER_MAX
+from app.domain.trigger_report import one_line
 from app.executors.dispatch_client import DispatchClient
 from app.executors.replies import CallOutcome, Delivered
 from app.pipeline.claim import PROBE_MS, Claimed
@@ -60,7 +60,7 @@ class Sender:
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         said = outcome.reason
         if outcome.reply is not None:
-            said = f"code {outcome.reply.code}{': ' + outcome.reply.msg if outcome.reply.msg else ''}"
+            said = f"code {outcome.reply.code}{': ' + one_line(outcome.reply.msg) if outcome.reply.msg else ''}"
         line = f"Probe {action} {address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
         return Probed(yes, line, outcome.delivered is Delivered.NO)
 
@@ -73,7 +73,7 @@ def _judge(outcome: CallOutcome, claimed: Claimed) -> Verdict:
 
 def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
     how = "answered" if outcome.reply is not None else "no answer"
-    text = f": {verdict.text[:ANSWER_MAX]}" if verdict.text else ""
+    text = f": {one_line(verdict.text)}" if verdict.text else ""
     return (f"Sent to: {address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
 
 

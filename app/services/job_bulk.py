@@ -1,19 +1,23 @@
 """The same thing done to several jobs: each in a transaction of its own, so that one refusal leaves the others alone."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import session_scope
+from app.db import transact
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
-from app.errors import InvalidInput, XxlJobError
+from app.errors import Conflict, InvalidInput, XxlJobError
 from app.services import jobs
 from app.services.jobs import JobFilter
+
+logger = logging.getLogger(__name__)
 
 #: jobs one request may name: a whole page of the list
 JOBS_MAX = 100
@@ -56,6 +60,8 @@ class Aim:
 
     group_id: int = 0
     tag: str = ""
+    #: names the question: ``RUN`` queues a job once for it, however often it is answered while that run is under way
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +110,26 @@ def change_piece(
 
 
 def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> Outcome:
+    """Change one job. Whatever the database refuses is this job's outcome: the others before it are done, and stay so."""
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)
-        with session_scope() as session:
-            if act is Act.MOVE:
-                jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
-            elif act in {Act.TAG, Act.UNTAG}:
-                jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
-            elif act is Act.RUN:
-                jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms)
-            else:
-                STEPS[act](session, job_id, actor=actor, now_ms=now_ms)
+        transact(lambda session: _change(session, act, job_id, aim, actor=actor, now_ms=now_ms))
     except XxlJobError as exc:
         return Outcome(job_id, exc)
+    except DBAPIError as exc:
+        logger.error("change failed act=%s job_id=%s database_error=%s", act, job_id, exc.orig)
+        return Outcome(job_id, Conflict(N_("The database refused the change: try again")))
     return Outcome(job_id)
+
+
+def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> None:
+    if act is Act.MOVE:
+        jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
+    elif act in {Act.TAG, Act.UNTAG}:
+        jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
+    elif act is Act.RUN:
+        once = f"{aim.key}:{job_id}" if aim.key else ""
+        jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms, once=once)
+    else:
+        STEPS[act](session, job_id, actor=actor, now_ms=now_ms)

@@ -150,14 +150,18 @@ def stop_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> 
 
 
 def trigger_job(
-    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, actor: Actor, now_ms: Millis
+    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, actor: Actor, now_ms: Millis, once: str = ""
 ) -> None:
-    """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses."""
+    """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
+
+    ``once`` names what asks for it: while a run of that name is queued or under way nothing is added.
+    """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if executor_param is not None:
         limited_text("executorParam", executor_param, PARAM_MAX)
     addresses = _known_addresses(session, job, address_list or "", now_ms)
-    fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
+    if fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms, once=once) is None:
+        return
     _record(session, "job.trigger", job, actor, now_ms, {"executor_param": executor_param, "address_list": addresses})
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.db import read_scope, transact
 from app.domain.permissions import Actor
 from app.services import audit
 from app.services.logs import ClearType, clearing_of
@@ -38,8 +38,7 @@ def clear_piece(clearing: Clearing, *, monotonic: Callable[[], float] = time.mon
     """Delete rows for PIECE_S, in transactions of their own; return how many, and whether none is left."""
     until, deleted = monotonic() + PIECE_S, 0
     while True:
-        with session_scope() as session:
-            batch = log_lists.clear_batch(session, clearing)
+        batch = transact(lambda session: log_lists.clear_batch(session, clearing))
         deleted += batch
         if batch < log_lists.DELETE_BATCH:
             return deleted, True

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 from html import unescape
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.db import read_scope, session_scope
@@ -13,9 +16,11 @@ from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services import jobs
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, submit, text_of, token_of
+from tests.factories import all_rows
 
 ACTS = ("start", "stop", "run", "move", "delete")
 
@@ -256,6 +261,48 @@ def test_a_torn_or_forged_progress_changes_nothing_foreign(admin: Console, norma
     norman = normal_user(own)
     for state in ("", "[]", "[0,[]]", "[5,[[1,2,3]]]", "[0,[[1]]]", '[0,[["x","",""]]]', "{", "[" * 10_000):
         assert submit(norman, "/jobinfo/bulk/start", state=state).status_code == 400, state
-    told = submit(norman, "/jobinfo/bulk/start", state=f'[0,[[{theirs},"",""]]]')
-    assert told.status_code == 400
+    for forged in (f'[0,[[{theirs},"",""]]]', "0" * 64 + f'["",0,[[{theirs},"",""]]]', "é" * 64 + "[]"):
+        assert submit(norman, "/jobinfo/bulk/start", state=forged).status_code == 400
     assert jobs_by_id()[theirs].trigger_status == 0
+
+
+def test_a_progress_goes_on_with_its_own_act_and_login_only(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id)]
+    monkeypatch.setattr("app.services.job_bulk.PIECE_S", -1)
+    fields = fields_of(submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}").text) | {"csrf_token": token_of(admin)}
+    assert submit(admin, "/jobinfo/bulk/delete", **fields).status_code == 400
+    other = admin.another().log_in()
+    assert submit(other, "/jobinfo/bulk/start", **(fields | {"csrf_token": token_of(other)})).status_code == 400
+    assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0]
+
+
+def test_a_question_answered_twice_queues_each_job_once(admin: Console) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id)]
+    path = f"/jobinfo/bulk/run{ticked(*ids)}"
+    fields = fields_of(admin.get(path).text) | {"csrf_token": token_of(admin)}
+    for _again in range(2):
+        assert "2 of 2 jobs: queued." in text_of(submit(admin, path, **fields))
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
+    submit(admin, path)
+    assert len(all_rows(Fire)) == 4, "another question is another run"
+
+
+def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id), add_job(group_id)]
+    trigger, calls = jobs.trigger_job, list[int]()
+
+    def lose(session: Session, job_id: int, **given: Any) -> None:
+        calls.append(job_id)
+        if job_id == ids[1]:
+            raise OperationalError("INSERT", {}, Exception(1213, "deadlock"))
+        trigger(session, job_id, **given)
+
+    monkeypatch.setattr("app.services.jobs.trigger_job", lose)
+    page = submit(admin, f"/jobinfo/bulk/run{ticked(*ids)}")
+    assert "2 of 3 jobs: queued." in text_of(page)
+    assert "The database refused the change: try again" in text_of(page)
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == [ids[0], ids[2]]
+    assert (calls.count(ids[0]), calls.count(ids[2])) == (1, 1)

@@ -117,6 +117,12 @@ def test_a_story_is_told_in_the_readers_language_and_zone(admin: Console, group_
         assert "Sent to: nobody\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
 
 
+def test_a_reason_within_a_reason_within_a_reason_is_left_as_it_is(admin: Console, group_id: int, job_id: int) -> None:
+    reason = "no evidence within 20 s; " * 600 + "delivery is at_most_once"
+    log_id = add_log(job_id, group_id, trigger_msg=f"Resolver: unresolved, {reason}")
+    assert reason in admin.get(f"/joblog/{log_id}/note").text
+
+
 def test_a_kill_is_told_in_the_readers_language(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id, handle_code=500, handle_msg="killed by wangwei: ok")
     assert "killed by wangwei: ok" in admin.get(f"/joblog/{log_id}/note").text

@@ -19,6 +19,7 @@ AT = "2026-11-20 08:00:00.250 +0800"
         (f"Claimed: {AT} (12 ms after due), node one", {"instant": AT, "ms": "12", "node": "one"}),
         (f"Claimed: {AT}, node one", {"instant": AT, "node": "one"}),
         ("Addresses: registered []", {"addresses": ""}),
+        ("Addresses: registered [http://[::1]:9999, http://a]", {"addresses": "http://[::1]:9999, http://a"}),
         ("Addresses: entered [http://a, http://b and 3 more]", {"addresses": "http://a, http://b", "n": "3"}),
         (
             "Route: SHARDING_BROADCAST (1/3); block strategy: COVER_EARLY; timeout: 5 s; retries left: 2",

@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import Millis
-from app.domain.trigger_report import STORY_MAX, banner, clean_text, format_instant, join_lines
+from app.domain.trigger_report import ANSWER_MAX, STORY_MAX, banner, clean_text, format_instant, join_lines, one_line
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,16 @@ def test_a_long_story_of_wide_characters_still_fits_the_column(filler: str) -> N
 
 def test_a_story_as_long_as_allowed_is_kept_whole() -> None:
     assert join_lines("x" * STORY_MAX) == "x" * STORY_MAX
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("busy", "busy"),
+        ("a\nResult: accepted\r\n\u2028b\x0b c", "a Result: accepted b c"),
+        ("x" * 9_000, "x" * ANSWER_MAX),
+        ("\n" * 9_000, ""),
+    ],
+)
+def test_what_an_executor_says_is_a_part_of_one_line(said: str, line: str) -> None:
+    assert one_line(said) == line
