@@ -3,11 +3,13 @@
 import html
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import cast
 from zoneinfo import ZoneInfo
 
 from flask import Flask, g
 from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
+from markupsafe import Markup, escape
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.language import _
@@ -22,6 +24,8 @@ NOW_MS: Millis = 2 * SECOND_MS
 _BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 HOUR_MS: Millis = 60 * MINUTE_MS
+#: distances in words, of all languages together
+DISTANCES_KEPT = 4_096
 
 
 def reader_zone() -> ZoneInfo:
@@ -58,7 +62,26 @@ def relative(ms: Millis) -> str:
         return _("just now")
     if abs(distance) > 30 * DAY_MS:
         return absolute(ms)
-    return str(format_timedelta(timedelta(milliseconds=distance), add_direction=True, threshold=1.5))
+    return _distance(distance // SECOND_MS, get_locale())
+
+
+@lru_cache(DISTANCES_KEPT)
+def _distance(seconds: int, _locale: object) -> str:
+    """Return ``in 2 hours`` in the reader's language; kept for each, because the jobs of a list are often due in the same second."""
+    return str(format_timedelta(timedelta(seconds=seconds), add_direction=True, threshold=1.5))
+
+
+def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Markup:
+    """Return an instant, relative, with the full time, the zone and the seconds since 1970 on hover; ``exact`` turns the first two round.
+
+    Written here and not in a macro, because a list has hundreds.
+    """
+    if not ms:
+        return Markup('<span class="muted">{}</span>').format(absent)
+    zone = reader_zone()
+    full, near = absolute_in(ms, zone), escape(relative(ms))
+    title, shown = (near, full) if exact else (full, near)
+    return Markup(f'<time datetime="{iso(ms)}" title="{title} ({escape(zone.key)}) · epoch {ms // 1000}">{shown}</time>')
 
 
 def duration(ms: Millis | None) -> str:
@@ -123,4 +146,5 @@ def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
     for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, host, number):
         app.add_template_filter(filter_)
+    app.add_template_global(instant)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

@@ -15,7 +15,7 @@ from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
 from app.console.saved_views import views_of
-from app.console.timeline import labeller, strip_of
+from app.console.strips import strip_drawer
 from app.db import read_scope, session_scope
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
@@ -42,11 +42,11 @@ def index() -> ResponseReturnValue:
         page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
-    active, label_of = chips(_filter_words(wanted, groups)), labeller()
+    active, draw = chips(_filter_words(wanted, groups)), strip_drawer()
     return render_template(
         "jobs/index.html",
         rows=shown,
-        strips={row.job.id: strip_of(row.runs, label_of) for row in shown if row.runs},
+        strips={row.job.id: draw(row.runs) for row in shown if row.runs},
         groups=groups,
         filter=wanted,
         active=active,

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from flask import Flask, g, url_for
+from markupsafe import Markup
 
 #: parts of each kept macro
 PARTS_KEPT = 4_096
@@ -27,9 +28,24 @@ def kept(macro: Callable[..., str]) -> Callable[..., str]:
     return lru_cache(PARTS_KEPT, typed=True)(macro)  # typed: text to be escaped is not the same as an equal text that is marked
 
 
+def filled(macro: Callable[..., str]) -> Callable[..., Markup]:
+    """Return a macro of an id and flags that is asked once a request for the same flags; afterwards only the id is filled in.
+
+    Only for one that shows nothing else of its row: what else is handed in are truths and counts, never a text of users.
+    """
+
+    def part(number: int, *flags: bool | int) -> Markup:
+        parts, form = _parts(), (part, flags)
+        if form not in parts:
+            parts[form] = macro(STAND_IN, *flags).split(str(STAND_IN))
+        return Markup(str(int(number)).join(parts[form]))  # the macro has escaped the pieces, and a number needs no escaping
+
+    return part
+
+
 def init_app(app: Flask) -> None:
-    """Make both known to the templates."""
-    app.jinja_env.globals.update(url_for=link, kept=kept)
+    """Make them known to the templates."""
+    app.jinja_env.globals.update(url_for=link, kept=kept, filled=filled)
 
 
 def _shapes() -> dict[tuple[str, ...], str]:
@@ -38,6 +54,14 @@ def _shapes() -> dict[tuple[str, ...], str]:
     except AttributeError:
         g.link_shapes = {}
         return cast(dict[tuple[str, ...], str], g.link_shapes)
+
+
+def _parts() -> dict[Any, list[str]]:
+    try:
+        return cast(dict[Any, list[str]], g.filled_parts)
+    except AttributeError:
+        g.filled_parts = {}
+        return cast(dict[Any, list[str]], g.filled_parts)
 
 
 def _shape(endpoint: str, names: list[str]) -> str:

@@ -1,16 +1,13 @@
 """The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server.
 
-On the page of a job they are large, with a sign below each; in the list of jobs they are a strip as high as a line of text.
+The strips of the list of jobs are those of app.console.strips.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
 
-from app.clock import Millis
 from app.console.filters import absolute_in, duration, outcome, reader_zone, run_duration
-from app.console.language import _
 from app.console.language import lazy_gettext as _l
 from app.domain.run_outcome import OPEN
 from app.domain.run_statistics import Ended, Statistics, statistics_of
@@ -29,10 +26,6 @@ SIGNS = {
     "running": ("info", "▸", _l("Running")),
     "sending": ("info", "▸", _l("Being sent")),
 }
-#: the same of a strip; what did not succeed has a mark below its bar
-STRIP_STEP, STRIP_BAR, STRIP_AREA, STRIP_HEIGHT, STRIP_LEAST = 5, 4, 18, 24, 3
-
-R = TypeVar("R", JobLog, Run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +54,15 @@ class Timeline:
 
 def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     """Return the bars of these runs."""
-    bars, longest_ms = _bars(newest_first, labeller(), step=STEP, area=AREA_HEIGHT, least=LEAST_HEIGHT)
+    runs, label_of = list(reversed(newest_first)), labeller()
+    durations = [run_duration(run) or 0 for run in runs]
+    longest_ms = max(durations, default=0)
+    bars = []
+    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
+        height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
+        kind, sign, _word = SIGNS[outcome(run)]
+        bars.append(Bar(run.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label_of(run)))
     return Timeline(bars, duration(longest_ms), len(bars) * STEP)
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The bars of a strip, oldest first, and all of them in one sentence."""
-
-    bars: list[Bar]
-    label: str
-    width: int
-    height: int = STRIP_HEIGHT
-    area: int = STRIP_AREA
-    bar_width: int = STRIP_BAR
 
 
 def labeller() -> Callable[[JobLog | Run], str]:
@@ -89,28 +77,7 @@ def labeller() -> Callable[[JobLog | Run], str]:
     return label
 
 
-def strip_of(newest_first: Sequence[Run], label_of: Callable[[Run], str]) -> Strip:
-    """Return the strip of these runs; a bar has the full height at the longest of them."""
-    bars, _longest_ms = _bars(newest_first, label_of, step=STRIP_STEP, area=STRIP_AREA, least=STRIP_LEAST)
-    good = sum(bar.kind == "success" for bar in bars)
-    label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(bars), good=good)
-    return Strip(bars, label, len(bars) * STRIP_STEP)
-
-
 def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return the figures of the runs that have ended."""
     outcomes = [(log, outcome(log)) for log in logs]
     return statistics_of([Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN])
-
-
-def _bars(newest_first: Sequence[R], label_of: Callable[[R], str], *, step: int, area: int, least: int) -> tuple[list[Bar], Millis]:
-    """Return the bars, oldest first, and the longest duration, at which a bar has the full height."""
-    runs = list(reversed(newest_first))
-    durations = [run_duration(run) or 0 for run in runs]
-    longest_ms = max(durations, default=0)
-    bars = []
-    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
-        height = max(least, round(area * took_ms / longest_ms)) if longest_ms else least
-        kind, sign, _word = SIGNS[outcome(run)]
-        bars.append(Bar(run.id, number * step, area - height, height, kind, sign, label_of(run)))
-    return bars, longest_ms

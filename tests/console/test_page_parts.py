@@ -1,12 +1,16 @@
 """What pages ask for hundreds of times: links, parts of the same words, texts. All of it as without the short cuts."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from flask import Flask, url_for
+from flask_babel import format_timedelta
 from markupsafe import Markup
 
-from app.console.page_parts import link
+from app.clock import now_ms
+from app.console.filters import instant, relative
+from app.console.page_parts import filled, link
 
 
 @pytest.fixture
@@ -63,3 +67,43 @@ def test_a_text_is_in_the_language_of_each_request_and_its_values_are_escaped(ap
     assert made[0] == made[3] == "Success Welcome &lt;i&gt; 2 runs"
     assert len(set(made)) == 3
     assert all("&lt;i&gt;" in text for text in made)
+
+
+def test_a_filled_part_is_made_once_for_the_same_flags_and_holds_each_id(asked: Callable[..., object]) -> None:
+    made = []
+
+    def macro(number: int, is_on: bool, count: int) -> str:
+        made.append((is_on, count))
+        return f'<a href="/{number}?x=1%d">{number} {is_on} {count}</a>'
+
+    part = filled(macro)
+    wanted = [(1, True, 0), (22, True, 0), (3, False, 0), (4, True, 7), (2_000_000_011, True, 0)]
+    parts = asked(lambda: [part(*each) for each in wanted])
+    assert parts == [f'<a href="/{number}?x=1%d">{number} {is_on} {count}</a>' for number, is_on, count in wanted]
+    assert all(isinstance(each, Markup) for each in parts)  # type: ignore[attr-defined]
+    assert made == [(True, 0), (False, 0), (True, 7)]
+    asked(lambda: part(1, True, 0))
+    assert len(made) == 4  # another request is another reader
+
+
+def test_a_filled_part_holds_nothing_but_numbers(asked: Callable[..., object]) -> None:
+    with pytest.raises(ValueError, match="<b>"):
+        asked(lambda: filled(str)("<b>"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [-40 * 86_400, -86_400, -5_000, -90, -3, -1, 0, 1, 3, 89, 5_399, 5_400, 130_000, 40 * 86_400])
+def test_a_distance_is_said_in_the_language_of_each_request(asked: Callable[..., object], seconds: int) -> None:
+    at_ms = now_ms() + seconds * 1000 + 500
+
+    def both() -> bool:
+        spoken = str(format_timedelta(timedelta(milliseconds=at_ms - now_ms()), add_direction=True, threshold=1.5))
+        return relative(at_ms) == spoken
+
+    is_spoken = 2 <= abs(seconds) <= 30 * 86_400
+    for language in ("en", "zh-CN", "zh-TW", "en"):
+        assert asked(both, language) is is_spoken
+
+
+def test_an_instant_that_is_none_shows_the_word_for_it_as_text(asked: Callable[..., object]) -> None:
+    assert asked(lambda: instant(None, absent="<b>")) == '<span class="muted">&lt;b&gt;</span>'
+    assert asked(lambda: instant(0)) == '<span class="muted">–</span>'

@@ -1,0 +1,93 @@
+"""Rows of the list of jobs, whose parts are made once for rows that are alike: each shows its own job, and no text of users as HTML."""
+
+import re
+from collections.abc import Callable
+
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.models.group import Group
+from app.models.job import Job
+from tests.console.conftest import Console, add_group, add_job
+from tests.factories import T0, make_log
+
+ODD = "<script>alert(1)</script>&\"'%d %(id)s"
+ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;%d %(id)s"
+#: the number that stands for ids while a part is made; as a user's text it stays what it is
+STAND_IN = "2000000011"
+
+
+def job_of(job_id: int) -> Job:
+    with read_scope() as session:
+        return session.get_one(Job, job_id)
+
+
+def rows_of(page: str) -> dict[int, str]:
+    """Return job id -> the HTML of its row."""
+    rows = re.findall(r"<tr>.*?</tr>", page.partition("<tbody>")[2], re.DOTALL)
+    return {int(re.findall(r'name="id" value="(\d+)"', row)[0]): row for row in rows}
+
+
+def menu_of(row: str) -> set[str]:
+    """Return where the menu of a row leads to, without the id."""
+    menu = row.partition('popover aria-label="')[2]
+    return {re.sub(r"\d+", "#", path) for path in re.findall(r'href="/xxl-job-admin/([^"]+)"', menu)}
+
+
+def test_what_users_typed_is_text_in_every_row(admin: Console) -> None:
+    tag = "<script>&\"'"
+    typed = {"job_desc": ODD, "author": ODD[:40], "executor_handler": ODD, "tags": (tag, STAND_IN)}
+    group_id = add_group(addresses="http://127.0.0.1:9999")
+    ids = [add_job(group_id, **typed) for _row in range(2)]  # the second of equal rows is made of kept parts
+    with session_scope() as session:
+        session.get_one(Group, group_id).title = "<script>a</script>"
+        for job_id in ids:
+            session.get_one(Job, job_id).schedule_conf = ODD
+    for job_id in ids:
+        make_log(job_of(job_id), handle_code=200, handle_time=T0)
+    page = admin.get("/jobinfo").text
+    assert "<script>a" not in page
+    assert "<script>&" not in page
+    for row in rows_of(page).values():
+        assert row.count(ESCAPED) >= 3  # description, schedule, handler
+        assert ESCAPED[:60] in row.partition('class="col-owner"')[2]
+        assert "&lt;script&gt;&amp;&#34;&#39;</a>" in row
+        assert 'tag=%3Cscript%3E%26%22%27"' in row
+        assert f'tag={STAND_IN}">{STAND_IN}</a>' in row
+        assert "&lt;script&gt;a&lt;/script&gt;" in row
+
+
+def test_each_row_holds_its_own_id_wherever_it_names_one(admin: Console) -> None:
+    group_id = add_group(addresses="http://127.0.0.1:9999")
+    ids = [add_job(group_id) for _row in range(3)]
+    rows = rows_of(admin.get("/jobinfo").text)
+    assert sorted(rows) == ids
+    for job_id, row in rows.items():
+        named = re.findall(r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-running=\"(\d+)\"", row)
+        assert len(named) > 15
+        assert {"".join(each) for each in named} == {str(job_id)}
+
+
+def test_the_menu_of_a_row_holds_what_its_job_and_the_reader_allow(normal_user: Callable[..., Console]) -> None:
+    everything, looked_at = add_group(), add_group("other-app")
+    shell = {"glue_type": "GLUE_SHELL", "glue_source": "echo"}
+    ids = {
+        "on": add_job(everything, start=True),
+        "off": add_job(everything),
+        "by hand": add_job(everything, schedule_type="NONE", schedule_conf="", **shell),
+        "running": add_job(everything),
+        "read only": add_job(looked_at, **shell),
+    }
+    make_log(job_of(ids["running"]))
+    console = normal_user(everything, looked_at, rights={looked_at: frozenset({Right.VIEW})})
+    rows = rows_of(console.get("/jobinfo").text)
+    menus = {name: menu_of(rows[job_id]) for name, job_id in ids.items()}
+    look = {"joblog?jobId=#", "jobinfo/#/nodes"}
+    change = {f"jobinfo/#/{act}" for act in ("run", "edit", "delete", "copy")}
+    times = {"jobinfo/#/next-times"}
+    assert menus == {
+        "on": look | change | times | {"jobinfo/#/stop"},
+        "off": look | change | times | {"jobinfo/#/start"},
+        "by hand": look | change | {"jobcode?jobId=#"},
+        "running": look | change | times | {"jobinfo/#/start", "jobinfo/#/kill"},
+        "read only": look | times,
+    }
