@@ -115,10 +115,11 @@ def address_with(**changes: Any) -> str:
         "done",
         "at",
         "mark",
+        "endpoint",
         *(name for name in request.args if name.startswith("_")),
-    ):  # _scheme and the like mean url_for itself
+    ):  # endpoint, _scheme and the like mean url_for itself
         query.poplist(passing)
-    values: dict[str, Any] = {**(request.view_args or {}), **query.to_dict(flat=False)}
+    values: dict[str, Any] = {**query.to_dict(flat=False), **(request.view_args or {})}
     return url_for(request.endpoint or "dashboard.index", **values)
 
 

@@ -65,7 +65,10 @@ def done(code: str, address: str, *, at: int | None = None) -> Response:
 
 def way_back(endpoint: str, **values: Any) -> str:
     """Return the page of this console the request came from: the form's ``next``, the referrer, or ``endpoint``."""
-    given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
+    try:
+        given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
+    except ValueError:  # no address at all, such as http://[
+        return url_for(endpoint, **values)
     own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
     if not own or given.path.startswith("//") or "\\" in given.path or given.path == request.script_root + request.path:
         return url_for(endpoint, **values)

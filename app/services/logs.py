@@ -88,6 +88,16 @@ def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, 
     return log_lists.list_logs(session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to)
 
 
+def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -> list[int]:
+    """Return the ids of the first runs of the list, to be read piece by piece whatever begins meanwhile."""
+    return log_lists.list_ids(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
+
+
+def list_listed(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
+    """Return the runs of such a piece that still exist, without their trigger notes."""
+    return log_lists.find_listed(session, log_ids, group_ids=actor.group_ids(Right.VIEW))
+
+
 def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
     """Return a run the actor has ``right`` on; NotFound where it is missing or foreign."""
     log = log_lists.find_log(session, log_id)

@@ -106,6 +106,21 @@ def list_logs(
     return fetch_page(session, query, start=start, length=length, count_to=count_to)
 
 
+def list_ids(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int) -> list[int]:
+    """Return the ids of the first runs of the same list, in its order."""
+    query = select(JobLog.id).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    return list(session.scalars(query.limit(limit)))
+
+
+def find_listed(session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None) -> list[JobLog]:
+    """Return those of the runs that still exist, in the order of their ids here, without their trigger notes."""
+    query = select(JobLog).options(defer(JobLog.trigger_msg)).where(JobLog.id.in_(log_ids))
+    if group_ids is not None:
+        query = query.where(JobLog.job_group.in_(list(group_ids)))
+    found = {log.id: log for log in session.scalars(query)}
+    return [found[log_id] for log_id in log_ids if log_id in found]
+
+
 def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
     """Return how far a page counts the runs it lists: as far as it may read the rows themselves, or else the index."""
     reads_rows = wanted.status != LogStatus.ALL and (group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0)

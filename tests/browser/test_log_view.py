@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.serving import LOG_LINES, Console
@@ -58,6 +58,54 @@ def test_one_goes_from_match_to_match(page: Page) -> None:
     field.fill("")
     expect(found).to_have_text("")
     expect(page.locator(".log-line.marked, .log-line.current")).to_have_count(0)
+
+
+def open_made_up(page: Page, console: Console, *pieces: list[str]) -> None:
+    """Open a log of these lines in the viewer, a piece with every answer."""
+
+    def answer(route: Route) -> None:
+        first = int(route.request.url.rsplit("=", 1)[1])
+        before = [sum(map(len, pieces[:number])) for number in range(len(pieces))]
+        number = before.index(first - 1)
+        lines = pieces[number]
+        end = number == len(pieces) - 1
+        route.fulfill(json={"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""})
+
+    page.route("**/made-up?from=*", answer)
+    href = f"{console.url}/made-up"
+    page.evaluate("href => document.dispatchEvent(new CustomEvent('log-open', {detail: href}))", href)
+    expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces)))
+    expect(page.locator("[data-log-status]")).not_to_contain_text("Waiting")
+
+
+def test_a_match_is_marked_where_it_stands_whatever_the_letters_before(console: Console, page: Page) -> None:
+    field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
+    field.fill("XX")
+    open_made_up(page, console, ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"])
+    expect(found).to_have_text("2")
+    ranges = "Array.from(CSS.highlights.get('log-find'), (range) => range.toString())"
+    assert page.evaluate(ranges) == ["xx", "xx"]
+    for text in ("A.B*(C)[D]", "\\", "-/", "😀", "ß"):
+        field.fill(text)
+        expect(found).to_have_text("1/1")
+    field.fill("a.b.")
+    expect(found).to_have_text("0")
+
+
+def test_a_log_is_read_on_when_finding_fails(console: Console, page: Page) -> None:
+    page.get_by_label("Find in the log").fill("x")
+    page.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
+    open_made_up(page, console, ["x 1"], ["x 2"], ["x 3"])
+    expect(page.locator("#log")).to_contain_text("x 3")
+
+
+def test_a_log_copied_twice_gets_its_button_back(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.locator("[data-copy-log]")
+    button.click()
+    expect(button).to_have_text("Copied")
+    button.click()
+    expect(button).to_have_text("Copy")
 
 
 def test_scrolling_up_lets_go_of_the_end_and_down_takes_hold_again(page: Page) -> None:

@@ -291,6 +291,37 @@ def test_the_list_is_written_as_a_table(admin: Console, group_id: int, job_id: i
     assert rows[0]["handleMsg"] == 'two\nlines, "quoted"'
 
 
+@pytest.mark.parametrize("first", "=+-@＝＋－＠\t")
+def test_no_cell_of_the_table_is_a_formula(admin: Console, group_id: int, job_id: int, first: str) -> None:
+    add_log(job_id, group_id, executor_param=f"{first}cmd()", handle_msg=f"{first}cmd()")
+    (row,) = csv.DictReader(io.StringIO(admin.get("/joblog/runs.csv").text.removeprefix("\ufeff")))
+    assert (row["parameter"], row["handleMsg"]) == (f"'{first}cmd()", f"'{first}cmd()")
+
+
+def test_long_notes_are_cut_in_the_table(admin: Console, group_id: int, job_id: int) -> None:
+    add_log(job_id, group_id, handle_msg="a" * 15_000)
+    add_log(job_id, group_id, handle_msg="b" * 2_000)
+    rows = list(csv.DictReader(io.StringIO(admin.get("/joblog/runs.csv").text.removeprefix("\ufeff"))))
+    assert [row["handleMsg"] for row in rows] == ["b" * 2_000, "a" * 2_000 + " … [cut]"]
+
+
+def test_the_table_is_sent_in_pieces_while_runs_begin_and_go(
+    admin: Console, group_id: int, job_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.console.log_export.CHUNK", 2)
+    ids = [add_log(job_id, group_id) for _ in range(6)]
+    answer = admin.get("/joblog/runs.csv", buffered=False)
+    pieces = iter(answer.response)
+    sent = [next(pieces), next(pieces)]
+    add_log(job_id, group_id, trigger_time=now_ms())
+    with session_scope() as session:
+        session.delete(session.get(JobLog, ids[0]))
+    sent += pieces
+    rows = csv.DictReader(io.StringIO(b"".join(sent).decode().removeprefix("\ufeff")))
+    assert [int(row["id"]) for row in rows] == ids[:0:-1]
+    assert len(sent) == 4
+
+
 def test_the_table_holds_no_foreign_runs_and_is_bounded(
     admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console], monkeypatch: pytest.MonkeyPatch
 ) -> None:

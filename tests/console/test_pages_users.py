@@ -189,6 +189,7 @@ def test_the_language_is_chosen_before_a_login(console: Console) -> None:
     page = console.get("/toLogin", headers={"Accept-Language": "en"}).text
     assert '<html lang="zh-Hant"' in page
     assert "記住密碼" in page
+    assert path_after(console.post("/preferences", {"language": "en", "next": "http://["})) == "/toLogin"
 
 
 def test_theme_and_sidebar_are_applied_by_the_server(admin: Console) -> None:

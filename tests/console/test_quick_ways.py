@@ -21,6 +21,11 @@ def test_a_switched_schedule_can_be_switched_back_at_once(admin: Console) -> Non
     assert "Undo" in text_of(page)
 
 
+def test_a_page_asked_from_what_is_no_address_leads_back_to_the_list(admin: Console) -> None:
+    page = admin.get(f"/jobinfo/{add_job(add_group())}/start", headers={"Referer": "http://["})
+    assert 'name="next" value="/xxl-job-admin/jobinfo"' in page.text
+
+
 def test_a_link_from_elsewhere_offers_no_undo(admin: Console, normal_user: Callable[..., Console]) -> None:
     job_id = add_job(group_id := add_group())
     after = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo"))

@@ -26,11 +26,11 @@ export class LogSearch {
 
   /* Marks what matches among the lines that are there now. */
   refresh() {
-    const wanted = this.field.value.toLowerCase();
+    const wanted = patternOf(this.field.value);
     this.hits = [];
     const ranges = [];
     for (const row of this.view.children) {
-      const isHit = wanted !== "" && row.lastElementChild.textContent.toLowerCase().includes(wanted);
+      const isHit = wanted !== null && row.lastElementChild.textContent.search(wanted) >= 0;
       row.classList.toggle("marked", isHit);
       if (!isHit) continue;
       this.hits.push(row);
@@ -66,16 +66,20 @@ export class LogSearch {
   }
 }
 
+/* A text as a pattern for any case, null for none: toLowerCase() would make some texts longer, and the places found would be others. */
+function patternOf(text) {
+  return text === "" ? null : new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
+}
+
 /* Where a text stands in an element; a place that spans two colours is not marked by itself, its line is. */
 function rangesIn(element, wanted) {
   const ranges = [];
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
-    const text = walker.currentNode.data.toLowerCase();
-    for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
+    for (const found of walker.currentNode.data.matchAll(wanted)) {
       const range = new Range();
-      range.setStart(walker.currentNode, at);
-      range.setEnd(walker.currentNode, Math.min(at + wanted.length, walker.currentNode.length));
+      range.setStart(walker.currentNode, found.index);
+      range.setEnd(walker.currentNode, found.index + found[0].length);
       ranges.push(range);
     }
   }

@@ -52,6 +52,9 @@ function countUp() {
 function start() {
   const search = new LogSearch(view, tool("find"), tool("found"));
   const follow = tool("follow");
+  const copyWord = tool("copy-log").querySelector("span");
+  const copyLabel = copyWord.textContent;
+  let copied;
   let lines = "";
   let next = 1;
   let failures = 0;
@@ -72,7 +75,11 @@ function start() {
       cut = true;
     }
     if (follow.checked) view.scrollTop = view.scrollHeight;
-    search.refresh();
+    try {
+      search.refresh();
+    } catch {
+      /* whatever goes wrong in finding, the log is read on */
+    }
   }
 
   function reveal(row) {
@@ -157,7 +164,7 @@ function start() {
     step(0, turn);
   }
 
-  async function copy(button) {
+  async function copy() {
     const isBare = view.classList.contains("no-stamps");
     const texts = Array.from(view.children, (row) => {
       const body = row.lastElementChild;
@@ -165,10 +172,9 @@ function start() {
       return stamp ? body.textContent.slice(stamp.textContent.length) : body.textContent;
     });
     await navigator.clipboard.writeText(texts.map((text) => `${text}\n`).join(""));
-    const word = button.querySelector("span");
-    const before = word.textContent;
-    word.textContent = words.textCopied;
-    window.setTimeout(() => (word.textContent = before), SAID_MS);
+    copyWord.textContent = words.textCopied;
+    window.clearTimeout(copied);
+    copied = window.setTimeout(() => (copyWord.textContent = copyLabel), SAID_MS);
   }
 
   view.addEventListener("scroll", () => {
@@ -181,7 +187,7 @@ function start() {
   });
   tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
   tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
-  tool("copy-log").addEventListener("click", (event) => copy(event.currentTarget).catch(() => {}));
+  tool("copy-log").addEventListener("click", () => copy().catch(() => {}));
   tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
   document.addEventListener("log-open", (event) => open(event.detail));
