@@ -289,6 +289,29 @@ def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engin
         session.add(JobTag(job_id=7, tag="Cafe", tag_key="cafe"))
 
 
+@pytest.mark.parametrize(
+    ("before", "table"),
+    [
+        (
+            "0003",
+            "CREATE TABLE xxl_job_drain (id {ID}, group_id integer NOT NULL, address varchar(255) NOT NULL, since_ms bigint NOT NULL,"
+            " username varchar(64) NOT NULL DEFAULT '')",
+        ),
+        (
+            "0005",
+            "CREATE TABLE xxl_job_group_day (id {ID}, trigger_day bigint NOT NULL, job_group integer NOT NULL,"
+            " running_count integer NOT NULL DEFAULT 0, suc_count integer NOT NULL DEFAULT 0, fail_count integer NOT NULL DEFAULT 0)",
+        ),
+    ],
+    ids=["drained addresses", "days of groups"],
+)
+def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engine, before: str, table: str) -> None:
+    migrate_to(engine, before)
+    execute(engine, table.format(ID=PLAINER[engine.dialect.name]["ID"]))
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+
+
 def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     migrate(url)

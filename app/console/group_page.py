@@ -82,7 +82,7 @@ def _consequences(machine: Machine, machines: Machines) -> list[str]:
     told = [_("No new run is sent to it, however its job is routed, until this is undone here: a restart changes nothing.")]
     if machine.load.running:
         told.append(_("Runs under way there: %(n)s. They end as usual.", n=machine.load.running))
-    if any(each is not machine for each in machines.open):
+    if any(bare_address(each.address) != bare_address(machine.address) for each in machines.open):
         told.append(_("Broadcasts are divided among the other addresses. A run for which somebody enters this address still goes there."))
     else:
         told.append(_("It is the last address that takes new runs: every run of this executor fails from now on."))

@@ -36,8 +36,8 @@ class Verdict:
 BUSY_TEXTS = (MSG_DISCARD_LATER.lower(), "busy")
 
 
-def judge_answer(reply: Reply, *, attempt: int) -> Verdict:
-    """Judge an answer to ``/run``; ``attempt`` counts the sends of this run from 1."""
+def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
+    """Judge an answer to ``/run``; ``sent_here``: this run may have been sent to this executor before."""
     text = reply.msg or ""
     if reply.code == SUCCESS:
         return Verdict(Fate.ACCEPTED, reply.code, text)
@@ -45,7 +45,7 @@ def judge_answer(reply: Reply, *, attempt: int) -> Verdict:
         return Verdict(Fate.ACCEPTED, SUCCESS, f"{text} (it has this run already)")
     if text.startswith(AMBIGUOUS_STATUS):
         return Verdict(Fate.UNKNOWN, reply.code, text)
-    if attempt > 1 and any(busy in text.lower() for busy in BUSY_TEXTS):
+    if sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, f"{text} (what keeps it busy may be our own first send)")
     return Verdict(Fate.REFUSED, reply.code, text)
 

@@ -49,6 +49,6 @@ class Fire(Base):
     accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: when the resolver looks at the row next; 0: not watched
     deadline_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: boot of the executor that accepted
+    #: boot of the executor that accepted; sent again to a durable one: its boot at the look
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
     probe_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

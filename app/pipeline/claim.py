@@ -23,6 +23,7 @@ from app.pipeline.crews import Crew, drained_lines, entered_addresses, find_crew
 from app.store import bulk, fires, jobs, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
+from app.store.logs import Begun
 from executor_client.protocol import RunRequest
 
 #: a probe of FAILOVER and BUSYOVER that has not answered by then counts as a no
@@ -65,6 +66,12 @@ class Claimed(NamedTuple):
     story: tuple[str, ...]
     #: the executor may have taken an earlier send of this run, and would start it also after a restart
     remembered: bool = False
+    #: where it was sent last; None: it never was, or that is not known any more
+    sent_to: str | None = None
+
+    def was_sent_to(self, address: str) -> bool:
+        """Whether an executor may have got an earlier send of this run; after more than one, any of them may."""
+        return self.attempt > 2 or (self.attempt == 2 and self.sent_to in (None, address))
 
     def __repr__(self) -> str:
         """Name the run; parameters, sources and tokens stay out of logs."""
@@ -186,15 +193,17 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
     sent_before = {one.address for one in routed if one.address and one.fire.attempt}
     boots = registry.find_boots(session, sent_before) if sent_before else {}
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
-    sent_at = logs.find_trigger_times(session, [one.fire.log_id for one in routed if one.fire.log_id])
+    begun = logs.find_begun(session, [one.fire.log_id for one in routed if one.fire.log_id])
     sending, homeless = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
         story = _story(one, claimer, now_ms)
         sending.append(_mark(one, log_id, claimer, now_ms))
         if one.addresses:
-            remembered = one.fire.attempt > 0 and "durable-dedup" in boots.get(one.address or "", ("", ""))[1]
-            batch.claimed.append(_claimed(one, log_id, claimer, story, triggered_ms=sent_at.get(log_id, now_ms), remembered=remembered))
+            durable = "durable-dedup" in boots.get(one.address or "", ("", ""))[1] or bool(one.fire.boot_id)
+            remembered = one.fire.attempt > 0 and durable
+            first = begun.get(log_id, Begun(now_ms, None))
+            batch.claimed.append(_claimed(one, log_id, claimer, story, first, remembered=remembered))
         else:
             homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.crew))))
     bulk.update_many(session, Fire, sending)
@@ -247,7 +256,7 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
     }
 
 
-def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], *, triggered_ms: Millis, remembered: bool) -> Claimed:
+def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], begun: Begun, *, remembered: bool) -> Claimed:
     token, app_name = one.crew.group.access_token or claimer.token, one.crew.group.app_name
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
@@ -269,7 +278,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
             executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
             executor_timeout=max(job.executor_timeout, 0),
             log_id=log_id,
-            log_date_time=triggered_ms // 1000 * 1000,  # the row's, also when it is sent again: it names the log file
+            log_date_time=begun.trigger_ms // 1000 * 1000,  # the row's, also when it is sent again: it names the log file
             glue_type=job.glue_type,
             glue_source=job.glue_source or "",
             glue_updatetime=max(job.glue_updatetime or 0, 0),
@@ -278,6 +287,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
         ),
         story=story,
         remembered=remembered,
+        sent_to=begun.address,
     )
 
 

@@ -44,11 +44,12 @@ def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
 def fixed_address(fire: PendingFire, crew: Crew) -> str | None:
     """Return the address a run keeps: that of a shard of a snapshot, or where it was sent before; None where that is drained by now.
 
-    A run that a durable executor may have taken stays with it: it is under way there.
+    A run that a durable executor may have taken stays with it: it is under way there. That holds also where its registration is
+    gone since the look: the fire says whom it was sent to.
     """
     if fire.address is None or not is_drained(fire.address, crew.drained):
         return fire.address
-    sent_there = fire.attempt > 0 and fire.address in crew.durable
+    sent_there = fire.attempt > 0 and bool(fire.boot_id or fire.address in crew.durable)
     return fire.address if sent_there or entered_addresses(fire) else None
 
 

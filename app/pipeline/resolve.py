@@ -49,6 +49,8 @@ class _Case:
     peer: Peer
     delivery: Delivery
     durable: bool
+    #: of a durable executor; empty: a foreign one
+    boot_id: str
     registered: bool
     trigger_ms: Millis
     #: a console lives that could have taken a result
@@ -107,9 +109,11 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
             manual = group is not None and group.address_type == AddressType.MANUAL
             peer = Peer(fire.address, group.app_name if group else "", (group.access_token if group else None) or token)
             accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)  # also once its registration has died
-            durable = accepted_durably or "durable-dedup" in boots.get(fire.address, ("", ""))[1]
+            boot_id, said = boots.get(fire.address, (fire.boot_id, ""))
+            durable = accepted_durably or "durable-dedup" in said
             registered = manual or (group is not None and fire.address in group.addresses)
-            cases.append(_Case(fire, peer, _delivery(delivery), durable, registered, times.get(fire.log_id, 0), reachable))
+            boot_id = boot_id if durable else ""
+            cases.append(_Case(fire, peer, _delivery(delivery), durable, boot_id, registered, times.get(fire.log_id, 0), reachable))
         return cases
 
     with read_scope() as session:
@@ -224,11 +228,13 @@ def _unreported(fire: OpenFire) -> list[str]:
 
 
 def _again(case: _Case, step: Step) -> bulk.Row:
+    elsewhere = step.outcome is Outcome.SEND_ELSEWHERE
     return {
         "id": case.fire.id,
         "state": FireState.PENDING.value,
         "owner": "",
-        "address": None if step.outcome is Outcome.SEND_ELSEWHERE else case.fire.address,
+        "address": None if elsewhere else case.fire.address,
+        "boot_id": "" if elsewhere else case.boot_id,
         "lease_until": 0,
         "deadline_ms": 0,
         "probe_count": 0,

@@ -48,7 +48,7 @@ class Sender:
     async def send(self, claimed: Claimed, address: str) -> Sent:
         """POST ``/run`` once. Never raises for what an executor or a network can do."""
         outcome = await self._client.call(claimed.peers[address], "run", claimed.request.to_wire(), timeout_s=self._timeout_s)
-        verdict = _judge(outcome, claimed)
+        verdict = _judge(outcome, claimed, address)
         unreachable = (address,) if outcome.delivered is Delivered.NO else ()
         return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable)
 
@@ -65,9 +65,9 @@ class Sender:
         return Probed(yes, line, outcome.delivered is Delivered.NO)
 
 
-def _judge(outcome: CallOutcome, claimed: Claimed) -> Verdict:
+def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
     if outcome.reply is not None:
-        return judge_answer(outcome.reply, attempt=claimed.attempt)
+        return judge_answer(outcome.reply, sent_here=claimed.was_sent_to(address))
     return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered)
 
 

@@ -12,6 +12,7 @@ from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.job import Job
 from app.store import bulk
+from app.store.paging import is_storable
 
 #: drained addresses of all groups that are read at once
 READ_MAX = 500
@@ -55,7 +56,9 @@ def insert_drain(session: Session, group_id: int, address: str, *, username: str
 
 
 def delete_drain(session: Session, group_id: int, address: str) -> bool:
-    """Delete a drained address; False where it was not there."""
+    """Delete a drained address; False where it was not there, as what no column holds never is."""
+    if not is_storable(address):
+        return False
     own = delete(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
     return affected(session, own) > 0
 

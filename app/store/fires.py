@@ -114,6 +114,7 @@ _CLAIMED_BY = (
     Fire.attempt,
     Fire.owner,
     Fire.epoch,
+    Fire.boot_id,
 )
 
 
@@ -134,6 +135,8 @@ class PendingFire(NamedTuple):
     attempt: int
     owner: str
     epoch: int
+    #: of a durable executor that may have it; empty: it was not sent yet, or to a foreign one
+    boot_id: str
 
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:

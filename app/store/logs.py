@@ -80,6 +80,19 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     return {row.id: row.trigger_time or 0 for row in rows}
 
 
+class Begun(NamedTuple):
+    """What the log row of a run that is claimed again says: when it was triggered, and where it was sent last."""
+
+    trigger_ms: Millis
+    address: str | None
+
+
+def find_begun(session: Session, log_ids: Collection[int]) -> dict[int, Begun]:
+    """Return log id -> when the run was triggered, and the address it was sent to."""
+    rows = session.execute(select(JobLog.id, JobLog.trigger_time, JobLog.executor_address).where(JobLog.id.in_(log_ids)))
+    return {row.id: Begun(row.trigger_time or 0, row.executor_address) for row in rows}
+
+
 def find_logs(session: Session, log_ids: Collection[int]) -> list[JobLog]:
     """Return the log rows that exist, ids ascending."""
     return list(session.scalars(select(JobLog).where(JobLog.id.in_(log_ids)).order_by(JobLog.id)))

@@ -12,24 +12,25 @@ branch_labels = None
 depends_on = None
 
 GROUP_DAY = "xxl_job_group_day"
+INDEX = "ux_xxl_job_group_day"
 COUNTS = ("running_count", "suc_count", "fail_count")
 
 
 def upgrade() -> None:
-    """Add what is missing."""
-    if sa.inspect(op.get_bind()).has_table(GROUP_DAY):
-        return
-    op.create_table(
-        GROUP_DAY,
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("trigger_day", sa.BigInteger(), nullable=False),
-        sa.Column("job_group", sa.Integer(), nullable=False),
-        *(sa.Column(name, sa.Integer(), nullable=False, server_default="0") for name in COUNTS),
-        sa.Index("ux_xxl_job_group_day", "trigger_day", "job_group", unique=True),
-        mysql_charset="utf8mb4",
-        mysql_engine="InnoDB",
-        sqlite_autoincrement=True,
-    )
+    """Add what is missing: databases that commit each statement by itself can run a broken-off upgrade again."""
+    if not sa.inspect(op.get_bind()).has_table(GROUP_DAY):
+        op.create_table(
+            GROUP_DAY,
+            sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
+            sa.Column("trigger_day", sa.BigInteger(), nullable=False),
+            sa.Column("job_group", sa.Integer(), nullable=False),
+            *(sa.Column(name, sa.Integer(), nullable=False, server_default="0") for name in COUNTS),
+            mysql_charset="utf8mb4",
+            mysql_engine="InnoDB",
+            sqlite_autoincrement=True,
+        )
+    if INDEX not in {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(GROUP_DAY)}:
+        op.create_index(INDEX, GROUP_DAY, ["trigger_day", "job_group"], unique=True)
 
 
 def downgrade() -> None:

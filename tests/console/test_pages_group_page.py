@@ -120,6 +120,18 @@ def test_the_question_names_what_comes_of_it(admin: Console) -> None:
     assert "It is the last address that takes new runs" in text_of(admin.get(f"/jobgroup/{group_id}/drain?address={SECOND}"))
 
 
+def test_another_spelling_of_the_address_is_no_other_address(admin: Console) -> None:
+    group_id = add_group(addresses=f"{FIRST},{FIRST}/")
+    assert "It is the last address that takes new runs" in text_of(admin.get(f"/jobgroup/{group_id}/drain?address={FIRST}"))
+
+
+def test_undoing_what_no_column_holds_changes_nothing(admin: Console) -> None:
+    group_id = add_group(addresses=FIRST)
+    drain(group_id, FIRST)
+    assert path_after(submit(admin, f"/jobgroup/{group_id}/undrain", address=f"{FIRST}\x00")) == f"/jobgroup/{group_id}?done=undrained"
+    assert len(all_rows(Drain)) == 1
+
+
 def test_an_address_the_group_does_not_have_is_refused_by_name(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     for answer in (admin.get(f"/jobgroup/{group_id}/drain?address={GONE}"), submit(admin, f"/jobgroup/{group_id}/drain", address=GONE)):

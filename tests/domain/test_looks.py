@@ -214,16 +214,16 @@ def test_whoever_does_not_answer_is_silent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "text", "fate"),
+    ("sent_here", "text", "fate"),
     [
-        (1, "busy", Fate.REFUSED),
-        (2, "busy", Fate.UNKNOWN),
-        (2, "HTTP status 402: {'msg':'Busy'}", Fate.UNKNOWN),
-        (2, "no handler", Fate.REFUSED),
+        (False, "busy", Fate.REFUSED),
+        (True, "busy", Fate.UNKNOWN),
+        (True, "HTTP status 402: {'msg':'Busy'}", Fate.UNKNOWN),
+        (True, "no handler", Fate.REFUSED),
     ],
 )
-def test_a_busy_executor_may_be_busy_with_our_first_send(attempt: int, text: str, fate: Fate) -> None:
-    assert judge_answer(Reply(500, text), attempt=attempt).fate is fate
+def test_a_busy_executor_may_be_busy_with_our_first_send(sent_here: bool, text: str, fate: Fate) -> None:
+    assert judge_answer(Reply(500, text), sent_here=sent_here).fate is fate
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,30 @@ def test_a_run_a_durable_executor_may_have_stays_with_it(database: str) -> None:
     assert not any(line.startswith("Drained") for line in claimed.story)
 
 
+def test_it_stays_there_also_where_its_registration_is_gone_since_the_look(database: str) -> None:
+    """The look has left the boot with the fire."""
+    job = job_on_all("FIRST")
+    make_drains(job, FIRST)
+    resent(job, FIRST, boot_id="b1")
+    claimed = claim_one()
+    assert (claimed.address, claimed.remembered) == (FIRST, True)
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["there again", "elsewhere"])
+@pytest.mark.parametrize("sends", [1, 2])
+def test_a_claim_knows_who_may_have_the_run_already(database: str, sends: int, again: bool) -> None:
+    log = make_log(job := job_on_all("FIRST"), executor_address=FIRST, trigger_code=0)
+    make_fire(job, log_id=log.id, address=FIRST if again else None, attempt=sends, epoch=sends)
+    claimed = claim_one()
+    assert claimed.was_sent_to(FIRST)
+    assert claimed.was_sent_to(SECOND) is (sends > 1), "after more sends than one nobody knows to whom they went"
+
+
+def test_a_first_claim_was_sent_to_nobody(database: str) -> None:
+    make_fire(job_on_all("FIRST"))
+    assert not claim_one().was_sent_to(FIRST)
+
+
 def test_a_run_sent_again_while_the_route_became_a_broadcast_keeps_its_log(database: str) -> None:
     job = job_on_all("SHARDING_BROADCAST")
     make_drains(job, FIRST)

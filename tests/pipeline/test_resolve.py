@@ -92,6 +92,7 @@ def test_our_own_client_is_sent_the_run_again_at_once(database: str, config: Con
     fire = only_row(Fire)
     assert (fire.state, fire.address, fire.owner, fire.attempt, fire.log_id) == ("PENDING", executor.address, "", 1, run.id)
     assert story().endswith("Resolver: send again, the executor starts a log id at most once")
+    assert fire.boot_id == "boot-1", "so that the claim knows it also where the registration is gone by then"
     claimed = claim_one(now_ms=T0 + 500)
     assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (run.id, 2, executor.address, True)
 

@@ -37,5 +37,7 @@ def test_deleting_tells_whether_it_was_there(session: Session) -> None:
     assert drains.delete_drain(session, 7, A)
     assert not drains.delete_drain(session, 7, A)
     insert(session, 7, A, B)
+    for odd in (f"{A}\x00", f"{A}\ud800", A * 20):
+        assert not drains.delete_drain(session, 7, odd), "no column holds it"
     drains.delete_of_group(session, 7)
     assert drains.find_drained(session, {7, 8}) == {8: {A.rstrip("/")}}

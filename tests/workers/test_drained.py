@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.services import drains, logs
 from app.services.logs import Caller
 from tests.eventually import eventually
-from tests.factories import all_rows, make_job
+from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due, call_back
 from tests.workers.test_dispatcher import LOOPBACK, TOKEN, dispatching, executors, fires_of, group_of, states
@@ -87,6 +87,24 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
             change(drains.drain, job, hanging)
             eventually(lambda: states() == {"UNKNOWN": 2, "ACCEPTED": 18})
         assert runs_of(hanging, other) == [2, 18]
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["drained", "sent there again"])
+def test_busy_is_a_refusal_where_the_run_was_not_sent_before(database: str, config: Config, moved: bool) -> None:
+    """An executor that has never had the run is busy with one of its own."""
+    with executors(2) as (first, other):
+        job = make_job(addresses=group_of(first, other))
+        if moved:
+            change(drains.drain, job, first)
+        for one in (first, other):
+            one.tell("run", Answer.json(code=500, msg="block strategy effect：Discard Later"))
+        log = make_log(job, executor_address=first.address, trigger_code=0)
+        sent_before = {"log_id": log.id, "address": first.address, "attempt": 1, "epoch": 1}
+        with dispatching(config) as dispatcher:
+            dispatcher.offer(as_due(fires_of(job, **sent_before)))
+            eventually(lambda: states() == ({} if moved else {"UNKNOWN": 1}))
+        assert runs_of(first, other) == ([0, 1] if moved else [1, 0])
+    assert [one.trigger_code for one in all_rows(JobLog)] == [500 if moved else 0]
 
 
 def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str, config: Config) -> None:
