@@ -155,7 +155,9 @@ def _route(session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claim
     if route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
-        index = shard.index if shard and shard.index < len(addresses) else 0
+        index = shard.index if shard else 0
+        if index >= len(addresses):  # the original's rule is the first address; those of drained ones are shared out
+            index = index % len(addresses) if addresses and crew.candidates.drained else 0
         return _Routed(fire, job, crew, route, addresses, addresses[index] if addresses else None, shard)
     if route in PROBING or not addresses:
         return _Routed(fire, job, crew, route, addresses, None, shard)

@@ -87,6 +87,15 @@ def test_a_shard_that_was_not_sent_yet_goes_to_another(database: str) -> None:
     assert [log.executor_address for log in all_rows(JobLog)] == [FIRST, THIRD, THIRD]
 
 
+def test_shards_that_were_not_sent_yet_are_shared_out_among_the_others(database: str) -> None:
+    fifth = "http://10.0.0.5:9999/"
+    job = make_job(addresses=f"{ALL},http://10.0.0.4:9999/,{fifth}", executor_route_strategy="SHARDING_BROADCAST")
+    make_fire(job)
+    claim_fires()
+    make_drains(job, THIRD, "http://10.0.0.4:9999/", fifth)
+    assert Counter(one.address for one in claim_fires().claimed) == {FIRST: 3, SECOND: 2}
+
+
 def test_the_story_says_who_was_left_out(database: str) -> None:
     job = job_on_all("FIRST")
     make_drains(job, FIRST)
