@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from sqlalchemy import update
 
+from app.db import session_scope
+from app.models.user import User
 from tests.browser.seed import ADMIN
 from tests.browser.serving import LAUNCH, Console, serving
 
@@ -103,6 +106,8 @@ def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[Open
         page = context.new_page()
         watch.over(page)
         if user is not None:
+            with session_scope() as session:  # another test may have chosen a language for them
+                session.execute(update(User).where(User.username == user[0]).values(language=""))
             # beside the pages, which would be loaded for it: the cookie is the profile's
             answer = context.request.post(f"{console.url}/login", form={"userName": user[0], "password": user[1]})
             assert answer.json()["code"] == 200, answer.text()
