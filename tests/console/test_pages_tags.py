@@ -7,7 +7,6 @@ from html import unescape
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from app.clock import now_ms
 from app.db import read_scope, session_scope
@@ -20,6 +19,7 @@ from app.services import job_bulk, jobs
 from app.store.job_tags import find_tags
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
+from tests.statements import statements
 
 IMPORT = "/jobinfo/import"
 
@@ -226,14 +226,6 @@ def test_a_deleted_job_leaves_no_tag_behind(admin: Console) -> None:
 
 def test_the_scan_touches_none_of_it(admin: Console) -> None:
     add_job(add_group(), start=True, schedule_type="FIX_RATE", schedule_conf="1", tags=("money",))
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
-        seen.append(sql)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
+    with statements() as seen:
         assert scan(node="one", zone="Asia/Shanghai", now_ms=now_ms())
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
     assert not [sql for sql in seen if any(table in sql for table in ("xxl_job_tag", "xxl_job_favourite", "xxl_job_view"))]

@@ -1,12 +1,8 @@
 """A long chain of child jobs is looked through by a few statements, whether it is typed or comes from a file."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from app.db import read_scope, session_scope
 from app.domain.permissions import system_actor
@@ -16,6 +12,7 @@ from app.services import jobs
 from app.services.jobs import JobDraft
 from app.store import bulk, job_lists
 from tests.factories import T0, make_group
+from tests.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -33,21 +30,6 @@ def chain() -> tuple[int, list[int]]:
         links = [{"id": parent, "child_jobid": str(child)} for parent, child in zip(ids, ids[1:], strict=False)]
         bulk.update_many(session, Job, links)
     return group_id, ids
-
-
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    """Collect what any engine executes."""
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
-        seen.append(sql)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 def draft(group_id: int, child_jobid: str) -> JobDraft:

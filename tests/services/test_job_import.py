@@ -2,12 +2,11 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, select, update
+from sqlalchemy import select, update
 
 from app.clock import Millis
 from app.db import read_scope, session_scope
@@ -29,6 +28,7 @@ from app.services.job_import import Finding, Kind
 from app.services.job_import_plan import plan_import
 from app.services.job_rules import CHILDREN_MAX
 from tests.factories import make_fire
+from tests.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -56,21 +56,6 @@ def imported(*objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW) 
 def stored(model: type[Base] = Job) -> list[Any]:
     with read_scope() as session:
         return list(session.scalars(select(model).order_by(model.__table__.c.id)))
-
-
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    """Collect what any engine executes."""
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
-        seen.append(sql)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 def test_a_dry_run_opens_no_writing_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
