@@ -168,8 +168,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_kind" in metafunc.fixturenames:
-        kinds: list[object] = [*metafunc.config.stash[kinds_key]]
-        metafunc.parametrize("database_kind", kinds)
+        enough = getattr(metafunc.module, "DATABASES_ENOUGH", KINDS)
+        metafunc.parametrize("database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in enough])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,20 +6,18 @@ from zoneinfo import ZoneInfo
 
 from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from sqlalchemy.orm import Session
 
-from app.clock import Millis, now_ms
+from app.clock import now_ms
 from app.console.current import current_actor, settings
 from app.console.gantt import asked_hours, gantt_of, within_ms
 from app.console.language import _
-from app.console.ranges import TimeRange, asked_days, day_names, named_range, read_local
+from app.console.ranges import TimeRange, asked_days, day_names, named_range
 from app.console.words import RANGES, choices
 from app.db import read_scope
-from app.services import dashboard, logs
+from app.services import dashboard
 from app.services.dashboard import Chart
 from app.services.run_timeline import run_timeline
 from app.store.day_counts import DayCount
-from app.store.log_lists import LogFilter
 
 blueprint = Blueprint("dashboard", __name__)
 
@@ -67,26 +65,16 @@ def _report() -> Report:
     names = day_names(asked, zone)
     with read_scope() as session:
         found = dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
-        counted = {day.day: day for day in found.days}
-        told = [name for name in names if counted and name >= min(counted)]
-        until_ms = read_local(told[0], zone) if told else asked.to_ms
-        is_cut = len(told) < len(names) and _has_runs(session, asked.from_ms, until_ms)
-    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in (told if is_cut else names)]
-    return Report(Chart(days), names[0], names[-1], _cut_sentence(told) if is_cut else "")
+    counted = {day.day: day for day in found.days}
+    told = [name for name in names if name > found.uncounted]
+    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in told]
+    return Report(Chart(days), names[0], names[-1], _cut_sentence(told) if found.uncounted else "")
 
 
 def _asked_days(zone: ZoneInfo) -> TimeRange:
     if _asked_range() == "custom":
         return asked_days((request.args.get("from", ""), request.args.get("to", "")), zone, now_ms=now_ms())
     return named_range(_asked_range(), zone, now_ms=now_ms())
-
-
-def _has_runs(session: Session, from_ms: Millis | None, before_ms: Millis | None) -> bool:
-    """Whether a normal user's groups have runs in days of which nothing was counted; the summary of all groups leaves nothing out."""
-    if before_ms is None or current_actor().is_admin:
-        return False
-    wanted = LogFilter(from_ms=from_ms, to_ms=before_ms - 1)
-    return bool(logs.list_logs(session, wanted, actor=current_actor(), start=0, length=1).rows)
 
 
 def _cut_sentence(told: Sequence[str]) -> str:

@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.domain.draining import leave_out
 from app.domain.permissions import Actor, Right
+from app.models.base import local_datetime
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store import day_counts, drains, group_lists, overview, recent_runs
+from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
@@ -90,6 +91,8 @@ class Chart:
     """Runs by day."""
 
     days: list[DayCount]
+    #: the last day, such as ``2024-05-01``, that is not counted by groups yet: it and those before are left out
+    uncounted: str = ""
 
     @property
     def success(self) -> int:
@@ -147,7 +150,10 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     group_ids = actor.group_ids(Right.VIEW)
     if group_ids is None:
         return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
-    return Chart(day_counts.day_counts_of_groups(session, group_ids, from_ms=from_ms, to_ms=to_ms))
+    late = reporting.find_uncounted_days(session, from_ms=from_ms, to_ms=to_ms, limit=1)
+    uncounted = local_datetime(late[0]).date().isoformat() if late else ""
+    days = day_counts.day_counts_of_groups(session, group_ids, from_ms=late[0] + 1 if late else from_ms, to_ms=to_ms)
+    return Chart(days, uncounted)
 
 
 def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run]) -> list[Failing]:

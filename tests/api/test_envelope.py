@@ -16,6 +16,9 @@ from app.models.registry import Registration
 from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, behind
 from tests.factories import all_rows, make_group, only_row
 
+#: the form of requests and answers is no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
 METHOD = "invalid request, HttpMethod not support."
 WRONG_TOKEN = "The access token is wrong."
 REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'

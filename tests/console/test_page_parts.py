@@ -12,6 +12,9 @@ from app.clock import now_ms
 from app.console.filters import instant, relative
 from app.console.page_parts import filled, link
 
+#: what a page repeats is no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
 
 @pytest.fixture
 def asked(app: Flask) -> Callable[..., object]:

@@ -151,13 +151,14 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(normal_user: Callab
     today = midnight_ms(now_ms(), settings.time_zone)
     save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
     save(DayReport(trigger_day=today - 2 * DAY_MS, fail_count=2))
-    assert "in these days are not counted yet" in text_of(norman.get("/"))
+    two_ago = local_datetime(today - 2 * DAY_MS).strftime("%Y-%m-%d")
+    assert "in these days are not counted yet" in text_of(norman.get(f"/?range=custom&from={two_ago}&to={two_ago}"))
     save(run(group_id, job_id, handled=500, ago_ms=0))
     with session_scope() as session:
         reporting.save_report(session, today, {group_id: Counts(0, 0, 1)}, now_ms=now_ms())
-    day = local_datetime(now_ms()).strftime("%Y-%m-%d")
-    assert f"The runs of your executors before {day} are not counted yet" in text_of(norman.get("/"))
-    assert [day["day"] for day in norman.get("/report").get_json()["days"]] == [day]
+    one_ago, day = (local_datetime(now_ms() - back * DAY_MS).strftime("%Y-%m-%d") for back in (1, 0))
+    assert f"The runs of your executors before {one_ago} are not counted yet" in text_of(norman.get("/"))
+    assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [(one_ago, 0), (day, 1)]
     assert "not counted yet" not in text_of(admin.get("/"))
     Reporter(settings).tick(now_ms())
     assert "not counted yet" not in text_of(norman.get("/"))

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 from app.clock import DAY_MS, now_ms
+from app.config import Config
 from app.db import read_scope
 from app.models.base import local_datetime
 from app.models.group import Group
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.report import DayReport
+from app.services.reporting import Reporter
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import save
@@ -94,7 +96,7 @@ def test_executors_without_a_group_offer_to_make_it(admin: Console) -> None:
     assert 'value="newcomer-app"' in admin.get("/jobgroup/new?appname=newcomer-app").text
 
 
-def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, normal_user: Callable[..., Console], settings: Config) -> None:
     mine, theirs = add_group(addresses="http://127.0.0.1:9999"), add_group("other-app", "Other", addresses="http://127.0.0.1:9998")
     job_id = add_job(mine, job_desc="my job", start=True)
     for number in range(3):
@@ -103,6 +105,7 @@ def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, norma
     for group_id, code in ((mine, 500), (mine, 200), (theirs, 500)):
         save(JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=200, handle_time=at_ms, handle_code=code))
     norman = normal_user(mine)
+    Reporter(settings).tick(at_ms)
     page = norman.get("/")
     assert "their job" not in page.text
     assert "my job" in page.text

@@ -10,6 +10,9 @@ from app.domain.permissions import Right
 from app.store import users
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 
+#: who gets in is no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
 #: what a URL's variable parts are filled with
 SAMPLE = {
     "job_id": 1,

@@ -12,6 +12,9 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import save
 
+#: what a page offers is no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
 
 def test_a_switched_schedule_can_be_switched_back_at_once(admin: Console) -> None:
     job_id = add_job(add_group())

@@ -34,6 +34,9 @@ from tests.console.pages import token_of
 from tests.console.test_scripting_jobs import BEAN
 from tests.console.test_scripting_others import add_log
 
+#: rights are no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
 #: an id nothing has
 MISSING = 987_654
 TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, Drain, User, RightRow)
@@ -185,12 +188,6 @@ def make_place(app_name: str, title: str) -> Place:
         version = glue.save_source(session, code, f"echo {title} 2", f"{title} remark", actor=ACTOR, now_ms=now_ms())
     log = add_log(job, group, address="http://127.0.0.1:1024")
     return Place(group, app_name, job, code, log, version)
-
-
-@pytest.fixture(autouse=True)
-def one_database_is_enough(database_kind: str) -> None:
-    if database_kind != "sqlite":
-        pytest.skip("rights are no matter of the database")
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_the_second_admin_gets_what_the_first_cannot_take(
     eventually(lambda: admin.codes() == {1: 200})
     admin.down()
     caller.accepted(2)
-    eventually(lambda: other.codes() == {2: 200})
+    eventually(lambda: other.codes() == {2: 200}, 30)
 
 
 def test_a_wrong_token_is_no_reason_to_drop_results(caller: Caller, admin: StandInAdmin, result: Result) -> None:
