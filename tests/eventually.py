@@ -10,7 +10,7 @@ T = TypeVar("T")
 PERIOD_S = 0.01
 
 
-def eventually(condition: Callable[[], T], timeout_s: float = 10, message: str = "") -> T:
+def eventually(condition: Callable[[], T], timeout_s: float = 30, message: str = "") -> T:
     """Return the first true value of ``condition``; fail with ``message`` and the last value if there is none in time."""
     deadline_s = time.monotonic() + timeout_s
     while True:

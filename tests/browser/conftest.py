@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from sqlalchemy import update
 
 from app.db import session_scope
@@ -24,6 +24,9 @@ OpenPage = Callable[..., Page]
 QUIET_S = 30
 #: what has come is drawn by the second frame
 TWO_FRAMES = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
+# a machine that other tests use at the same time takes longer than the 5 s Playwright waits for what is to be seen
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="package")

@@ -4,9 +4,8 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
-from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -26,23 +25,11 @@ from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due, call_back
-from workers.dispatcher import Dispatcher
+from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, dispatching
 
-LOOPBACK = (ip_network("127.0.0.0/8"),)
-TOKEN = "a-token-of-some-length"
 DEAD = "http://127.0.0.1:1111/"
 #: a healthy executor's runs begin within this, whoever else hangs
-LAG_MAX_MS: Millis = 1_000
-
-
-@contextmanager
-def dispatching(config: Config, node: str = "one", **changes: Any) -> Iterator[Dispatcher]:
-    dispatcher = Dispatcher(replace(config, **{"executor_networks": LOOPBACK, "trigger_timeout_s": 1, **changes}), node=node, token=TOKEN)
-    dispatcher.start()
-    try:
-        yield dispatcher
-    finally:
-        dispatcher.stop()
+LAG_MAX_MS: Millis = 2_500
 
 
 @pytest.fixture
@@ -126,7 +113,7 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     assert f"Probe {action} {DEAD}: no, " in probes[0]
     waited = re.fullmatch(rf"Probe {action} {silent.address}: no, no .* in time \((\d+) ms\)", probes[1])
     assert waited is not None
-    assert 290 <= int(waited[1]) < 1_000
+    assert 290 <= int(waited[1]) < 3_000
     assert probes[2].startswith(f"Probe {action} {refusing.address}: yes")
     assert "Result: refused, answered" in lines[lines.index(f"Sent to: {refusing.address}") + 1]
     assert f"Sent to: {taking.address}" in lines
@@ -167,12 +154,12 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
         dispatcher.offer(as_due([fire for one in jobs for fire in due_now(one, 80)]))
-        eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32, 20)
+        eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32)
         lags: list[Millis] = []
         for number in range(1, 11):
             due_ms = now_ms()
             dispatcher.offer(as_due(due_now(job, 10)))
-            eventually(lambda count=number * 10: len(healthy.requests) == count, 20)
+            eventually(lambda count=number * 10: len(healthy.requests) == count)
             lags.append(now_ms() - due_ms)
         assert len(hanging.requests) <= 64, "it holds no more than its slots"
         release.set()
@@ -192,7 +179,7 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(database: str, co
         transact(lambda session: nodes.start_node(session, "c", NodeKind.CONSOLE, version="", token_fingerprint="", now_ms=at_ms))
         resolver.tick(at_ms)
 
-    with dispatching(config) as dispatcher:
+    with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
         dispatcher.offer(as_due(due_now(job)))
         eventually(lambda: [fire.state for fire in all_rows(Fire)] == ["UNKNOWN"])
         look(6_000)

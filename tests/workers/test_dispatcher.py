@@ -31,6 +31,10 @@ from workers import lanes
 from workers.dispatcher import Dispatcher
 
 TOKEN = "a-token-of-some-length"
+#: the trigger time-out of these tests: long, so that a machine that stood still has not lost an answer
+PATIENT_S = 8
+#: the one of tests that wait for it
+HASTY_S = 1
 #: an answer may take so much longer than the trigger time-out, a bit at a time
 DRIBS_S = 1
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -38,7 +42,7 @@ LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 @contextmanager
 def dispatching(config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any) -> Iterator[Dispatcher]:
-    settings = {"trigger_timeout_s": 1, "executor_networks": LOOPBACK, **changes}
+    settings = {"trigger_timeout_s": PATIENT_S, "executor_networks": LOOPBACK, **changes}
     dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
     dispatcher.start()
     try:
@@ -109,7 +113,7 @@ def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
 ) -> None:
     executor.tell("run", Answer(fault=fault), Answer())
     job = make_job(addresses=executor.address, executor_fail_retry_count=3)
-    with dispatching(config) as dispatcher:
+    with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
         eventually(lambda: states() == {"UNKNOWN": 1})
     assert len(executor.requests) == 1
@@ -186,7 +190,7 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
     with executors(2) as (hanging, quick):
         hanging.tell("run", Answer(wait=release))
         stuck, free = make_job(addresses=hanging.address), make_job(addresses=quick.address)
-        with dispatching(config, address_inflight_max=2, trigger_timeout_s=8) as dispatcher:
+        with dispatching(config, address_inflight_max=2) as dispatcher:
             dispatcher.offer(as_due([*fires_of(stuck, 8), *fires_of(free, 30)]))
             eventually(lambda: len(quick.requests) == 30)
             eventually(lambda: states() == {"ACCEPTED": 30, "SENDING": 2, "PENDING": 6})
@@ -200,17 +204,17 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
 
 
 def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(database: str, config: Config) -> None:
-    """Three of them with two slots each on four places: a healthy one has its runs long before the time-out of 8 s."""
+    """Three of them with two slots each on four places: a healthy one has its runs long before the time-out."""
     release = threading.Event()
     with executors(4) as (*hanging, quick):
         for one in hanging:
             one.tell("run", Answer(wait=release))
         stuck = [fire for one in hanging for fire in fires_of(make_job(addresses=one.address), 4)]
-        with dispatching(config, address_inflight_max=2, fast_max=4, trigger_timeout_s=8) as dispatcher:
+        with dispatching(config, address_inflight_max=2, fast_max=4) as dispatcher:
             dispatcher.offer(as_due(stuck))
             eventually(lambda: sum(len(one.requests) for one in hanging) >= 4)
             dispatcher.offer(as_due(fires_of(make_job(addresses=quick.address), 30)))
-            eventually(lambda: len(quick.requests) == 30, timeout_s=4)
+            eventually(lambda: len(quick.requests) == 30, timeout_s=PATIENT_S / 2)
             eventually(lambda: [len(one.requests) for one in hanging] == [2, 2, 2])
             release.set()
             eventually(lambda: states() == {"ACCEPTED": 42})
@@ -225,7 +229,7 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
     with executors(2) as (hanging, quick):
         hanging.tell("run", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=hanging.address)
-        with dispatching(config, address_inflight_max=2) as dispatcher:
+        with dispatching(config, address_inflight_max=2, trigger_timeout_s=HASTY_S) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 20)))
             eventually(lambda: len(hanging.requests) == 2)
             transact(lambda session: session.execute(update(Group).values(address_list=quick.address)))
@@ -246,9 +250,9 @@ def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
     monkeypatch.setattr(dispatcher_module, "claim", counted)
     job = make_job(addresses=executor.address)
     due = as_due([*fires_of(job, 40), *fires_of(job, trigger_type="ODD"), *fires_of(job, 23)])
-    with dispatching(config, address_inflight_max=16, trigger_timeout_s=8) as dispatcher:
+    with dispatching(config, address_inflight_max=16) as dispatcher:
         dispatcher.offer(due)
-        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1}, timeout_s=20)
+        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1})
     assert max(sizes) == 64
     assert sizes.count(1) < 20, "two, and whenever the poll has found the odd one again"
     assert "not written item=DueFire" in caplog.text
@@ -371,7 +375,7 @@ def test_outcomes_wait_for_a_database_that_is_away(
         "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
         "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
     }
-    with dispatching(config, trigger_timeout_s=9) as dispatcher:
+    with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address))))
         eventually(lambda: executor.requests)
         bind_engine(replace(config, database_url=nowhere[database_kind]))
