@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
@@ -29,6 +30,23 @@ ADMIN_PASSWORD = "correct-horse-7"
 PASSWORD = "battery-staple-9"
 ACTOR = system_actor("test")
 NETWORKS = Config.from_env({}, dotenv=None).executor_networks
+
+
+class Compiled(BytecodeCache):
+    """Templates are compiled once for all applications of the tests, each of which would take half a second for its first page."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+TEMPLATES = Compiled()
 
 
 @dataclass
@@ -79,6 +97,7 @@ def settings(config: Config) -> Config:
 @pytest.fixture
 def app(settings: Config, database: str) -> Flask:
     made = create_app(settings)
+    made.jinja_env.bytecode_cache = TEMPLATES
     add_row("admin", ADMIN_PASSWORD, Role.ADMIN)
     return made
 
