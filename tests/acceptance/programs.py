@@ -29,6 +29,8 @@ LEFT_S = 5
 PORTS = range(21_000, 32_000)
 #: test processes that run side by side (pytest -n) choose from ports of their own
 SHARES = 16
+#: ports that were given: the program that is to listen may not have begun to
+_given: set[int] = set()
 
 
 def free_port() -> int:
@@ -36,12 +38,15 @@ def free_port() -> int:
     share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % SHARES
     while True:
         port = random.choice(PORTS[share::SHARES])
+        if port in _given:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+        _given.add(port)
         return port
 
 

@@ -78,12 +78,22 @@ def states() -> dict[str, int]:
     return {state: found.count(state) for state in set(found)}
 
 
+def await_states(expected: dict[str, int]) -> None:
+    """Wait until there are so many fires in each of these states, and none in another."""
+
+    def differs() -> str:
+        told = [(log.id, log.trigger_code, log.trigger_msg) for log in all_rows(JobLog) if log.trigger_code != 200]
+        return f"{expected} is wanted, but there is {states()}; of these runs {told}"
+
+    eventually(lambda: states() == expected, message=differs)
+
+
 def test_a_due_fire_is_sent_and_its_acceptance_recorded(database: str, config: Config, executor: FakeExecutor) -> None:
     executor.tell("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
     job = make_job(addresses=executor.address, executor_param="p")
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
-        eventually(lambda: states() == {"ACCEPTED": 1})
+        await_states({"ACCEPTED": 1})
     (request,) = executor.requests
     log, fire = only_row(JobLog), only_row(Fire)
     assert (request.target, request.json["jobId"], request.json["logId"]) == ("/run", job.id, log.id)
@@ -115,7 +125,7 @@ def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
     job = make_job(addresses=executor.address, executor_fail_retry_count=3)
     with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
-        eventually(lambda: states() == {"UNKNOWN": 1})
+        await_states({"UNKNOWN": 1})
     assert len(executor.requests) == 1
     log = only_row(JobLog)
     assert (log.trigger_code, log.handle_code) == (0, 0)
@@ -129,7 +139,7 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(datab
         job = make_job(addresses=group_of(dead, refusing, taking, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
-            eventually(lambda: states() == {"ACCEPTED": 1})
+            await_states({"ACCEPTED": 1})
         asked = [[request.action for request in one.requests] for one in (dead, refusing, taking, spare)]
     assert asked == [["beat"], ["beat", "run"], ["beat", "run"], []]
     assert dead.requests[0].body == b"{}"
@@ -146,7 +156,7 @@ def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config)
         job = make_job(addresses=group_of(lost, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
-            eventually(lambda: states() == {"UNKNOWN": 1})
+            await_states({"UNKNOWN": 1})
         assert spare.requests == []
     assert only_row(Fire).address == lost.address
 
@@ -158,7 +168,7 @@ def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, confi
         job = make_job(addresses=group_of(hanging, busy, idle), executor_route_strategy="BUSYOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
-            eventually(lambda: states() == {"ACCEPTED": 1})
+            await_states({"ACCEPTED": 1})
         assert [request.action for request in busy.requests] == ["idleBeat"]
         assert busy.requests[0].json == {"jobId": job.id}
     assert only_row(JobLog).executor_address == idle.address
@@ -180,7 +190,7 @@ def test_a_broadcast_reaches_everybody_with_its_share(database: str, config: Con
         job = make_job(addresses=group_of(*members), executor_route_strategy="SHARDING_BROADCAST")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
-            eventually(lambda: states() == {"ACCEPTED": 3})
+            await_states({"ACCEPTED": 3})
         shares = [(one.requests[0].json["broadcastIndex"], one.requests[0].json["broadcastTotal"]) for one in members]
     assert shares == [(0, 3), (1, 3), (2, 3)]
 
@@ -193,10 +203,10 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
         with dispatching(config, address_inflight_max=2) as dispatcher:
             dispatcher.offer(as_due([*fires_of(stuck, 8), *fires_of(free, 30)]))
             eventually(lambda: len(quick.requests) == 30)
-            eventually(lambda: states() == {"ACCEPTED": 30, "SENDING": 2, "PENDING": 6})
+            await_states({"ACCEPTED": 30, "SENDING": 2, "PENDING": 6})
             assert len(hanging.requests) == 2
             release.set()
-            eventually(lambda: states() == {"ACCEPTED": 38})
+            await_states({"ACCEPTED": 38})
         assert len(hanging.requests) == 8
         logs = [request.json["logId"] for request in hanging.requests]
     assert len(set(logs)) == 8
@@ -217,7 +227,7 @@ def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(database
             eventually(lambda: len(quick.requests) == 30, timeout_s=PATIENT_S / 2)
             eventually(lambda: [len(one.requests) for one in hanging] == [2, 2, 2])
             release.set()
-            eventually(lambda: states() == {"ACCEPTED": 42})
+            await_states({"ACCEPTED": 42})
     assert len(all_rows(JobLog)) == 42
 
 
@@ -233,7 +243,7 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
             dispatcher.offer(as_due(fires_of(job, 20)))
             eventually(lambda: len(hanging.requests) == 2)
             transact(lambda session: session.execute(update(Group).values(address_list=quick.address)))
-            eventually(lambda: states() == {"UNKNOWN": 2, "ACCEPTED": 18})
+            await_states({"UNKNOWN": 2, "ACCEPTED": 18})
         assert (len(hanging.requests), len(quick.requests)) == (2, 18)
 
 
@@ -252,7 +262,7 @@ def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
     due = as_due([*fires_of(job, 40), *fires_of(job, trigger_type="ODD"), *fires_of(job, 23)])
     with dispatching(config, address_inflight_max=16) as dispatcher:
         dispatcher.offer(due)
-        eventually(lambda: states() == {"ACCEPTED": 63, "PENDING": 1})
+        await_states({"ACCEPTED": 63, "PENDING": 1})
     assert max(sizes) == 64
     assert sizes.count(1) < 20, "two, and whenever the poll has found the odd one again"
     assert "not written item=DueFire" in caplog.text
@@ -270,7 +280,7 @@ def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: st
         fires_of(job, trigger_type="MANUAL", owner="")
         make_fire(job, owner="a dead node", due_time=now_ms() - 5_000)
         make_fire(job, owner="", due_time=now_ms() + 3_600_000)
-        eventually(lambda: states() == {"ACCEPTED": 2, "PENDING": 1})
+        await_states({"ACCEPTED": 2, "PENDING": 1})
     assert len(executor.requests) == 2
 
 
@@ -284,7 +294,7 @@ def test_nothing_is_claimed_while_the_clock_is_wrong(database: str, config: Conf
         threading.Event().wait(0.6)  # two polls and more
         assert (states(), executor.requests) == ({"PENDING": 2}, [])
         steady.set()
-        eventually(lambda: states() == {"ACCEPTED": 2})
+        await_states({"ACCEPTED": 2})
     assert len(executor.requests) == 2
 
 
@@ -293,7 +303,7 @@ def test_two_dispatchers_send_each_run_once(database: str, config: Config, execu
     with dispatching(config, "one") as one, dispatching(config, "two") as two:
         one.offer(as_due(fires))
         two.offer(as_due(fires[::-1]))
-        eventually(lambda: states() == {"ACCEPTED": 60})
+        await_states({"ACCEPTED": 60})
     logs = [request.json["logId"] for request in executor.requests]
     assert len(logs) == len(set(logs)) == len(all_rows(JobLog)) == 60
 
@@ -306,7 +316,7 @@ def test_a_fire_that_is_gone_or_taken_is_nobodys(database: str, config: Config, 
     with dispatching(config) as dispatcher:
         make_fire(job, id=taken.id + 100, state="SENDING", log_id=99)
         dispatcher.offer(due)
-        eventually(lambda: states() == {"ACCEPTED": 2, "SENDING": 1})
+        await_states({"ACCEPTED": 2, "SENDING": 1})
         dispatcher.offer(due)
         eventually(lambda: len(executor.requests) == 2)
     assert len(all_rows(JobLog)) == 2
@@ -359,7 +369,7 @@ def test_a_process_that_was_held_up_gives_its_runs_back(
         eventually(lambda: "runs given back" in caplog.text)
         assert executor.requests == []
         monkeypatch.setattr(dispatcher_module, "START_WITHIN_S", 0.9)
-        eventually(lambda: states() == {"ACCEPTED": 1})
+        await_states({"ACCEPTED": 1})
     assert only_row(Fire).attempt == 1, "what was not sent was no attempt"
     assert only_row(Fire).epoch >= 2
     assert [request.json["logId"] for request in executor.requests] == [only_row(JobLog).id]
@@ -382,5 +392,5 @@ def test_outcomes_wait_for_a_database_that_is_away(
         release.set()
         eventually(lambda: "outcomes not written" in caplog.text)
         bind_engine(config)
-        eventually(lambda: states() == {"ACCEPTED": 1})
+        await_states({"ACCEPTED": 1})
     assert len(executor.requests) == 1

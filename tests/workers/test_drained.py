@@ -19,7 +19,7 @@ from tests.eventually import eventually
 from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due, call_back
-from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, dispatching, executors, fires_of, group_of, states
+from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, await_states, dispatching, executors, fires_of, group_of
 from workers import lanes
 
 ACTOR = system_actor("test")
@@ -42,17 +42,17 @@ def test_a_drained_address_gets_nothing_while_the_others_get_all(database: str, 
         job = make_job(addresses=group_of(*members), executor_route_strategy=route)
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 12)))
-            eventually(lambda: states() == {"ACCEPTED": 12})
+            await_states({"ACCEPTED": 12})
             before = runs_of(drained)
             change(drains.drain, job, drained)
             dispatcher.offer(as_due(fires_of(job, 24)))
-            eventually(lambda: states() == {"ACCEPTED": 36})
+            await_states({"ACCEPTED": 36})
             assert runs_of(drained) == before
             assert sum(runs_of(*others)) == 36 - before[0]
             change(drains.undrain, job, drained)
             if route == "FIRST":
                 dispatcher.offer(as_due(fires_of(job, 1)))
-                eventually(lambda: states() == {"ACCEPTED": 37})
+                await_states({"ACCEPTED": 37})
                 assert runs_of(drained) == [before[0] + 1]
 
 
@@ -62,7 +62,7 @@ def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: 
         job = make_job(addresses=group_of(drained, other))
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 2)))
-            eventually(lambda: states() == {"ACCEPTED": 2})
+            await_states({"ACCEPTED": 2})
         change(drains.drain, job, drained)
         first, second = all_rows(JobLog)
         caller = Caller(Gateway(LOOPBACK), TOKEN)
@@ -85,7 +85,7 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
             dispatcher.offer(as_due(fires_of(job, 20)))
             eventually(lambda: runs_of(hanging) == [2])
             change(drains.drain, job, hanging)
-            eventually(lambda: states() == {"UNKNOWN": 2, "ACCEPTED": 18})
+            await_states({"UNKNOWN": 2, "ACCEPTED": 18})
         assert runs_of(hanging, other) == [2, 18]
 
 
@@ -102,7 +102,7 @@ def test_busy_is_a_refusal_where_the_run_was_not_sent_before(database: str, conf
         sent_before = {"log_id": log.id, "address": first.address, "attempt": 1, "epoch": 1}
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, **sent_before)))
-            eventually(lambda: states() == ({} if moved else {"UNKNOWN": 1}))
+            await_states({} if moved else {"UNKNOWN": 1})
         assert runs_of(first, other) == ([0, 1] if moved else [1, 0])
     assert [one.trigger_code for one in all_rows(JobLog)] == [500 if moved else 0]
 
@@ -117,7 +117,7 @@ def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str,
             dispatcher.offer(as_due(fires_of(job)))
             eventually(lambda: hanging[0].requests)
             change(drains.drain, job, drained)
-            eventually(lambda: states() == {"ACCEPTED": 1})
+            await_states({"ACCEPTED": 1})
         assert runs_of(drained, spare) == [0, 1]
     (log,) = all_rows(JobLog)
     assert log.executor_address == spare.address
