@@ -70,6 +70,7 @@ ALARM_STATES = {
     AlarmState.CLOSED: _l("told; the job has succeeded since"),
     AlarmState.FAILED: _l("could not be told"),
     AlarmState.SILENT: _l("nobody to tell: the job and its executor have no channel"),
+    AlarmState.MUTED: _l("muted: nobody was told"),
 }
 #: the original's numbers of the ways to clean a log
 CLEAN_KINDS = {
