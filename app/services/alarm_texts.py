@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.clock import Millis
 from app.config import Config
 from app.domain.enums import TriggerCode
 from app.domain.trigger_report import format_instant
@@ -70,6 +71,17 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
         lines += ["", f"Failed meanwhile and succeeded since: {named}{more}"]
     what = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
     return Message(f"[XXL-JOB] {name}: no longer muted, {what}", "\n".join(lines))
+
+
+def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Message:
+    """Write the message of a test alarm: nobody may take it for a failure."""
+    lines = [
+        "This is a test. Nothing has failed.",
+        f"{username} asked for it at {format_instant(now_ms, config.time_zone)}.",
+        f"Whoever reads this would be told of failures of: {name}",
+        console_url(config),
+    ]
+    return Message(f"[XXL-JOB] TEST alarm, nothing has failed: {name}", "\n".join(lines))
 
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:

@@ -16,6 +16,7 @@ from app.models.mute import Mute
 from app.services.alarm_targets import mails_of
 from app.store import alarms, groups, jobs, mutes
 from app.store.alarms import Held
+from app.store.jobs import JobName
 
 #: mutes whose ends one round tells
 ENDED_AT_ONCE = 20
@@ -45,7 +46,7 @@ def when_text(until_ms: Millis) -> str:
     return "it is undone" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
 
 
-def find_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
+def find_mutes(session: Session, of_jobs: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
     """Return job id -> the mute that holds its alarms now; jobs that are not muted are left out."""
     covering = mutes.find_covering(session, [(job.id, job.job_group) for job in of_jobs])
     found = {job_id: longest(of_job, now_ms=now_ms) for job_id, of_job in covering.items()}
