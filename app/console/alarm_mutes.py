@@ -10,7 +10,7 @@ from app.console.forms import MuteForm
 from app.console.listing import here
 from app.console.notices import done, way_back
 from app.console.words import MUTE_SPANS, choices
-from app.db import read_scope, session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -31,8 +31,7 @@ def mute_job(job_id: int) -> ResponseReturnValue:
     form = _form(mute)
     if request.method == "POST":
         try:
-            with session_scope() as session:
-                mutes.mute_job(session, job_id, _draft(form), actor=current_actor(), now_ms=now_ms())
+            transact(lambda session: mutes.mute_job(session, job_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
             return done("muted", back, at=job_id)
         except InvalidInput as exc:
             form.refuse(exc)
@@ -57,8 +56,7 @@ def mute_group(group_id: int) -> ResponseReturnValue:
     form = _form(mute)
     if request.method == "POST":
         try:
-            with session_scope() as session:
-                mutes.mute_group(session, group_id, _draft(form), actor=current_actor(), now_ms=now_ms())
+            transact(lambda session: mutes.mute_group(session, group_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
             return done("muted", back)
         except InvalidInput as exc:
             form.refuse(exc)

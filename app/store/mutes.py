@@ -42,7 +42,10 @@ def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
 
 
 def save_mute(session: Session, row: dict[str, Any]) -> None:
-    """Mute a job or a group; where it is muted already, or the end of that is being told, the mute goes on with another end."""
+    """Mute a job or a group; where it is muted already, or the end of that is being told, the mute goes on with another end.
+
+    Two makers at once can deadlock on MySQL: call it in ``transact``.
+    """
     bulk.insert_ignore(session, Mute, [row])
     mute = session.scalars(select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()).one()
     mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
