@@ -219,13 +219,14 @@ def take(node: str, now_ms: Millis) -> list[Any]:
 
 
 def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: FakeExecutor) -> None:
-    job = job_told_to(hook)
+    job = job_told_to(hook, alarm_email="ops@example.com, ,dev@example.com")
     mute(job)
     fail_run(job)
     with session_scope() as session:
         assert set(muted_alarms.lock_mutes(session, [job], now_ms=T0)) == {job.id}
         muted_alarms.hold(session, [session.merge(only_row(Alarm))], muted_alarms.find_mutes(session, [job], now_ms=T0)[job.id])
-    assert len(take("one", T0 + HOUR)) == 1
+    (ended,) = take("one", T0 + HOUR)
+    assert ended.mails == ["ops@example.com", "dev@example.com"]
     with session_scope() as session:
         assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, "a node whose clock is behind holds nothing back any more"
 
