@@ -13,13 +13,17 @@ from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services import jobs, muted_alarms, mutes
+from app.services.alarm_texts import compose_mute_end
 from app.services.alarms import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
+from app.services.muted_alarms import EndedMute
 from app.services.mutes import MuteDraft
 from app.store import job_lists
+from app.store.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
@@ -229,6 +233,33 @@ def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: 
     assert ended.mails == ["ops@example.com", "dev@example.com"]
     with session_scope() as session:
         assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, "a node whose clock is behind holds nothing back any more"
+
+
+def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hook: FakeExecutor) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    job = job_told_to(hook)
+    mute(job)
+    fail_run(job)
+    with session_scope() as session:
+        found = muted_alarms.lock_mutes(session, [job], now_ms=T0 + HOUR - 1)
+        assert take("another", T0 + HOUR) == []
+        muted_alarms.hold(session, [session.merge(only_row(Alarm))], found[job.id])
+    (ended,) = take("another", T0 + HOUR)
+    assert [each.count for each in ended.held] == [1]
+
+
+def test_the_message_names_only_so_many_jobs(config: Config) -> None:
+    held = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
+    of_jobs = {each.job_id: Job(id=each.job_id, job_desc=f"job-{each.job_id}", job_group=7) for each in held}
+    muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
+    failing = frozenset(range(1, 26))
+    message = compose_mute_end(EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config)
+    assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
+    assert "Held back: 100 alarms (50 unresolved), log 1 to 150" in message.body
+    assert "Reason" not in message.body
+    assert message.body.count("… and 5 more jobs") == 2
+    assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (True, False, False)
 
 
 def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
