@@ -302,8 +302,15 @@ def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engin
             "CREATE TABLE xxl_job_group_day (id {ID}, trigger_day bigint NOT NULL, job_group integer NOT NULL,"
             " running_count integer NOT NULL DEFAULT 0, suc_count integer NOT NULL DEFAULT 0, fail_count integer NOT NULL DEFAULT 0)",
         ),
+        (
+            "0006",
+            "CREATE TABLE xxl_job_mute (id {ID}, job_id integer NOT NULL DEFAULT 0, group_id integer NOT NULL DEFAULT 0,"
+            " since_ms bigint NOT NULL, until_ms bigint NOT NULL, username varchar(64) NOT NULL DEFAULT '',"
+            " reason varchar(200) NOT NULL DEFAULT '', attempts integer NOT NULL DEFAULT 0, owner varchar(64) NOT NULL DEFAULT '',"
+            " next_ms bigint NOT NULL DEFAULT 0, outcome text)",
+        ),
     ],
-    ids=["drained addresses", "days of groups"],
+    ids=["drained addresses", "days of groups", "muted alarms"],
 )
 def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engine, before: str, table: str) -> None:
     migrate_to(engine, before)

@@ -4,6 +4,8 @@ from flask import Flask
 
 from app.console import (
     account,
+    alarm_mutes,
+    alarm_tests,
     auth,
     dashboard,
     errors,
@@ -64,6 +66,8 @@ AREAS = (
     groups,
     group_checks,
     group_page,
+    alarm_mutes,
+    alarm_tests,
     users,
     pickers,
     help,

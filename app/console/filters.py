@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.language import _
 from app.domain.enums import HandleCode, TriggerCode
+from app.domain.muting import UNTIL_UNDONE_MS
 from app.domain.run_outcome import outcome_of
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
@@ -112,6 +113,11 @@ def run_duration(log: JobLog | Run) -> Millis | None:
     return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
 
 
+def muted_until(until_ms: Millis) -> str:
+    """Return until when alarms are muted, as a label."""
+    return _("Muted until it is undone") if until_ms >= UNTIL_UNDONE_MS else _("Muted until %(time)s", time=absolute(until_ms))
+
+
 def next_time_word(ms: Millis) -> str:
     """Return the word that stands for a next time that is none; empty for an instant."""
     if ms == AFTER_THE_CURRENT_RUN:
@@ -144,7 +150,7 @@ def html_language() -> str:
 
 def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
-    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, next_time_word, host, number):
+    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, muted_until, next_time_word, host, number):
         app.add_template_filter(filter_)
     app.add_template_global(instant)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

@@ -108,6 +108,13 @@ class RunForm(ConsoleForm):
     address_list = StringField(_l("Executor addresses"))
 
 
+class MuteForm(ConsoleForm):
+    """Mute the alarms of a job or of an executor group."""
+
+    span = RadioField(_l("For how long"), validate_choice=False)
+    reason = StringField(_l("Reason"))
+
+
 class CleanForm(ConsoleForm):
     """Clean the log."""
 

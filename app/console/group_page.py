@@ -19,7 +19,7 @@ from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
-from app.services import drains, groups
+from app.services import drains, groups, mutes
 from app.services.group_checks import Checked
 from app.services.machines import Machine, Machines, find_machines
 
@@ -36,12 +36,16 @@ def machines_page(group_id: int, checked: Mapping[str, Checked]) -> str:
     """Render the page; ``checked`` is what the addresses answered that were just asked."""
     actor = current_actor()
     group, machines = _found(group_id, Right.VIEW)
+    with read_scope() as session:
+        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
     return render_template(
         "groups/show.html",
         group=group,
         machines=machines,
         checked=checked,
         may_operate=actor.may(group_id, Right.OPERATE),
+        may_edit=actor.may(group_id, Right.EDIT),
+        mute=mute,
         shared_with_java=settings().shared_with_java,
     )
 

@@ -9,6 +9,7 @@ from app.clock import Millis
 from app.console.timeline import Timeline, statistics, timeline_of
 from app.console.waiting import Waiting, waiting_fires
 from app.domain.enums import GlueType
+from app.domain.muting import is_muted
 from app.domain.permissions import Actor, Right
 from app.domain.run_statistics import Statistics
 from app.models.alarm import Alarm
@@ -16,8 +17,9 @@ from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.skip import Skip
-from app.store import alarms, audit, glue, overview, skips
+from app.store import alarms, audit, glue, mutes, overview, skips
 from app.store import jobs as job_store
 
 #: rows of the short lists, runs of the timeline, runs counted
@@ -37,6 +39,8 @@ class JobPage:
     versions: list[GlueVersion]
     trail: list[AuditEntry]
     alarms: list[Alarm]
+    #: the mutes that hold now, of the job and of its group
+    mutes: list[Mute]
 
 
 def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
@@ -53,6 +57,7 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
         versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
         trail=_seen(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor),
         alarms=alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=SHOWN),
+        mutes=[mute for mute in mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, []) if is_muted(mute.until_ms, now_ms)],
     )
 
 

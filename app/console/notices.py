@@ -28,6 +28,8 @@ TEXTS = {
     "restored": lazy_gettext("The version was restored."),
     "drained": lazy_gettext("No new run is sent to this address any more. What it runs ends as usual."),
     "undrained": lazy_gettext("New runs are sent to this address again."),
+    "muted": lazy_gettext("The alarms are muted."),
+    "unmuted": lazy_gettext("Alarms are told again. What is still failing is told in one message."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
     "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
     "starred": lazy_gettext("The job is one of your favourites."),
@@ -37,7 +39,7 @@ TEXTS = {
 }
 
 #: code -> endpoint that takes it back, for the job it was done to
-UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start"}
+UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start", "muted": "alarm_mutes.unmute_job"}
 #: parameters that belong to one view of a page only
 PASSING = frozenset({"done", "at", "mark"})
 

@@ -7,6 +7,7 @@ from flask import Flask
 
 from app.console.language import lazy_gettext as _l
 from app.domain.enums import AlarmState, BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerType
+from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 
 SCHEDULE_TYPES = {
@@ -63,6 +64,14 @@ SKIP_REASONS = {
     "edited": _l("the schedule was changed"),
 }
 ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
+MUTE_SPANS = {
+    MuteSpan.HOUR: _l("1 hour"),
+    MuteSpan.EIGHT_HOURS: _l("8 hours"),
+    MuteSpan.DAY: _l("24 hours"),
+    MuteSpan.TOMORROW: _l("until tomorrow, 8:00"),
+    MuteSpan.WEEK: _l("7 days"),
+    MuteSpan.UNTIL_UNDONE: _l("until it is undone"),
+}
 ALARM_STATES = {
     AlarmState.PENDING: _l("to be told"),
     AlarmState.SENDING: _l("being told"),
@@ -70,6 +79,7 @@ ALARM_STATES = {
     AlarmState.CLOSED: _l("told; the job has succeeded since"),
     AlarmState.FAILED: _l("could not be told"),
     AlarmState.SILENT: _l("nobody to tell: the job and its executor have no channel"),
+    AlarmState.MUTED: _l("muted: nobody was told"),
 }
 #: the original's numbers of the ways to clean a log
 CLEAN_KINDS = {

@@ -156,5 +156,7 @@ class AlarmState(StrEnum):
     FAILED = "FAILED"
     #: nobody is to be told: the job has no channel
     SILENT = "SILENT"
+    #: nobody was told: the job, or its group, was muted
+    MUTED = "MUTED"
     #: told, and the recovery has been announced
     CLOSED = "CLOSED"

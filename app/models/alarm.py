@@ -15,6 +15,7 @@ class Alarm(Base):
         Index("ux_xxl_job_alarm_log", "log_id", unique=True),
         Index("ix_xxl_job_alarm_due", "state", "next_ms"),
         Index("ix_xxl_job_alarm_job", "job_id", "state"),
+        Index("ix_xxl_job_alarm_mute", "mute_id", "job_id"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -31,3 +32,5 @@ class Alarm(Base):
     next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: what each channel said at the last attempt
     outcome: Mapped[str | None] = mapped_column(Text)
+    #: the mute that holds it back, until its end has been told
+    mute_id: Mapped[int | None] = mapped_column(Integer)

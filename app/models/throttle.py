@@ -1,4 +1,4 @@
-"""`xxl_job_throttle`: counters of failed logins."""
+"""`xxl_job_throttle`: counters of failed logins and of test alarms."""
 
 from sqlalchemy import BigInteger, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base
 
 
 class Throttle(Base):
-    """Failures of one account (``account:<name>``) or one source (``address:<ip>``)."""
+    """Failures of one account (``account:<name>``) or one source (``address:<ip>``); tests of one user (``test-alarm:<id>``)."""
 
     __tablename__ = "xxl_job_throttle"
 

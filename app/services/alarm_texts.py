@@ -1,7 +1,8 @@
-"""What people are told: of failed and unresolved runs, of recoveries, of a node's clock. Plain text."""
+"""What people are told: of failed and unresolved runs, of recoveries, of the end of a mute, of a node's clock. Plain text."""
 
 from collections.abc import Sequence
 
+from app.clock import Millis
 from app.config import Config
 from app.domain.enums import TriggerCode
 from app.domain.trigger_report import format_instant
@@ -11,15 +12,18 @@ from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
 from app.pipeline.clock_guard import ClockNews
 from app.services.channels import Message
+from app.services.muted_alarms import EndedMute, when_text
+from app.store.alarms import Held
 
-#: characters of a run's text in a message, and runs named in it
+#: characters of a run's text in a message, runs and jobs named in it
 EXCERPT = 1_000
 NAMED_RUNS = 10
+NAMED_JOBS = 20
 
 
 def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config: Config) -> Message:
     """Write the message about failed runs of one job: which, why, and where to look."""
-    name = f"{job.job_desc} (job {job.id})" if job else "a deleted job"
+    name = _name(job)
     count = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
     unresolved = any(run.trigger_code == TriggerCode.UNRESOLVED for run in runs)
     what = "unresolved: nobody knows whether it ran" if unresolved else "failed"
@@ -38,9 +42,46 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
 
 def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: Config) -> Message:
     """Write the message that a failing job has succeeded."""
-    name = f"{job.job_desc} (job {job.id})" if job else "a deleted job"
+    name = _name(job)
     lines = [f"Job: {name}", f"Executor group: {group.title}" if group else "", _headline(run, config)]
     return Message(f"[XXL-JOB] {name}: recovered", "\n".join([*lines, f"{console_url(config)}/joblog/logDetailPage?id={run.id}"]))
+
+
+def compose_mute_end(ended: EndedMute, config: Config) -> Message:
+    """Write the one message about what a mute held back: how much, of which runs, which jobs are still failing and which are not."""
+    mute, group = ended.mute, ended.group
+    of_group = f"{group.title} ({group.app_name})" if group else "deleted"
+    name = of_group if mute.group_id else _name(ended.jobs.get(mute.job_id))
+    failing = [each for each in ended.held if each.job_id in ended.failing]
+    recovered = [each for each in ended.held if each.job_id not in ended.failing]
+    first, last = min(each.first_log_id for each in ended.held), max(each.last_log_id for each in ended.held)
+    lines = [
+        f"Executor group: {of_group}",
+        f"Muted: by {mute.username}, from {when_text(mute.since_ms)} to {when_text(mute.until_ms)}",
+        *([f"Reason: {mute.reason}"] if mute.reason else []),
+        f"Held back: {_count(ended.held)}, log {first} to {last}",
+        "",
+        "Still failing:",
+        *(f"{_of_group(ended, each)}: {_held(each)}, {console_url(config)}/joblog?jobId={each.job_id}" for each in failing[:NAMED_JOBS]),
+        *([f"… and {len(failing) - NAMED_JOBS} more jobs"] if len(failing) > NAMED_JOBS else []),
+    ]
+    if recovered:
+        more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
+        named = ", ".join(_of_group(ended, each) for each in recovered[:NAMED_JOBS])
+        lines += ["", f"Failed meanwhile and succeeded since: {named}{more}"]
+    what = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
+    return Message(f"[XXL-JOB] {name}: no longer muted, {what}", "\n".join(lines))
+
+
+def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Message:
+    """Write the message of a test alarm: nobody may take it for a failure."""
+    lines = [
+        "This is a test. Nothing has failed.",
+        f"{username} asked for it at {format_instant(now_ms, config.time_zone)}.",
+        f"Whoever reads this would be told of failures of: {name}",
+        console_url(config),
+    ]
+    return Message(f"[XXL-JOB] TEST alarm, nothing has failed: {name}", "\n".join(lines))
 
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
@@ -62,6 +103,25 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
 def console_url(config: Config) -> str:
     """Return the address people open the console at."""
     return (config.public_url or f"http://{config.host}:{config.port}{config.context_path}").rstrip("/")
+
+
+def _name(job: Job | None) -> str:
+    return f"{job.job_desc} (job {job.id})" if job else "a deleted job"
+
+
+def _of_group(ended: EndedMute, held: Held) -> str:
+    """Return the name of a job of a muted group; one that was moved away is not told to the group it has left."""
+    job = ended.jobs[held.job_id]
+    return _name(job) if ended.group is None or job.job_group == ended.group.id else f"job {job.id}, moved to another executor group"
+
+
+def _held(held: Held) -> str:
+    return f"{_count([held])}, log {held.first_log_id} to {held.last_log_id}"
+
+
+def _count(held: Sequence[Held]) -> str:
+    count, unresolved = sum(each.count for each in held), sum(each.unresolved for each in held)
+    return f"{count} alarm{'s' if count != 1 else ''}" + (f" ({unresolved} unresolved)" if unresolved else "")
 
 
 def _headline(run: JobLog, config: Config) -> str:

@@ -1,13 +1,14 @@
-"""Telling people of failed and unresolved runs, of recoveries, of a wrong clock. Each channel by itself: one that hangs delays no other.
+"""Telling people of failed and unresolved runs, of recoveries, of the end of a mute, of a wrong clock.
 
-Alarms of one job within GROUP_MS become one message; what every target said is kept with the alarm.
+Each channel by itself: one that hangs delays no other. Alarms of one job within GROUP_MS become one message; what every target said
+is kept with the alarm.
 """
 
 import json
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,17 +17,19 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.domain.alarm_urls import label, split_urls
+from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmState
 from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.services import audit
-from app.services.alarm_texts import compose, compose_recovery
-from app.services.channels import OK, Message, send_apprise, send_mail
-from app.store import alarms, group_lists, groups, jobs, logs
+from app.services import audit, muted_alarms
+from app.services.alarm_targets import Channels, Target, mails_of, targets_of
+from app.services.alarm_texts import compose, compose_mute_end, compose_recovery
+from app.services.channels import OK, Message
+from app.services.muted_alarms import EndedMute
+from app.store import alarms, group_lists, groups, jobs, logs, mutes
 from app.store import audit as audit_store
 
 logger = logging.getLogger(__name__)
@@ -45,8 +48,6 @@ RETRY_MS: Millis = 30_000
 #: recoveries are looked for with this period, in so many jobs
 RECOVERY_PERIOD_MS: Millis = 10_000
 RECOVERY_JOBS = 500
-#: messages on their way to one channel at once
-AT_ONCE = 2
 #: entries of the trail: who could not be told at last (by job, and of a node), what was said of a node
 NOT_TOLD = "alarm.failed"
 NODE_NOTICE = "node.notice"
@@ -65,6 +66,8 @@ class _Case:
     #: channels beside the group's and the installation's
     urls: Sequence[str] = ()
     notice: "_Notice | None" = None
+    #: what is told is the end of this mute
+    ended: EndedMute | None = None
 
 
 @dataclass(slots=True)
@@ -79,14 +82,6 @@ class _Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """Who gets a message: over which channel, and how."""
-
-    channel: str
-    send: partial[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Delivery:
     """A message on its way: name fit for people -> what its target says."""
 
@@ -98,42 +93,13 @@ class _Delivery:
         return now_ms >= self.until_ms or all(future.done() for future in self.answers.values())
 
 
-class _Channels:
-    """A queue and threads of its own for each channel; used by one thread."""
-
-    def __init__(self) -> None:
-        self._pools: dict[str, ThreadPoolExecutor] = {}
-        self._open: dict[str, list[Future[str]]] = defaultdict(list)
-
-    def submit(self, target: _Target, message: Message) -> Future[str]:
-        """Let a message go out as soon as its channel is free."""
-        if target.channel not in self._pools:
-            self._pools[target.channel] = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alarm")
-        future = self._pools[target.channel].submit(target.send, message)
-        self._open[target.channel].append(future)
-        return future
-
-    def tidy(self) -> None:
-        """End the threads of channels that have nothing to do."""
-        for channel in list(self._pools):
-            self._open[channel] = [future for future in self._open[channel] if not future.done()]
-            if not self._open[channel]:
-                self._pools.pop(channel).shutdown(wait=False)
-                del self._open[channel]
-
-    def close(self) -> None:
-        """Send nothing more."""
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
 class AlarmTeller:
     """Tells alarms; one instance in the monitor."""
 
     def __init__(self, config: Config, *, node: str) -> None:
         self._config = config
         self._node = node
-        self._channels = _Channels()
+        self._channels = Channels()
         self._deliveries: list[_Delivery] = []
         self._recovery_ms: Millis = 0
         #: the latest one, until it has been told or given up
@@ -153,7 +119,9 @@ class AlarmTeller:
         if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
             self._send_notice(self._notice, now_ms)
         with read_scope() as session:
-            due = alarms.has_due(session, now_ms=now_ms)
+            due, ended = alarms.has_due(session, now_ms=now_ms), mutes.has_ended(session, now_ms=now_ms)
+        if ended:
+            self._tell_ended(now_ms)
         if due:
             for case in transact(lambda session: self._take(session, now_ms)):
                 self._send(case, compose(case.job, case.group, case.logs, self._config), now_ms)
@@ -171,7 +139,11 @@ class AlarmTeller:
         cases = []
         of_jobs = jobs.find_jobs(session, list(by_job))
         of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
+        muted = muted_alarms.lock_mutes(session, list(of_jobs.values()), now_ms=now_ms)
         for job_id, alarms_of_job in by_job.items():
+            if job_id in muted:
+                muted_alarms.hold(session, alarms_of_job, muted[job_id])
+                continue
             own, waiting, until_ms = _split(alarms_of_job, told.get(job_id, 0) - LEASE_MS, now_ms)
             if waiting:
                 alarms.put_off(session, waiting, until_ms=until_ms)
@@ -179,8 +151,15 @@ class AlarmTeller:
                 job = of_jobs.get(job_id)
                 group = of_groups.get(job.job_group) if job else None
                 runs = logs.find_logs(session, [alarm.log_id for alarm in own])
-                cases.append(_Case(own, job, group, runs, _done(own)))
+                cases.append(_Case(own, job, group, runs, _done(own[0].outcome)))
         return cases
+
+    def _tell_ended(self, now_ms: Millis) -> None:
+        """Sum up what mutes that are over have held back."""
+        take = partial(muted_alarms.take_ended, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS)
+        for ended in transact(take):
+            case = _Case([], None, ended.group, [], _done(ended.mute.outcome), ended=ended)
+            self._send(case, compose_mute_end(ended, self._config), now_ms)
 
     def _send(self, case: _Case, message: Message, now_ms: Millis) -> None:
         """Hand a message to all its channels; those of ``case.done`` have had it."""
@@ -229,42 +208,52 @@ class AlarmTeller:
             failed = _failed(answers)
             if case.notice:
                 self._settle_notice(case.notice, answers, now_ms)
+            elif case.ended:
+                transact(partial(self._finish_mute, ended=case.ended, answers=answers, now_ms=now_ms))
             elif failed:
                 logger.warning("alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed)
         self._channels.tidy()
 
     def _finish(self, session: Session, *, case: _Case, answers: dict[str, str], now_ms: Millis) -> None:
         """Store what targets have said; who could not be told at last stands in the trail of the job, where people see it."""
-        state, next_ms = _judge(case, answers, now_ms)
+        state, next_ms = _judge(max(alarm.attempts for alarm in case.alarms), answers, now_ms)
         alarms.finish(session, case.alarms, state=state, outcome=json.dumps(answers, ensure_ascii=False), next_ms=next_ms)
         if state is AlarmState.FAILED and case.job is not None:
-            last = audit_store.list_of_object(session, "job", case.job.id, limit=1)
-            if not any(entry.action == NOT_TOLD and json.loads(entry.changes or "{}") == _failed(answers) for entry in last):
-                self._record(session, NOT_TOLD, ("job", case.job.id), _failed(answers), now_ms)
+            self._record_not_told(session, ("job", case.job.id), _failed(answers), now_ms)
+
+    def _finish_mute(self, session: Session, *, ended: EndedMute, answers: dict[str, str], now_ms: Millis) -> None:
+        """Store what came of telling the end of a mute."""
+        mute, outcome = ended.mute, json.dumps(answers, ensure_ascii=False)
+        state, next_ms = _judge(mute.attempts, answers, now_ms)
+        if state is AlarmState.PENDING:
+            muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms)
+            return
+        muted_alarms.finish(session, ended, told=state is AlarmState.SENT, outcome=outcome, lease_until=now_ms + LEASE_MS)
+        if state is AlarmState.FAILED:
+            target = ("group", mute.group_id) if mute.group_id else ("job", mute.job_id)
+            self._record_not_told(session, target, _failed(answers), now_ms)
+
+    def _record_not_told(self, session: Session, target: tuple[str, int], failed: dict[str, str], now_ms: Millis) -> None:
+        """Write into the trail who could not be told, unless that is the last thing it says already."""
+        last = audit_store.list_of_object(session, *target, limit=1)
+        if not any(entry.action == NOT_TOLD and json.loads(entry.changes or "{}") == failed for entry in last):
+            self._record(session, NOT_TOLD, target, failed, now_ms)
 
     def _record(self, session: Session, action: str, target: tuple[str, int], changes: dict[str, str], now_ms: Millis) -> None:
         audit.record(session, action, actor=system_actor(self._node), now_ms=now_ms, target=target, changes=changes)
 
-    def _targets(self, case: _Case) -> dict[str, _Target]:
-        """Return who is to be told, by a name fit for people to read."""
-        targets: dict[str, _Target] = {}
-        if self._config.mail.host and case.job is not None:
-            for address in (case.job.alarm_email or "").split(","):
-                if address.strip():
-                    targets[f"mail {address.strip()}"] = _Target("mail", partial(send_mail, self._config.mail, address.strip()))
-        urls = [*split_urls(case.group.alarm_urls if case.group else None), *case.urls, *self._config.alarm_urls]
-        for number, url in enumerate(dict.fromkeys(urls), 1):
-            targets[f"{number} {label(url)}"] = _Target(url, partial(send_apprise, url))
-        return targets
+    def _targets(self, case: _Case) -> dict[str, Target]:
+        mails = case.ended.mails if case.ended else mails_of(case.job.alarm_email if case.job else None)
+        return targets_of(self._config, mails, case.group.alarm_urls if case.group else None, case.urls)
 
     def _announce_recoveries(self, now_ms: Millis) -> None:
-        """Say once of a job that was told as failing that it has succeeded since."""
+        """Say once of a job that was told as failing that it has succeeded since; of a muted one when that is over."""
         cases = []
         with read_scope() as session:
             for job_id, log_id in alarms.find_failing(session, limit=RECOVERY_JOBS).items():
                 success = alarms.find_success_after(session, job_id, log_id)
                 job = jobs.find_jobs(session, [job_id]).get(job_id) if success else None
-                if success and job is not None:
+                if success and job is not None and not mutes.find_covering(session, [(job_id, job.job_group)]):
                     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
                     cases.append(_Case([], job, group, logs.find_logs(session, [success])))
         for case in cases:
@@ -295,18 +284,17 @@ def _failed(answers: dict[str, str]) -> dict[str, str]:
     return {target: answer for target, answer in answers.items() if answer != OK}
 
 
-def _done(own: Sequence[Alarm]) -> set[str]:
-    answers = json.loads(own[0].outcome or "{}")
+def _done(outcome: str | None) -> set[str]:
+    answers = json.loads(outcome or "{}")
     return {target for target, answer in answers.items() if answer == OK}
 
 
-def _judge(case: _Case, answers: dict[str, str], now_ms: Millis) -> tuple[AlarmState, Millis]:
+def _judge(attempts: int, answers: dict[str, str], now_ms: Millis) -> tuple[AlarmState, Millis]:
     """Return the new state, and when to try again (or when it was told)."""
     if not answers:
         return AlarmState.SILENT, now_ms
     if all(answer == OK for answer in answers.values()):
         return AlarmState.SENT, now_ms
-    attempts = max(alarm.attempts for alarm in case.alarms)
     if attempts >= ATTEMPTS_MAX:
         return AlarmState.FAILED, now_ms
     return AlarmState.PENDING, now_ms + RETRY_MS * 2 ** (attempts - 1)

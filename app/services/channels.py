@@ -10,6 +10,7 @@ import apprise
 
 from app.config import MailConfig
 from app.domain.alarm_urls import label
+from app.domain.texts import N_
 
 #: seconds for one step of a conversation with a mail server
 MAIL_TIMEOUT_S = 10
@@ -67,9 +68,9 @@ def send_apprise(url: str, message: Message) -> str:
     """Send to one Apprise URL; return OK or what went wrong, without the URL's secret. Never raises."""
     channel = apprise.Apprise()
     if not channel.add(url):
-        return f"{label(url)} is no channel Apprise understands"
+        return N_("%(channel)s is no channel Apprise understands", channel=label(url))
     try:
         sent = channel.notify(title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT)
     except (TypeError, OSError, ValueError) as exc:
         return type(exc).__name__
-    return OK if sent else "the channel refused the message or did not answer"
+    return OK if sent else N_("the channel refused the message or did not answer")

@@ -14,6 +14,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.services import muted_alarms, mutes
+from app.services.mutes import Muted
 from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
@@ -42,6 +44,8 @@ class Failing:
     job: JobName
     last: recent_runs.Run
     failures: int
+    #: until when nobody is told; None: its alarms are told
+    muted_until_ms: Millis | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Board:
     offline: list[Group]
     #: groups whose addresses are all drained: every run fails
     drained: list[Group]
+    #: whose alarms are muted; no trouble by itself
+    muted: list[Muted]
 
     @property
     def troubles(self) -> int:
@@ -130,7 +136,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
-        failing=_failing(session, actor, failed),
+        failing=_failing(session, actor, failed, now_ms),
         failed=_runs(session, actor, failed[:SHOWN]),
         unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
@@ -142,6 +148,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=[group for group in groups if not group.addresses][:SHOWN],
         drained=_all_drained(session, groups)[:SHOWN],
+        muted=mutes.list_muted(session, actor, now_ms=now_ms),
     )
 
 
@@ -156,13 +163,16 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(days, uncounted)
 
 
-def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run]) -> list[Failing]:
+def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_ms: Millis) -> list[Failing]:
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
     newest = overview.find_newest_ids(session, counts)
     last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))
     jobs = _visible_names(session, [log.job_id for log in last], actor)
-    return [Failing(jobs[log.job_id], log, counts[log.job_id]) for log in last if log.job_id in jobs][:SHOWN]
+    shown = [log for log in last if log.job_id in jobs][:SHOWN]
+    muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
+    ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
+    return [Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id)) for log in shown]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:

@@ -15,7 +15,7 @@ from app.executors.addresses import check_address
 from app.models.group import Group
 from app.services import audit
 from app.services.job_rules import limited_text, required_text
-from app.store import drains, group_lists, job_lists, registry, reporting, rights, users
+from app.store import drains, group_lists, job_lists, mutes, registry, reporting, rights, users
 from app.store.paging import Page
 
 MISSING = N_("Executor id is invalid")
@@ -86,7 +86,7 @@ def update_group(
 
 
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a group no job uses, with every right on it and its drained addresses; one group always remains. Administrators only."""
+    """Delete a group no job uses, with every right on it, drained addresses and mute; one always remains. Administrators only."""
     require_admin(actor)
     groups = {group.id: group for group in group_lists.lock_groups(session)}
     if group_id not in groups:
@@ -97,6 +97,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("At least one executor must remain"))
     rights.delete_of_group(session, group_id)
     drains.delete_of_group(session, group_id)
+    mutes.delete_of_group(session, group_id)
     reporting.delete_of_group(session, group_id)
     for user in users.all_users(session):
         if group_id in user.group_ids:

@@ -10,6 +10,7 @@ from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services.muted_alarms import find_mutes
 from app.store import drains, favourites, job_tags, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
@@ -34,6 +35,8 @@ class JobRow:
     tags: tuple[str, ...]
     #: whether the reader has starred it
     starred: bool
+    #: until when its alarms are muted, by itself or with its group; None: they are told
+    muted_until_ms: Millis | None
     may_operate: bool
     may_edit: bool
     may_glue: bool
@@ -69,13 +72,14 @@ class GroupRow:
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
-    """Return the rows of these jobs, with six queries however many they are."""
+    """Return the rows of these jobs, with seven queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
     runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW))
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
+    mutes = find_mutes(session, jobs, now_ms=now_ms)
     return [
         JobRow(
             job=job,
@@ -85,6 +89,7 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
             waiting=waiting.get(job.id, 0),
             tags=tags.get(job.id, ()),
             starred=job.id in starred,
+            muted_until_ms=mutes[job.id].until_ms if job.id in mutes else None,
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),
             may_glue=actor.may(job.job_group, Right.GLUE),

@@ -1,8 +1,9 @@
 """`xxl_job_alarm`: alarms to be told, exactly one a run."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -18,7 +19,21 @@ _STATUS_OF_RUN = {
     AlarmState.SENT: AlarmStatus.SENT,
     AlarmState.FAILED: AlarmStatus.FAILED,
     AlarmState.SILENT: AlarmStatus.NOT_NEEDED,
+    AlarmState.MUTED: AlarmStatus.NOT_NEEDED,
 }
+#: what tells nobody is no message that others gather after
+_UNTOLD = (AlarmState.SILENT, AlarmState.MUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The alarms of one job that a mute has held back."""
+
+    job_id: int
+    count: int
+    unresolved: int
+    first_log_id: int
+    last_log_id: int
 
 
 def insert_alarms(session: Session, rows: Sequence[bulk.Row]) -> None:
@@ -48,7 +63,7 @@ def has_due(session: Session, *, now_ms: Millis) -> bool:
 def find_told(session: Session, job_ids: Collection[int], *, apart_from: Collection[int]) -> dict[int, Millis]:
     """Return job id -> end of the lease of the last attempt to tell one of its alarms, whatever came of it, but for these alarms."""
     told = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
-        Alarm.job_id.in_(job_ids), Alarm.attempts > 0, Alarm.state != AlarmState.SILENT, Alarm.id.not_in(apart_from)
+        Alarm.job_id.in_(job_ids), Alarm.attempts > 0, Alarm.state.not_in(_UNTOLD), Alarm.id.not_in(apart_from)
     )
     return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
 
@@ -76,6 +91,36 @@ def finish(session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outc
     if status is not None:
         runs = update(JobLog).where(JobLog.id.in_([alarm.log_id for alarm in alarms]), JobLog.alarm_status == AlarmStatus.LOCKED)
         affected(session, runs.values(alarm_status=status.value))
+
+
+def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: str) -> None:
+    """Leave alarms that were just taken untold, for the mute to sum them up when it ends; ``outcome`` says who muted them."""
+    session.flush()
+    finish(session, alarms, state=AlarmState.MUTED, outcome=outcome, next_ms=0)
+    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(mute_id=mute_id))
+
+
+def find_held(session: Session, mute_id: int) -> list[Held]:
+    """Return what a mute has held back, by job."""
+    unresolved = func.sum(case((Alarm.reason == "unresolved", 1), else_=0))
+    columns = (Alarm.job_id, func.count(), unresolved, func.min(Alarm.log_id), func.max(Alarm.log_id))
+    rows = bulk.read_rows(session, select(*columns).where(Alarm.mute_id == mute_id).group_by(Alarm.job_id).order_by(Alarm.job_id))
+    return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
+
+
+def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
+    """Let other mutes go on holding the alarms of a mute that ends: job id -> the other mute."""
+    for job_id, other_id in to_mutes.items():
+        affected(session, update(Alarm).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id).values(mute_id=other_id))
+
+
+def let_go(session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis) -> None:
+    """Forget that a mute held alarms; those of the runs ``told`` count as told, so that the recovery of their jobs is announced."""
+    held = Alarm.mute_id == mute_id
+    if told:
+        told_now = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
+        affected(session, update(Alarm).where(held, Alarm.log_id.in_(list(told))).values(told_now))
+    affected(session, update(Alarm).where(held).values(mute_id=None))
 
 
 def find_failing(session: Session, *, limit: int) -> dict[int, int]:

@@ -13,6 +13,7 @@ from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.job import Job, child_ids_of
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store import bulk, favourites, fires, job_tags
@@ -139,12 +140,12 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 
 
 def delete_job(session: Session, job_id: int) -> None:
-    """Delete a job with its fires, runs, versions, skips, alarms, tags and stars."""
+    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and stars."""
     affected(session, delete(Job).where(Job.id == job_id))
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
-    for model in (GlueVersion, Skip, Alarm, JobTag, Favourite):
+    for model in (GlueVersion, Skip, Alarm, Mute, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
 
 

@@ -58,6 +58,8 @@ def pages(console: Console) -> dict[str, str]:
         "groups": "/jobgroup",
         "group-edit": f"/jobgroup/{groups[0]}/edit",
         "machines": f"/jobgroup/{groups[0]}",
+        "mute": f"/jobinfo/{jobs[1]}/mute",
+        "test-alarm": f"/jobinfo/{jobs[0]}/test-alarm",
         "drain": f"/jobgroup/{groups[0]}/drain?address=http://10.0.3.12:9999",
         "nodes": f"/jobgroup/{groups[0]}/nodes",
         "users": "/user",

@@ -127,6 +127,7 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
     groups = []
     for name, title, addresses in zip(names, TITLES[language], lists, strict=True):
         groups.append(Group(app_name=name, title=title, address_type=0, address_list=addresses, update_time=now_ms))
+    groups[0].alarm_urls = "ntfy://ntfy.example.com/orders\njson://ops.example.com/alarms"
     session.add_all(groups)
     beating = [(name, address) for name, addresses in zip(names, lists, strict=True) for address in (addresses or "").split(",") if address]
     for name, address in [*beating, ("warehouse-sync", "http://10.0.3.40:9999")]:

@@ -103,7 +103,7 @@ def test_a_time_after_a_change_of_summer_time_is_marked(admin: Console) -> None:
 def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> None:
     group_id = add_group()
     job_id, other = add_job(group_id), add_job(group_id)
-    assert 'id="alarms"' not in admin.get(f"/jobinfo/{job_id}").text
+    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
     with session_scope() as session:
         rows = ((1, job_id, "failed", "CLOSED"), (2, job_id, "unresolved", "FAILED"), (3, other, "failed", "SENT"))
         for log_id, of_job, reason, state in rows:

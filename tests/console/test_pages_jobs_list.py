@@ -82,7 +82,7 @@ def test_the_menu_of_a_row_holds_what_its_job_and_the_reader_allow(normal_user: 
     rows = rows_of(console.get("/jobinfo").text)
     menus = {name: menu_of(rows[job_id]) for name, job_id in ids.items()}
     look = {"joblog?jobId=#", "jobinfo/#/nodes"}
-    change = {f"jobinfo/#/{act}" for act in ("run", "edit", "delete", "copy")}
+    change = {f"jobinfo/#/{act}" for act in ("run", "mute", "edit", "delete", "copy")}
     times = {"jobinfo/#/next-times"}
     assert menus == {
         "on": look | change | times | {"jobinfo/#/stop"},

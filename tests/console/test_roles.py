@@ -25,6 +25,7 @@ from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.right import Right as RightRow
 from app.models.tag import JobTag
 from app.models.user import User
@@ -39,7 +40,7 @@ DATABASES_ENOUGH = ("sqlite",)
 
 #: an id nothing has
 MISSING = 987_654
-TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, Drain, User, RightRow)
+TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, Drain, Mute, User, RightRow)
 FORM = {
     "job_desc": "mine",
     "author": "eve",
@@ -130,6 +131,12 @@ CALLS: dict[str, list[Call]] = {
     "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
     "group_page.drain": asked(RUN, "/jobgroup/{group}/drain?address=http://127.0.0.1:1024"),
     "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": "http://127.0.0.1:1024"})],
+    "alarm_mutes.mute_job": asked(RUN, "/jobinfo/{job}/mute", span="1h"),
+    "alarm_mutes.unmute_job": [Call(RUN, "/jobinfo/{job}/unmute", {})],
+    "alarm_mutes.mute_group": asked(RUN, "/jobgroup/{group}/mute", span="1h"),
+    "alarm_mutes.unmute_group": [Call(RUN, "/jobgroup/{group}/unmute", {})],
+    "alarm_tests.job": asked(EDIT, "/jobinfo/{job}/test-alarm"),
+    "alarm_tests.group": asked(EDIT, "/jobgroup/{group}/test-alarm"),
     "scripting_jobs.add": [Call(EDIT, "/jobinfo/add", BEAN | {"jobGroup": "{group}"})],
     "scripting_jobs.update": [Call(EDIT, "/jobinfo/update", BEAN | {"jobGroup": "{group}", "id": "{job}"})],
     "scripting_jobs.remove": [Call(EDIT, "/jobinfo/remove", {"id": "{job}"})],

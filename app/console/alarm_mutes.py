@@ -1,0 +1,86 @@
+"""Muting the alarms of a job or of an executor group, and undoing it. For whoever may operate the group."""
+
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.current import current_actor
+from app.console.filters import reader_zone
+from app.console.forms import MuteForm
+from app.console.listing import here
+from app.console.notices import done, way_back
+from app.console.words import MUTE_SPANS, choices
+from app.db import read_scope, session_scope, transact
+from app.domain.muting import MuteSpan
+from app.domain.permissions import Right
+from app.errors import InvalidInput
+from app.models.mute import Mute
+from app.services import groups, jobs, mutes
+from app.services.mutes import MuteDraft
+
+blueprint = Blueprint("alarm_mutes", __name__)
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/mute", methods=["GET", "POST"])
+def mute_job(job_id: int) -> ResponseReturnValue:
+    """Mute a job."""
+    back = way_back("jobs.show", job_id=job_id)
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
+        mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
+    form = _form(mute)
+    if request.method == "POST":
+        try:
+            transact(lambda session: mutes.mute_job(session, job_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
+            return done("muted", back, at=job_id)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _page(form, f"{job.id} · {job.job_desc}", back, mute, is_group=False)
+
+
+@blueprint.post("/jobinfo/<int(max=2147483647):job_id>/unmute")
+def unmute_job(job_id: int) -> ResponseReturnValue:
+    """Let alarms of a job be told again."""
+    with session_scope() as session:
+        mutes.unmute_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+    return done("unmuted", way_back("jobs.show", job_id=job_id))
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/mute", methods=["GET", "POST"])
+def mute_group(group_id: int) -> ResponseReturnValue:
+    """Mute all jobs of a group."""
+    back = way_back("group_page.show", group_id=group_id)
+    with read_scope() as session:
+        group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
+        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+    form = _form(mute)
+    if request.method == "POST":
+        try:
+            transact(lambda session: mutes.mute_group(session, group_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
+            return done("muted", back)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _page(form, f"{group.title} ({group.app_name})", back, mute, is_group=True)
+
+
+@blueprint.post("/jobgroup/<int(max=2147483647):group_id>/unmute")
+def unmute_group(group_id: int) -> ResponseReturnValue:
+    """Let alarms of a group be told again."""
+    with session_scope() as session:
+        mutes.unmute_group(session, group_id, actor=current_actor(), now_ms=now_ms())
+    return done("unmuted", way_back("group_page.show", group_id=group_id))
+
+
+def _form(mute: Mute | None) -> MuteForm:
+    form = MuteForm(request.form, span=MuteSpan.HOUR.value, reason=mute.reason if mute else "")
+    form.span.choices = choices(MUTE_SPANS)
+    return form
+
+
+def _draft(form: MuteForm) -> MuteDraft:
+    return MuteDraft(form.span.data or "", form.reason.data or "", reader_zone().key)
+
+
+def _page(form: MuteForm, subject: str, back: str, mute: Mute | None, *, is_group: bool) -> ResponseReturnValue:
+    shown = {"subject": subject, "back": back, "mute": mute, "is_group": is_group, "action": here()}
+    return render_template("alarms/mute.html", form=form, **shown), 400 if form.errors else 200

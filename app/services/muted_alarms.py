@@ -1,0 +1,107 @@
+"""What the teller does with muted jobs: it holds their alarms back, and sums up in one message what is still failing at the end."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.muting import UNTIL_UNDONE_MS, longest
+from app.models.alarm import Alarm
+from app.models.base import local_datetime, zone_name
+from app.models.group import Group
+from app.models.job import Job
+from app.models.mute import Mute
+from app.services.alarm_targets import mails_of
+from app.store import alarms, groups, jobs, mutes
+from app.store.alarms import Held
+from app.store.jobs import JobName
+
+#: mutes whose ends one round tells
+ENDED_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMute:
+    """A mute that is over while something it held back is still failing."""
+
+    mute: Mute
+    #: whose channels are told; None: it was deleted
+    group: Group | None
+    #: the jobs whose alarms were held back, by id, as far as they exist
+    jobs: dict[int, Job]
+    held: list[Held]
+    #: the job ids that have not succeeded since
+    failing: frozenset[int]
+
+    @property
+    def mails(self) -> list[str]:
+        """The mail addresses of the jobs that are still failing."""
+        return [mail for job_id in sorted(self.failing) for mail in mails_of(self.jobs[job_id].alarm_email)]
+
+
+def when_text(until_ms: Millis) -> str:
+    """Return when a mute ends, in the configured zone."""
+    return "it is undone" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
+
+
+def find_mutes(session: Session, of_jobs: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
+    """Return job id -> the mute that holds its alarms now; jobs that are not muted are left out."""
+    covering = mutes.find_covering(session, [(job.id, job.job_group) for job in of_jobs])
+    found = {job_id: longest(of_job, now_ms=now_ms) for job_id, of_job in covering.items()}
+    return {job_id: mute for job_id, mute in found.items() if mute is not None}
+
+
+def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
+    """Return the same for who is about to hold alarms back: no mute ends before the transaction does."""
+    found = find_mutes(session, of_jobs, now_ms=now_ms)
+    locked = mutes.lock_holding(session, {mute.id for mute in found.values()})
+    return {job_id: mute for job_id, mute in found.items() if mute.id in locked}
+
+
+def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
+    """Leave the alarms of a muted job untold; what was told of them before stays written down."""
+    reason = f": {mute.reason}" if mute.reason else ""
+    said = json.loads(of_job[0].outcome or "{}") | {"muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"}
+    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(said, ensure_ascii=False))
+
+
+def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
+    """Take the mutes that are over and still have something to tell; those that have nothing are forgotten."""
+    found = []
+    for mute in mutes.take_ended(session, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE):
+        ended = _look_at(session, mute, now_ms)
+        if ended.failing:
+            found.append(ended)
+        else:
+            alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)
+            mutes.delete_mute(session, mute.id)
+    return found
+
+
+def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, lease_until: Millis) -> None:
+    """Forget a mute whose end was told, or could be told to nobody; unless it was muted anew meanwhile."""
+    if mutes.lock_taken(session, ended.mute) is not None:
+        last = [each.last_log_id for each in ended.held if each.job_id in ended.failing] if told else []
+        alarms.let_go(session, ended.mute.id, told=last, outcome=outcome, lease_until=lease_until)
+        mutes.delete_mute(session, ended.mute.id)
+
+
+def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
+    """Let the end of a mute be told again, to those who have not had it."""
+    mute = mutes.lock_taken(session, ended.mute)
+    if mute is not None:
+        mute.next_ms, mute.outcome = next_ms, outcome
+
+
+def _look_at(session: Session, mute: Mute, now_ms: Millis) -> EndedMute:
+    """Hand over what is muted by another mute still, and see what of the rest is failing."""
+    held = alarms.find_held(session, mute.id)
+    of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
+    others = lock_mutes(session, list(of_jobs.values()), now_ms=now_ms)
+    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
+    held = [each for each in held if each.job_id in of_jobs and each.job_id not in others]
+    failing = {each.job_id for each in held if alarms.find_success_after(session, each.job_id, each.last_log_id) is None}
+    group_id = mute.group_id or next((job.job_group for job in of_jobs.values()), 0)
+    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing))

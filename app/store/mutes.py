@@ -1,0 +1,108 @@
+"""`xxl_job_mute`: whose alarms are muted, and mutes whose end is to be told."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.models.job import Job
+from app.models.mute import Mute
+from app.store import bulk
+from app.store.overview import GroupIds, in_groups
+
+
+def find_covering(session: Session, job_groups: Iterable[tuple[int, int]]) -> dict[int, list[Mute]]:
+    """Return job id -> the mutes of the job and of its group, those that have just ended too; jobs are given with their group."""
+    groups = dict(job_groups)
+    if not groups:
+        return {}
+    own = and_(Mute.group_id == 0, Mute.job_id.in_(list(groups)))
+    whole = and_(Mute.job_id == 0, Mute.group_id.in_(set(groups.values())))
+    found: dict[tuple[int, int], Mute] = {
+        (mute.job_id, mute.group_id): mute for mute in session.scalars(select(Mute).where(or_(own, whole)))
+    }
+    covering = {job_id: [found.get((job_id, 0)), found.get((0, group_id))] for job_id, group_id in groups.items()}
+    return {job_id: [mute for mute in mutes if mute is not None] for job_id, mutes in covering.items() if any(mutes)}
+
+
+def find_mute(session: Session, *, job_id: int = 0, group_id: int = 0) -> Mute | None:
+    """Return the mute of a job, or of a group, whether it still holds or not."""
+    return session.scalar(select(Mute).where(_is_of(job_id, group_id)))
+
+
+def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[Mute]:
+    """Return the mutes that hold now, of these groups and of their jobs (None: of all), those that end first in front."""
+    query = select(Mute).outerjoin(Job, Job.id == Mute.job_id).where(Mute.until_ms > now_ms)
+    if group_ids is not None:
+        query = query.where(or_(*(and_(*in_groups(column, group_ids)) for column in (Mute.group_id, Job.job_group))))
+    return list(session.scalars(query.order_by(Mute.until_ms, Mute.id).limit(limit)))
+
+
+def save_mute(session: Session, row: dict[str, Any]) -> None:
+    """Mute a job or a group; where it is muted already, or the end of that is being told, the mute goes on with another end.
+
+    Two makers at once can deadlock on MySQL: call it in ``transact``.
+    """
+    bulk.insert_ignore(session, Mute, [row])
+    mute = session.scalars(select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()).one()
+    mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
+    mute.attempts, mute.owner, mute.next_ms, mute.outcome = 0, "", 0, None
+
+
+def end_mute(session: Session, *, job_id: int, group_id: int, now_ms: Millis) -> bool:
+    """Let a mute end now; False where none holds."""
+    holding = update(Mute).where(_is_of(job_id, group_id), Mute.until_ms > now_ms)
+    return affected(session, holding.values(until_ms=now_ms)) > 0
+
+
+def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
+    """Return those of the mutes that may hold alarms: the end of none of them is told before the end of the transaction.
+
+    Without it what one node holds back while another tells the end would be told by nobody.
+    """
+    if not mute_ids:
+        return set()
+    query = select(Mute.id).where(Mute.id.in_(list(mute_ids)), Mute.attempts == 0).order_by(Mute.id)
+    return set(session.scalars(query.with_for_update(read=True)))
+
+
+def has_ended(session: Session, *, now_ms: Millis) -> bool:
+    """Whether the end of a mute may be waiting to be told."""
+    return session.execute(select(Mute.id).where(_is_due(now_ms)).limit(1)).first() is not None
+
+
+def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Mute]:
+    """Take mutes whose end is to be told; one whose teller died is taken over after its lease."""
+    query = select(Mute).where(_is_due(now_ms)).order_by(Mute.until_ms, Mute.id).limit(limit)
+    taken = list(session.scalars(query.with_for_update(skip_locked=True)))
+    for mute in taken:
+        mute.owner, mute.next_ms, mute.attempts = owner, now_ms + lease_ms, mute.attempts + 1
+    session.flush()
+    return taken
+
+
+def lock_taken(session: Session, taken: Mute) -> Mute | None:
+    """Return a taken mute as it is now; None where it was muted anew, taken over or deleted meanwhile."""
+    same = (Mute.id == taken.id, Mute.owner == taken.owner, Mute.attempts == taken.attempts, Mute.until_ms == taken.until_ms)
+    return session.scalar(select(Mute).where(*same).with_for_update())
+
+
+def delete_mute(session: Session, mute_id: int) -> None:
+    """Delete a mute that is over and done with."""
+    affected(session, delete(Mute).where(Mute.id == mute_id))
+
+
+def delete_of_group(session: Session, group_id: int) -> None:
+    """Delete the mute of a group, so that a later group of the same id inherits none."""
+    affected(session, delete(Mute).where(Mute.group_id == group_id))
+
+
+def _is_of(job_id: int, group_id: int) -> ColumnElement[bool]:
+    return and_(Mute.job_id == job_id, Mute.group_id == group_id)
+
+
+def _is_due(now_ms: Millis) -> ColumnElement[bool]:
+    return and_(Mute.until_ms <= now_ms, Mute.next_ms <= now_ms)

@@ -1,0 +1,60 @@
+"""Mutes: which hold for whom, one row each however often somebody mutes, gone with their group."""
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.models.mute import Mute
+from app.store import mutes
+from tests.factories import T0, make_job
+
+
+def save(session: Session, *, job_id: int = 0, group_id: int = 0, until_ms: Millis = T0 + 100) -> None:
+    row = {"job_id": job_id, "group_id": group_id, "since_ms": T0, "until_ms": until_ms, "username": "ann", "reason": ""}
+    mutes.save_mute(session, row)
+    session.flush()
+
+
+def keys(found: list[Mute]) -> list[tuple[int, int]]:
+    return [(mute.job_id, mute.group_id) for mute in found]
+
+
+def test_lists_show_what_holds_now_and_may_be_seen(session: Session) -> None:
+    job, other = make_job(), make_job()
+    save(session, job_id=job.id, until_ms=T0 + 300)
+    save(session, group_id=job.job_group, until_ms=T0 + 200)
+    save(session, job_id=other.id)
+    save(session, group_id=other.job_group, until_ms=T0)
+    assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [(other.id, 0), (0, job.job_group), (job.id, 0)]
+    assert keys(mutes.list_holding(session, {job.job_group}, now_ms=T0, limit=9)) == [(0, job.job_group), (job.id, 0)]
+    assert keys(mutes.list_holding(session, None, now_ms=T0, limit=1)) == [(other.id, 0)]
+    assert mutes.list_holding(session, set(), now_ms=T0, limit=9) == []
+
+
+def test_a_job_is_covered_by_its_own_mute_and_that_of_its_group(session: Session) -> None:
+    for job_id, group_id in ((1, 0), (0, 7), (3, 0), (0, 9)):
+        save(session, job_id=job_id, group_id=group_id)
+    covering = mutes.find_covering(session, [(1, 7), (2, 7), (3, 8), (4, 8)])
+    assert {job_id: keys(found) for job_id, found in covering.items()} == {1: [(1, 0), (0, 7)], 2: [(0, 7)], 3: [(3, 0)]}
+    assert mutes.find_covering(session, []) == {}
+
+
+def test_muting_again_moves_the_end_and_ends_the_telling_of_the_one_before(session: Session) -> None:
+    save(session, job_id=1)
+    (taken,) = mutes.take_ended(session, owner="one", now_ms=T0 + 100, lease_ms=50, limit=5)
+    assert mutes.lock_holding(session, [taken.id]) == set()
+    assert not mutes.end_mute(session, job_id=1, group_id=0, now_ms=T0 + 101)
+    save(session, job_id=1, until_ms=T0 + 900)
+    mute = mutes.find_mute(session, job_id=1)
+    assert mute is not None
+    assert (mute.until_ms, mute.since_ms, mute.attempts, mute.owner) == (T0 + 900, T0, 0, "")
+    assert mutes.lock_holding(session, [mute.id]) == {mute.id}
+    assert not mutes.has_ended(session, now_ms=T0 + 200)
+    assert mutes.end_mute(session, job_id=1, group_id=0, now_ms=T0 + 201)
+    assert mutes.has_ended(session, now_ms=T0 + 201)
+
+
+def test_a_deleted_group_leaves_no_mute(session: Session) -> None:
+    save(session, group_id=7)
+    save(session, group_id=8)
+    mutes.delete_of_group(session, 7)
+    assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [(0, 8)]
