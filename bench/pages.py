@@ -136,6 +136,10 @@ def pages(engine: Engine) -> dict[str, str]:
         "jobs_search": "/jobinfo?jobDesc=job+99",
         "jobs_of_group": f"/jobinfo?jobGroup={group_id}",
         "jobs_tagged": "/jobinfo?tag=Team+3&length=100",
+        "jobs_by_next": "/jobinfo?sort=next&length=100",
+        "jobs_by_executor": "/jobinfo?sort=executor",
+        "jobs_by_last": "/jobinfo?sort=-last",
+        "jobs_by_last_100": "/jobinfo?sort=last&length=100",
         "jobs_favourites": "/jobinfo?favourites=1&length=100",
         "job": f"/jobinfo/{job_id}",
         "job_edit": f"/jobinfo/{job_id}/edit",
@@ -147,6 +151,11 @@ def pages(engine: Engine) -> dict[str, str]:
         "logs_running": "/joblog?range=all&logStatus=3",
         "logs_group": f"/joblog?range=month&jobGroup={group_id}",
         "logs_job": f"/joblog?range=all&jobId={job_id}",
+        "logs_oldest": "/joblog?range=all&sort=time",
+        "logs_oldest_today": "/joblog?sort=time",
+        "logs_oldest_failed": "/joblog?range=all&sort=time&logStatus=2",
+        "logs_oldest_running": "/joblog?range=all&sort=time&logStatus=3",
+        "logs_oldest_group": f"/joblog?range=month&jobGroup={group_id}&sort=time",
         "logs_page_500": "/joblog?range=all&page=500",
         "log": f"/joblog/{log_id}",
         "clean": f"/joblog/clean?jobGroup={group_id}",
@@ -157,7 +166,7 @@ def pages(engine: Engine) -> dict[str, str]:
     }
 
 
-ADMIN_PAGES = {"groups": "/jobgroup", "users": "/user", "audit": "/user/audit"}
+ADMIN_PAGES = {"groups": "/jobgroup", "groups_by_heartbeat": "/jobgroup?sort=-heartbeat", "users": "/user", "audit": "/user/audit"}
 
 
 def measure(engine: Engine, config: Config, jobs: int, rows: int, only: str) -> dict[str, object]:

@@ -10,6 +10,7 @@ from app.console.forms import GroupForm
 from app.console.language import _
 from app.console.listing import asked_length, asked_start, chips, paging
 from app.console.notices import done, way_back
+from app.console.sorting import GROUPS, Sorting, asked_order
 from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.models.group import Group
@@ -28,12 +29,21 @@ GROUPLESS_SHOWN = 20
 def index() -> ResponseReturnValue:
     """List the groups."""
     wanted = {"app_name": request.args.get("appname", "").strip(), "title": request.args.get("title", "").strip()}
+    actor, order = current_actor(), asked_order(GROUPS)
     with read_scope() as session:
-        page = groups.list_groups(session, actor=current_actor(), start=asked_start(), length=asked_length(), **wanted)
+        page = groups.list_groups(session, actor=actor, start=asked_start(), length=asked_length(), order=order, **wanted)
         shown = rows.group_rows(session, page.rows)
         groupless = overview.find_groupless(session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN)
     active = chips([("appname", "AppName", wanted["app_name"]), ("title", _("Title"), wanted["title"])])
-    return render_template("groups/index.html", rows=shown, filter=wanted, active=active, paging=paging(page.total), groupless=groupless)
+    return render_template(
+        "groups/index.html",
+        rows=shown,
+        filter=wanted,
+        active=active,
+        paging=paging(page.total),
+        sorting=Sorting(GROUPS, order),
+        groupless=groupless,
+    )
 
 
 @blueprint.route("/jobgroup/new", methods=["GET", "POST"])

@@ -4,6 +4,7 @@ from flask import request
 
 from app.console.current import current_actor
 from app.console.listing import address_with, whole_number
+from app.console.sorting import JOBS, asked_order
 from app.domain.list_filters import ListName, kept_filters
 from app.services.jobs import JobFilter
 
@@ -29,4 +30,5 @@ def asked_filter() -> JobFilter:
         author=request.args.get("author", "").strip(),
         tag=request.args.get("tag", "").strip(),
         starred_by=current_actor().user_id if request.args.get("favourites") == "1" else 0,
+        order=asked_order(JOBS),
     )

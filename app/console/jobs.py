@@ -15,6 +15,7 @@ from app.console.languages import language_of_request
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done
 from app.console.saved_views import views_of
+from app.console.sorting import JOBS, Sorting
 from app.console.strips import strip_drawer
 from app.db import read_scope, session_scope
 from app.domain.list_filters import ListName
@@ -51,6 +52,7 @@ def index() -> ResponseReturnValue:
         filter=wanted,
         active=active,
         paging=paging(page.total, capped=page.capped),
+        sorting=Sorting(JOBS, wanted.order),
         may_edit=actor.has_anywhere(Right.EDIT),
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),

@@ -1,4 +1,4 @@
-"""The runs of a list as a table for a spreadsheet: what the filters show, newest first.
+"""The runs of a list as a table for a spreadsheet: what the filters show, in the order of the list.
 
 The ids are read at once and the runs piece by piece while the table is sent: no run stands in it twice or is left out because others
 begin meanwhile, and memory and transactions are those of one piece.

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, storable_ms
 from app.console.listing import whole_number
 from app.console.ranges import TimeRange, named_range, read_local
+from app.console.sorting import LOGS, asked_order
 from app.console.words import RANGES
 from app.domain.list_filters import ListName, kept_filters
 from app.domain.permissions import Actor, Right
@@ -48,7 +49,7 @@ def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis
     status = whole_number("logStatus", -1)
     name, texts = _asked_range(), (request.args.get("from", ""), request.args.get("to", ""))
     bounds = _bounds(name, texts, zone, now_ms)
-    wanted = LogFilter(group_id=group_id, job_id=job_id, status=status, from_ms=bounds.from_ms, to_ms=bounds.to_ms)
+    wanted = LogFilter(group_id=group_id, job_id=job_id, status=status, from_ms=bounds.from_ms, to_ms=bounds.to_ms, order=asked_order(LOGS))
     return AskedLogs(wanted, group_id, job_id, status, name, *texts)
 
 

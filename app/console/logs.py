@@ -16,6 +16,7 @@ from app.console.log_reading import ask_lines, has_log, whole_text
 from app.console.notices import done, way_back
 from app.console.run_chain import Chain, chain_of
 from app.console.saved_views import views_of
+from app.console.sorting import LOGS, Sorting
 from app.console.waiting import waiting_fires
 from app.console.words import LOG_STATUSES, RANGES
 from app.db import read_scope
@@ -58,6 +59,7 @@ def index() -> ResponseReturnValue:
         ranges=words.choices(RANGES),
         active=chips(_filter_words(asked, title)),
         paging=paging(page.total, capped=page.capped),
+        sorting=Sorting(LOGS, asked.wanted.order),
         may_clean=actor.has_anywhere(Right.OPERATE),
         here=here(),
         export_query=asked_query(),

@@ -13,6 +13,7 @@ from app.console.forms import UserForm
 from app.console.language import _
 from app.console.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.notices import done, way_back
+from app.console.sorting import AUDIT, USERS, Sorting, asked_order
 from app.console.words import RIGHTS, choices
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right, parse_rights
@@ -30,9 +31,10 @@ blueprint = Blueprint("users", __name__)
 def index() -> ResponseReturnValue:
     """List the users."""
     username, role = request.args.get("username", "").strip(), whole_number("role", -1)
-    actor = current_actor()
+    actor, order = current_actor(), asked_order(USERS)
+    at = {"start": asked_start(), "length": asked_length()}
     with read_scope() as session:
-        page = users.list_users(session, actor=actor, username=username, role=role, start=asked_start(), length=asked_length())
+        page = users.list_users(session, actor=actor, username=username, role=role, order=order, **at)
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
     word = {0: _("Normal user"), 1: _("Administrator")}.get(role, "")
     active = chips([("role", _("Role"), word), ("username", _("User name"), username)])
@@ -42,6 +44,7 @@ def index() -> ResponseReturnValue:
         filter={"username": username, "role": role},
         active=active,
         paging=paging(page.total),
+        sorting=Sorting(USERS, order),
         titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
     )
 
@@ -129,12 +132,13 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
     """Show who did what."""
-    wanted = AuditFilter(username=request.args.get("username", "").strip(), action=request.args.get("action", "").strip())
+    username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
+    wanted = AuditFilter(username=username, action=action, order=asked_order(AUDIT))
     with read_scope() as session:
         page = trail.list_entries(session, wanted, actor=current_actor(), start=asked_start(), length=asked_length())
-    active = chips([("username", _("User name"), wanted.username), ("action", _("Action"), wanted.action)])
-    shown = paging(page.total, capped=page.capped)
-    return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, paging=shown)
+    active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
+    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
+    return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, **shown)
 
 
 def _own_login(user_id: int) -> int:

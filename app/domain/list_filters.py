@@ -1,4 +1,4 @@
-"""Which parameters of an address filter a list: all that a saved view may hold, and nothing else of an address."""
+"""Which parameters of an address filter and sort a list: all that a saved view may hold, and nothing else of an address."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -17,8 +17,8 @@ class ListName(StrEnum):
 
 
 FILTERS: dict[ListName, tuple[str, ...]] = {
-    ListName.JOBS: ("jobGroup", "triggerStatus", "jobDesc", "executorHandler", "author", "tag", "favourites"),
-    ListName.LOGS: ("jobGroup", "jobId", "logStatus", "range", "from", "to"),
+    ListName.JOBS: ("jobGroup", "triggerStatus", "jobDesc", "executorHandler", "author", "tag", "favourites", "sort"),
+    ListName.LOGS: ("jobGroup", "jobId", "logStatus", "range", "from", "to", "sort"),
 }
 
 

@@ -57,7 +57,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
 
 def list_entries(session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int) -> Page[AuditEntry]:
-    """Return a page of the trail, newest first; administrators only."""
+    """Return a page of the trail, newest first unless the oldest are wanted first; administrators only."""
     require_admin(actor)
     return store.list_entries(session, wanted, start=start, length=length)
 

@@ -8,6 +8,7 @@ from app.clock import Millis
 from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS, Network
 from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
+from app.domain.list_orders import UNSORTED, Order
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
@@ -51,10 +52,19 @@ def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = R
     return group
 
 
-def list_groups(session: Session, *, actor: Actor, app_name: str = "", title: str = "", start: int = 0, length: int = 10) -> Page[Group]:
+def list_groups(
+    session: Session,
+    *,
+    actor: Actor,
+    app_name: str = "",
+    title: str = "",
+    start: int = 0,
+    length: int = 10,
+    order: Order = UNSORTED,
+) -> Page[Group]:
     """Return a page of the groups the actor may see."""
     allowed = actor.group_ids(Right.VIEW)
-    return group_lists.list_groups(session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length)
+    return group_lists.list_groups(session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length, order=order)
 
 
 def visible_groups(session: Session, actor: Actor) -> list[Group]:

@@ -40,7 +40,7 @@ def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right
 
 
 def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
-    """Return a page of the jobs the actor may see, newest first."""
+    """Return a page of the jobs the actor may see, newest first unless another order is wanted."""
     return job_lists.list_jobs(session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length)
 
 

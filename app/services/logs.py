@@ -76,7 +76,7 @@ class Caller:
 
 
 def list_logs(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False) -> Page[JobLog]:
-    """Return a page of the runs the actor may see, newest first; counts stop at 10,000 but with ``count_all``."""
+    """Return a page of the runs the actor may see, in the order wanted; counts stop at 10,000 but with ``count_all``."""
     count_to = None if count_all else log_lists.COUNT_MAX
     return log_lists.list_logs(session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to)
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import session_scope
 from app.domain.enums import Role
+from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
 from app.domain.texts import N_
@@ -43,10 +44,19 @@ class UserDraft:
     must_change: bool = False
 
 
-def list_users(session: Session, *, actor: Actor, username: str = "", role: int = -1, start: int = 0, length: int = 10) -> Page[User]:
-    """Return a page of users by name; administrators only."""
+def list_users(
+    session: Session,
+    *,
+    actor: Actor,
+    username: str = "",
+    role: int = -1,
+    start: int = 0,
+    length: int = 10,
+    order: Order = UNSORTED,
+) -> Page[User]:
+    """Return a page of users by name, or in another order; administrators only."""
     require_admin(actor)
-    return users.list_users(session, username=username, role=role, start=start, length=length)
+    return users.list_users(session, username=username, role=role, start=start, length=length, order=order)
 
 
 def get_user(session: Session, user_id: int, *, actor: Actor) -> User:

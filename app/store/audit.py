@@ -7,12 +7,16 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.list_orders import UNSORTED, Order
 from app.models.audit import AuditEntry
 from app.store import bulk
+from app.store.ordering import SortKey, ordering
 from app.store.paging import Page, contains, fetch_page
 
 #: the trail is long: its count stops here
 COUNT_MAX = 10_000
+#: what it can be sorted by: entries are numbered as they come, and no other column of them has an index
+ORDERS: dict[str, SortKey] = {"time": SortKey(())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class AuditFilter:
     object_id: int | None = None
     from_ms: Millis | None = None
     to_ms: Millis | None = None
+    #: by ``time``; any other: newest first
+    order: Order = UNSORTED
 
 
 def insert_entry(session: Session, entry: AuditEntry) -> None:
@@ -46,8 +52,8 @@ def list_of_object(session: Session, object_type: str, object_id: int, *, limit:
 
 
 def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
-    """Return a page of entries, newest first."""
-    query = select(AuditEntry).order_by(AuditEntry.id.desc())
+    """Return a page of entries, newest first unless the other way round is wanted."""
+    query = select(AuditEntry).order_by(*ordering(wanted.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()]))
     if wanted.username:
         query = query.where(contains(AuditEntry.username, wanted.username))
     if wanted.action:

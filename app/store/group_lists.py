@@ -2,12 +2,34 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, select
+from sqlalchemy import case, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
+from app.domain.enums import RegistryGroup
+from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
+from app.models.registry import Registration
+from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
+
+#: the order of the lists and of the selects
+DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
+_ADDRESSES = func.length(Group.address_list) - func.length(func.replace(Group.address_list, ",", ""))
+_LAST_HEARTBEAT = (
+    select(func.max(Registration.update_time))
+    .where(Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == Group.app_name)
+    .correlate(Group)
+    .scalar_subquery()
+)
+#: what the list can be sorted by, by the name in the address
+ORDERS: dict[str, SortKey] = {
+    "appname": SortKey((Group.app_name, Group.title)),
+    "title": by_text(Group.title),
+    "registration": SortKey((Group.address_type,)),
+    "addresses": SortKey((case((func.coalesce(Group.address_list, "") == "", 0), else_=_ADDRESSES + 1),)),
+    "heartbeat": by_instant(_LAST_HEARTBEAT),
+}
 
 
 def find_group(session: Session, group_id: int) -> Group | None:
@@ -38,9 +60,18 @@ def lock_group(session: Session, group_id: int) -> Group | None:
     return session.get(Group, group_id, with_for_update=True, populate_existing=True)
 
 
-def list_groups(session: Session, *, app_name: str, title: str, group_ids: Collection[int] | None, start: int, length: int) -> Page[Group]:
-    """Return a page of these groups (None: of all) in the order of the lists."""
-    query = select(Group).order_by(Group.app_name, Group.title, Group.id)
+def list_groups(
+    session: Session,
+    *,
+    app_name: str,
+    title: str,
+    group_ids: Collection[int] | None,
+    start: int,
+    length: int,
+    order: Order = UNSORTED,
+) -> Page[Group]:
+    """Return a page of these groups (None: of all) in the order of the lists, or in another."""
+    query = select(Group).order_by(*ordering(order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER))
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))
     if app_name:
@@ -52,7 +83,7 @@ def list_groups(session: Session, *, app_name: str, title: str, group_ids: Colle
 
 def find_visible(session: Session, group_ids: Collection[int] | None) -> list[Group]:
     """Return these groups (None: all) in the order of the selects."""
-    query = select(Group).order_by(Group.app_name, Group.title, Group.id)
+    query = select(Group).order_by(*DEFAULT_ORDER)
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))
     return list(session.scalars(query))

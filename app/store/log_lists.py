@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session, defer
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
+from app.domain.list_orders import UNSORTED, Order
 from app.models.alarm import Alarm
 from app.models.log import JobLog
 from app.store import fires, logs
+from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
 
 #: counting stops here: an exact count of a long log costs more than the page itself
@@ -20,6 +22,8 @@ COUNT_MAX = 10_000
 #: the same for a page whose rows must be read to be counted: no index holds both a group or a job and a result
 COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
+#: the one order beside the list's own that stays quick however long the log is
+OLDEST_FIRST = Order("time")
 #: newest runs of a job that are looked through
 LOOKED_AT = 1_000
 
@@ -42,6 +46,8 @@ class LogFilter:
     status: int = LogStatus.ALL
     from_ms: Millis | None = None
     to_ms: Millis | None = None
+    #: OLDEST_FIRST, or any other: newest first
+    order: Order = UNSORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +107,14 @@ def list_logs(
     length: int,
     count_to: int | None = COUNT_MAX,
 ) -> Page[JobLog]:
-    """Return a page of the runs of these groups (None: of all), newest first; the count stops at ``count_to``, None: at the last."""
-    query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    """Return a page of the runs of these groups (None: of all), in the order wanted; the count stops at ``count_to``, None: at the last."""
+    query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(*_ordering(wanted))
     return fetch_page(session, query, start=start, length=length, count_to=count_to)
 
 
 def list_ids(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int) -> list[int]:
     """Return the ids of the first runs of the same list, in its order."""
-    query = select(JobLog.id).where(*_conditions(wanted, group_ids)).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    query = select(JobLog.id).where(*_conditions(wanted, group_ids)).order_by(*_ordering(wanted))
     return list(session.scalars(query.limit(limit)))
 
 
@@ -191,6 +197,16 @@ def _conditions(wanted: LogFilter, group_ids: Collection[int] | None) -> list[Co
     if wanted.to_ms is not None:
         conditions.append(JobLog.trigger_time <= wanted.to_ms)
     return conditions + _of_status(wanted.status)
+
+
+def _ordering(wanted: LogFilter) -> list[Expression]:
+    """Return what the list is ordered by."""
+    if wanted.order != OLDEST_FIRST:
+        return [JobLog.trigger_time.desc(), JobLog.id.desc()]
+    if wanted.status == LogStatus.RUNNING:
+        # sorted, not read by the index of the time: what runs is new, and SQLite would read the log from its oldest row to get there
+        return [func.coalesce(JobLog.trigger_time, JobLog.trigger_time), JobLog.id]
+    return [JobLog.trigger_time, JobLog.id]
 
 
 def _of_status(status: int) -> list[ColumnElement[bool]]:

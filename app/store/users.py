@@ -5,8 +5,17 @@ from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.domain.enums import Role
+from app.domain.list_orders import UNSORTED, Order
 from app.models.user import User
+from app.store.ordering import SortKey, ordering
 from app.store.paging import Page, contains, fetch_page
+
+#: what the list can be sorted by, by the name in the address
+ORDERS: dict[str, SortKey] = {
+    "name": SortKey((User.username,)),
+    "role": SortKey((User.role, User.username)),
+    "state": SortKey((User.disabled, User.username)),
+}
 
 
 def find_user(session: Session, user_id: int) -> User | None:
@@ -42,9 +51,9 @@ def lock_enabled_admins(session: Session) -> list[User]:
     return list(session.scalars(query.with_for_update()))
 
 
-def list_users(session: Session, *, username: str, role: int, start: int, length: int) -> Page[User]:
-    """Return a page of users by name; ``role`` below 0 means all."""
-    query = select(User).order_by(User.username, User.id)
+def list_users(session: Session, *, username: str, role: int, start: int, length: int, order: Order = UNSORTED) -> Page[User]:
+    """Return a page of users by name, or in another order; ``role`` below 0 means all."""
+    query = select(User).order_by(*ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id)))
     if username:
         query = query.where(contains(User.username, username))
     if role >= 0:

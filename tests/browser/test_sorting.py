@@ -1,0 +1,51 @@
+"""Lists sorted by the heads of their columns, without scripts too, and on a phone by a select."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 390, "height": 844}
+
+
+def expect_by_owner(page: Page, *, first: str, last: str) -> None:
+    owners = page.locator("td.col-owner")
+    expect(owners.first).to_have_text(first)
+    expect(owners.last).to_have_text(last)
+
+
+def test_a_head_sorts_and_says_which_way(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo?triggerStatus=1", java_script_enabled=False)
+    expect(page.get_by_label("Sort by")).to_be_hidden()
+    head = page.locator("th.col-owner")
+    head.get_by_role("link").click()
+    expect(page).to_have_url(f"{console.url}/jobinfo?triggerStatus=1&sort=owner")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    expect_by_owner(page, first="lina", last="yusuf")
+    page.locator("#triggerStatus").select_option("")
+    page.get_by_role("button", name="Search").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    head.get_by_role("link", name="Owner ascending").click()
+    expect_by_owner(page, first="yusuf", last="lina")
+    head.get_by_role("link", name="Owner descending").click()
+    expect(head).not_to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("th.id")).to_have_attribute("aria-sort", "descending")
+
+
+def test_on_a_phone_a_select_sorts_and_no_focus_is_lost_in_the_hidden_heads(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", viewport=PHONE, java_script_enabled=False)
+    page.get_by_label("Sort by").select_option(label="Owner, descending")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_label("Sort by")).to_have_value("-owner")
+    expect_by_owner(page, first="yusuf", last="lina")
+    heads = page.locator(".grid.cards thead")
+    assert page.evaluate("document.querySelector('.grid.cards thead').offsetHeight") == 1
+    heads.get_by_role("link", name="Next run").focus()
+    box = heads.get_by_role("link", name="Next run").bounding_box()
+    assert box is not None
+    assert box["height"] > 10
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
+    assert page.evaluate("document.querySelector('.grid.cards thead').offsetHeight") > box["height"]

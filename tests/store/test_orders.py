@@ -1,0 +1,158 @@
+"""The lists sorted by their columns, the same on every database: no value comes last, and pages hold each row once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.db import read_scope
+from app.domain.list_orders import Order
+from app.models.audit import AuditEntry
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.models.registry import Registration
+from app.models.user import User
+from app.store import audit, group_lists, job_lists, log_lists, users
+from app.store.audit import AuditFilter
+from app.store.job_lists import JobFilter
+from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus
+from app.store.paging import Page
+from tests.factories import T0, make_group, make_job, make_log, save
+
+#: reads rows of a list, sorted: order, start, length
+Read = Callable[[Order, int, int], Page[Any]]
+
+
+def jobs(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+    with read_scope() as session:
+        return job_lists.list_jobs(session, JobFilter(order=order), group_ids=None, start=start, length=length)
+
+
+def groups(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+    with read_scope() as session:
+        return group_lists.list_groups(session, app_name="", title="", group_ids=None, start=start, length=length, order=order)
+
+
+def people(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+    with read_scope() as session:
+        return users.list_users(session, username="", role=-1, start=start, length=length, order=order)
+
+
+def trail(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+    with read_scope() as session:
+        return audit.list_entries(session, AuditFilter(order=order), start=start, length=length)
+
+
+def logs(order: Order, start: int = 0, length: int = 100, **wanted: Any) -> Page[Any]:
+    with read_scope() as session:
+        return log_lists.list_logs(session, LogFilter(order=order, **wanted), group_ids=None, start=start, length=length)
+
+
+def check(read: Read, named: dict[int, str], orders: dict[str, tuple[str, str]]) -> None:
+    """Check both ways of each column; rows are known by letters, and pages of two hold the same as the whole list."""
+    for column, ways in orders.items():
+        for descending, wanted in zip((False, True), ways, strict=True):
+            order = Order(column, descending)
+            assert "".join(named[row.id] for row in read(order, 0, 100).rows) == wanted, order
+            pages = [read(order, start, 2) for start in range(0, len(named), 2)]
+            assert "".join(named[row.id] for page in pages for row in page.rows) == wanted, order
+            assert {page.total for page in pages} == {len(named)}
+
+
+def test_jobs_are_sorted_by_each_column(database: str) -> None:
+    zoo, ark = make_group(title="zoo").id, make_group(title="Ark").id
+    on = {"trigger_status": 1, "schedule_type": "FIX_RATE"}
+    rows = {
+        "a": {"job_group": zoo, "job_desc": "beta", "author": "", "trigger_next_time": T0 + 9_000},  # stopped: its next time is none
+        "b": {"job_group": ark, "job_desc": "Alpha", "author": "Zoe", "trigger_next_time": T0 + 2_000, **on},
+        "c": {"job_group": zoo, "job_desc": "gamma", "author": "ann", "trigger_next_time": T0 + 1_000, **on},
+        "d": {"job_group": ark, "job_desc": "alpha", "author": None, "trigger_next_time": AFTER_THE_CURRENT_RUN, **on},
+        "e": {"job_group": 4711, "job_desc": "Beta", "author": "Ann", "trigger_next_time": 0, **on},  # its executor is gone
+        "f": {"job_group": zoo, "job_desc": "delta", "glue_type": "GLUE_SHELL", "executor_handler": None, "trigger_next_time": T0, **on},
+    }
+    made = {letter: make_job(**{"executor_handler": f"handler {letter}", **row}) for letter, row in rows.items()}
+    for letter, ran_ms in (("c", T0), ("a", T0 + 5_000), ("a", T0 - 5_000), ("f", T0 + 1_000)):
+        make_log(made[letter], trigger_time=ran_ms)
+    check(
+        jobs,
+        {job.id: letter for letter, job in made.items()},
+        {
+            "id": ("abcdef", "fedcba"),
+            "desc": ("bdaefc", "cfeadb"),
+            "executor": ("bdacfe", "fcadbe"),
+            "mode": ("abcdef", "fedcba"),
+            "owner": ("fcebad", "becfda"),
+            "status": ("abcdef", "fedcba"),
+            "next": ("fcbdae", "bcfdea"),
+            "last": ("cfabde", "afcedb"),
+            "unknown": ("fedcba", "fedcba"),
+        },
+    )
+
+
+def test_a_sorted_list_of_jobs_keeps_to_its_filters_and_groups(database: str) -> None:
+    mine, foreign = make_group().id, make_group().id
+    wanted = [make_job(job_group=mine, author="ann", job_desc=text).id for text in ("b", "c", "a")]
+    for row in ({"job_group": foreign, "author": "ann"}, {"job_group": mine, "author": "bob"}):
+        make_job(**row)
+    asked = JobFilter(author="ann", order=Order("desc"))
+    with read_scope() as session:
+        page = job_lists.list_jobs(session, asked, group_ids=[mine], start=0, length=2)
+        assert ([job.id for job in page.rows], page.total) == ([wanted[2], wanted[0]], 3)
+
+
+def test_executors_are_sorted_by_each_column(database: str) -> None:
+    rows = {
+        "a": {"app_name": "app-b", "title": "Zoo", "address_list": "http://a/,http://b/,http://c/"},
+        "b": {"app_name": "app-a", "title": "ark", "address_list": None, "address_type": 0},
+        "c": {"app_name": "app-c", "title": "Bar", "address_list": "http://a/"},
+        "d": {"app_name": "app-d", "title": "ark", "address_list": "", "address_type": 0},
+    }
+    made = {letter: make_group(**row) for letter, row in rows.items()}
+    beats = (("app-c", "x", T0 + 9_000), ("app-c", "y", T0), ("app-b", "x", T0 + 5_000))
+    for app_name, address, seen_ms in beats:
+        save(Registration(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=seen_ms))
+    save(Registration(registry_group="ADMIN", registry_key="app-a", registry_value="x", update_time=T0))
+    check(
+        groups,
+        {group.id: letter for letter, group in made.items()},
+        {
+            "appname": ("bacd", "dcab"),
+            "title": ("bdca", "acdb"),
+            "registration": ("bdac", "cadb"),
+            "addresses": ("bdca", "acdb"),
+            "heartbeat": ("acbd", "cadb"),
+            "": ("bacd", "bacd"),
+        },
+    )
+
+
+def test_users_are_sorted_by_each_column(database: str) -> None:
+    rows = {"a": ("cara", 1, 0), "b": ("anna", 0, 1), "c": ("bert", 0, 0)}
+    made = {letter: save(User(username=name, password="", role=role, disabled=off)) for letter, (name, role, off) in rows.items()}
+    check(
+        people,
+        {user.id: letter for letter, user in made.items()},
+        {"name": ("bca", "acb"), "role": ("bca", "acb"), "state": ("cab", "bac"), "": ("bca", "bca")},
+    )
+
+
+def test_the_trail_is_read_from_either_end(database: str) -> None:
+    made = {letter: save(AuditEntry(at_ms=T0, action="job.start")) for letter in "abc"}
+    check(trail, {entry.id: letter for letter, entry in made.items()}, {"time": ("abc", "cba"), "username": ("cba", "cba")})
+
+
+@pytest.mark.parametrize("status", [LogStatus.ALL, LogStatus.RUNNING])
+def test_runs_are_read_from_either_end(database: str, status: LogStatus) -> None:
+    job = make_job()
+    rows = {"a": T0 + 1_000, "b": T0, "c": T0 + 1_000, "d": T0 + 2_000}
+    made = {letter: make_log(job, trigger_time=when) for letter, when in rows.items()}
+    if status is LogStatus.RUNNING:
+        make_log(job, trigger_time=T0, handle_code=200)
+
+    def read(order: Order, start: int, length: int) -> Page[Any]:
+        return logs(order, start, length, status=status)
+
+    check(read, {log.id: letter for letter, log in made.items()}, {"time": ("bacd", "dcab"), "duration": ("dcab", "dcab")})
+    with read_scope() as session:
+        ids = log_lists.list_ids(session, LogFilter(status=status, order=OLDEST_FIRST), group_ids=None, limit=3)
+    assert ids == [made[letter].id for letter in "bac"]
