@@ -68,6 +68,8 @@ class Claimed(NamedTuple):
     remembered: bool = False
     #: where it was sent last; None: it never was, or that is not known any more
     sent_to: str | None = None
+    #: the address it had before this claim, for it to have again where nothing is sent
+    given: str | None = None
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an executor may have got an earlier send of this run; after more than one, any of them may."""
@@ -290,6 +292,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
         story=story,
         remembered=remembered,
         sent_to=begun.address,
+        given=one.fire.address,
     )
 
 
