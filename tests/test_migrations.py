@@ -302,12 +302,16 @@ def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engin
             "CREATE TABLE xxl_job_group_day (id {ID}, trigger_day bigint NOT NULL, job_group integer NOT NULL,"
             " running_count integer NOT NULL DEFAULT 0, suc_count integer NOT NULL DEFAULT 0, fail_count integer NOT NULL DEFAULT 0)",
         ),
+        (
+            "0006",
+            "CREATE TABLE xxl_job_once (id {BIGID}, name varchar(64) NOT NULL, done_ms bigint NOT NULL)",
+        ),
     ],
-    ids=["drained addresses", "days of groups"],
+    ids=["drained addresses", "days of groups", "what was asked for"],
 )
 def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engine, before: str, table: str) -> None:
     migrate_to(engine, before)
-    execute(engine, table.format(ID=PLAINER[engine.dialect.name]["ID"]))
+    execute(engine, table.format(**{kind: PLAINER[engine.dialect.name][kind] for kind in ("ID", "BIGID")}))
     migrate(engine.url.render_as_string(hide_password=False))
     assert lacks(engine) == []
 

@@ -14,7 +14,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting
+from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting, seen
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
@@ -53,6 +53,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Offline:
+    """A group without an executor, and when the last one was there; None: nobody remembers."""
+
+    group: Group
+    seen_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """The dashboard but for its chart."""
 
@@ -75,7 +83,7 @@ class Board:
     nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
-    offline: list[Group]
+    offline: list[Offline]
     #: groups whose addresses are all drained: every run fails
     drained: list[Group]
 
@@ -140,7 +148,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
         running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
-        offline=[group for group in groups if not group.addresses][:SHOWN],
+        offline=_offline(session, groups),
         drained=_all_drained(session, groups)[:SHOWN],
     )
 
@@ -163,6 +171,13 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run]) -> l
     last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))
     jobs = _visible_names(session, [log.job_id for log in last], actor)
     return [Failing(jobs[log.job_id], log, counts[log.job_id]) for log in last if log.job_id in jobs][:SHOWN]
+
+
+def _offline(session: Session, groups: list[Group]) -> list[Offline]:
+    """Return the groups without an address."""
+    empty = [group for group in groups if not group.addresses][:SHOWN]
+    last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
+    return [Offline(group, last.get(group.app_name)) for group in empty]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
