@@ -40,6 +40,7 @@ class Told:
     job_id: int
     name: str
     error: str
+    already: bool
 
 
 @blueprint.route("/bulk/<any(start, stop, run, move, tag, untag, delete):act>", methods=["GET", "POST"])
@@ -125,8 +126,11 @@ def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
     aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""), progress.key)
     for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
-        progress.note(each.job_id, say_error(each.error) if each.error else "")
-    told = [Told(job_id, progress.names[job_id], progress.errors.get(job_id, "")) for job_id in progress.ids[: progress.count]]
+        progress.note(each.job_id, say_error(each.error) if each.error else "", already=each.already)
+    told = [
+        Told(job_id, progress.names[job_id], progress.errors.get(job_id, ""), job_id in progress.already)
+        for job_id in progress.ids[: progress.count]
+    ]
     shown = {"act": act, "word": _word(act), "failed": len(progress.errors), "back": way_back("jobs.index"), "progress": progress}
     if progress.rest:
         return render_template("jobs/bulk_progress.html", aim=aim, action=here(), heading=_word(act), **shown)
