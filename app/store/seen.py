@@ -1,6 +1,6 @@
 """`xxl_job_seen`: forgotten executors, each with the time it was last there."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -31,14 +31,13 @@ class Leaving(NamedTuple):
 
 def remember(session: Session, leaving: Collection[Leaving]) -> None:
     """Keep when these were last there: one statement for all, and of each application only the newest stay."""
-    newest = sorted({(each.app_name, each.address): each for each in leaving}.values(), key=lambda each: (each.app_name, -each.seen_ms))
-    rows = [each._asdict() for _, of_app in groupby(newest, attrgetter("app_name")) for each in list(of_app)[:APP_MAX]]
-    bulk.upsert(session, Sighting, rows[:TOTAL_MAX], key=("app_name", "address"))
-    _keep_newest(session, sorted({each.app_name for each in newest}))
+    newest = sorted({(each.app_name, each.address): each for each in leaving}.values(), key=attrgetter("seen_ms"), reverse=True)[:TOTAL_MAX]
+    bulk.upsert(session, Sighting, [each._asdict() for each in newest], key=("app_name", "address"))
+    _keep_newest(session, {each.app_name for each in newest})
 
 
-def _keep_newest(session: Session, app_names: Sequence[str]) -> None:
-    query = select(Sighting.id, Sighting.app_name).where(Sighting.app_name.in_(app_names))
+def _keep_newest(session: Session, app_names: Collection[str]) -> None:
+    query = select(Sighting.id, Sighting.app_name).where(Sighting.app_name.in_(list(app_names)))
     rows = bulk.read_rows(session, query.order_by(Sighting.app_name, Sighting.seen_ms.desc(), Sighting.id.desc()))
     beyond = [row.id for _, of_app in groupby(rows, attrgetter("app_name")) for row in list(of_app)[APP_MAX:]]
     if beyond:

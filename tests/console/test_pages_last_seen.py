@@ -16,7 +16,7 @@ from app.services.machines import FORGOTTEN_DAYS
 from executor_client.protocol import RegistryRequest
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import all_rows, make_group, make_job, make_log, save
+from tests.factories import all_rows, make_fire, make_group, make_job, make_log, save
 
 #: the pages show the same on all of them; what is stored is tested in tests/store and tests/pipeline
 DATABASES_ENOUGH = ("sqlite",)
@@ -82,6 +82,10 @@ def test_what_is_still_shown_for_another_reason_has_its_time_too(admin: Console,
     assert f"{HERE} No heartbeat 3 hours ago not told" in page
     assert f"{OTHER} No heartbeat entered by hand not told" in page
     assert "Forgotten" not in page
+    make_fire(make_job(job_group=orders.id), state="ACCEPTED", address=GONE)
+    page = text_of(admin.get(f"/jobgroup/{orders.id}"))
+    assert f"{GONE} Offline 3 hours ago durable-dedup 1 0 none" in page
+    assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), "whoever is gone is not called"
 
 
 def test_the_report_says_since_when_executors_are_gone(admin: Console, orders: Group, normal_user: Callable[..., Console]) -> None:
