@@ -12,7 +12,7 @@ from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.group import Group
 from app.models.job import Job
-from app.models.report import WHOLE_DAY, GroupDay
+from app.models.report import GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
 from app.models.skip import Skip
@@ -20,6 +20,9 @@ from app.models.start_page import StartPage
 from app.models.tag import JobTag
 from app.models.user import User
 from app.store import bulk
+
+#: an owner that is nobody, such as of the row that says that a day has been counted
+NOBODY = 0
 
 
 class Belonging(NamedTuple):
@@ -49,7 +52,7 @@ def find_orphans(session: Session, belonging: Belonging, *, limit: int) -> list[
     rows, owners = bulk.table_of(belonging.rows), bulk.table_of(belonging.owners)
     owner = rows.c[belonging.column]
     gone = ~select(owners.c.id).where(owners.c.id == owner).exists()
-    query = select(rows.c.id).where(owner != WHOLE_DAY, gone)  # a row that says that a day is counted is no group's
+    query = select(rows.c.id).where(owner != NOBODY, gone)
     return list(session.scalars(query.order_by(rows.c.id).limit(limit)))
 
 
