@@ -309,12 +309,16 @@ def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engin
             " reason varchar(200) NOT NULL DEFAULT '', attempts integer NOT NULL DEFAULT 0, owner varchar(64) NOT NULL DEFAULT '',"
             " next_ms bigint NOT NULL DEFAULT 0, outcome text)",
         ),
+        (
+            "0007",
+            "CREATE TABLE xxl_job_once (id {BIGID}, name varchar(64) NOT NULL, done_ms bigint NOT NULL)",
+        ),
     ],
-    ids=["drained addresses", "days of groups", "muted alarms"],
+    ids=["drained addresses", "days of groups", "muted alarms", "what was asked for"],
 )
 def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engine, before: str, table: str) -> None:
     migrate_to(engine, before)
-    execute(engine, table.format(ID=PLAINER[engine.dialect.name]["ID"]))
+    execute(engine, table.format(**{kind: PLAINER[engine.dialect.name][kind] for kind in ("ID", "BIGID")}))
     migrate(engine.url.render_as_string(hide_password=False))
     assert lacks(engine) == []
 

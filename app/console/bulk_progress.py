@@ -28,6 +28,8 @@ class Progress:
     count: int = 0
     #: what was refused, in the reader's language
     errors: dict[int, str] = field(default_factory=dict)
+    #: what the same question did before, and was left alone this time
+    already: set[int] = field(default_factory=set)
     #: names the question: a form that is sent twice asks for the same
     key: str = field(default_factory=lambda: new_key())
 
@@ -36,16 +38,23 @@ class Progress:
         """What comes next."""
         return self.ids[self.count :]
 
-    def note(self, job_id: int, error: str) -> None:
+    @property
+    def done(self) -> int:
+        """How many were changed."""
+        return self.count - len(self.errors) - len(self.already)
+
+    def note(self, job_id: int, error: str, *, already: bool = False) -> None:
         """Take the next one off; ``error`` is empty where it was done."""
         self.count += 1
         if error:
             self.errors[job_id] = error
+        if already:
+            self.already.add(job_id)
 
     def dump(self, act: str) -> str:
         """Return it as the text of a form's field, which goes on with this act only."""
         named = [[job_id, self.names.get(job_id, ""), self.errors.get(job_id, "")] for job_id in self.ids]
-        text = json.dumps([self.key, self.count, named], separators=(",", ":"))
+        text = json.dumps([self.key, self.count, named, sorted(self.already)], separators=(",", ":"))
         return _seal(act, text) + text
 
 
@@ -64,8 +73,9 @@ def read_progress(text: str, act: str) -> Progress:
     sealed, body = text[:SEAL_LENGTH], text[SEAL_LENGTH:]
     if not hmac.compare_digest(sealed.encode("utf-8", "replace"), _seal(act, body).encode()):
         raise InvalidInput("state", TORN)
-    key, count, named = json.loads(body)
-    return Progress([row[0] for row in named], {row[0]: row[1] for row in named}, count, {row[0]: row[2] for row in named if row[2]}, key)
+    key, count, named, already = json.loads(body)
+    names, errors = {row[0]: row[1] for row in named}, {row[0]: row[2] for row in named if row[2]}
+    return Progress(list(names), names, count, errors, set(already), key)
 
 
 def _seal(act: str, text: str) -> str:

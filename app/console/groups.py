@@ -106,8 +106,8 @@ def nodes(group_id: int) -> ResponseReturnValue:
     """Show the executors of a group."""
     group = _group(group_id)
     with read_scope() as session:
-        found = machines.find_machines(session, group, now_ms=now_ms()).rows
-    return render_template("groups/nodes.html", group=group, nodes=found, back=url_for("groups.index"))
+        found = machines.find_machines(session, group, now_ms=now_ms())
+    return render_template("groups/nodes.html", group=group, machines=found, back=url_for("groups.index"))
 
 
 def _group(group_id: int) -> Group:

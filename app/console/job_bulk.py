@@ -5,7 +5,7 @@ Needs no scripts. Many jobs are changed in pieces: each request changes some and
 
 from dataclasses import dataclass
 
-from flask import Blueprint, jsonify, render_template, request
+from flask import Blueprint, jsonify, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
@@ -13,7 +13,7 @@ from app.console.bulk_progress import Progress, asked_key, new_key, read_progres
 from app.console.current import current_actor, say, say_error
 from app.console.job_filter import asked_filter
 from app.console.language import _, ngettext
-from app.console.listing import here, ticked_ids
+from app.console.listing import address_with, here, ticked_ids
 from app.console.notices import way_back
 from app.console.typed_phrase import deletion_phrase, require_phrase
 from app.db import read_scope
@@ -40,6 +40,7 @@ class Told:
     job_id: int
     name: str
     error: str
+    already: bool
 
 
 @blueprint.route("/bulk/<any(start, stop, run, move, tag, untag, delete):act>", methods=["GET", "POST"])
@@ -58,6 +59,8 @@ def bulk(act: str) -> ResponseReturnValue:
             return _question(Act(act), found, left_out, say(exc.message)), 400
         names = {job.id: job.job_desc for job in found}
         return _do(Act(act), Progress(list(names), names, key=asked_key(request.form.get("once", ""))))
+    if act == Act.RUN and "once" not in request.args:  # in the address, so that a browser that goes back asks the same question
+        return redirect(address_with(once=new_key()), 303)
     return _question(Act(act), found, left_out)
 
 
@@ -106,7 +109,7 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
         "jobs/bulk.html",
         act=act,
         heading=_heading(act, len(found)),
-        once=new_key(),
+        once=asked_key(request.args.get("once", "")),
         ids=",".join(str(job.id) for job in found),
         named=found[:NAMED],
         rest=max(0, len(found) - NAMED),
@@ -125,8 +128,11 @@ def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
     aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""), progress.key)
     for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
-        progress.note(each.job_id, say_error(each.error) if each.error else "")
-    told = [Told(job_id, progress.names[job_id], progress.errors.get(job_id, "")) for job_id in progress.ids[: progress.count]]
+        progress.note(each.job_id, say_error(each.error) if each.error else "", already=each.already)
+    told = [
+        Told(job_id, progress.names[job_id], progress.errors.get(job_id, ""), job_id in progress.already)
+        for job_id in progress.ids[: progress.count]
+    ]
     shown = {"act": act, "word": _word(act), "failed": len(progress.errors), "back": way_back("jobs.index"), "progress": progress}
     if progress.rest:
         return render_template("jobs/bulk_progress.html", aim=aim, action=here(), heading=_word(act), **shown)

@@ -37,6 +37,7 @@ LINES = (
     N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s"),
     N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s: %(reason)s"),
     N_("Result: not sent, the executor group of this job does not exist any more"),
+    N_("Result: not sent, no executor of %(app)s is registered; the last one was seen %(instant)s"),
     N_("Result: not sent, no executor of %(app)s is registered"),
     N_("Result: not sent, no executor of %(app)s takes new runs: its only address is drained"),
     N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained"),

@@ -20,7 +20,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.crews import Crew, drained_lines, entered_addresses, find_crews, fixed_address
-from app.store import bulk, fires, jobs, logs, registry
+from app.store import bulk, fires, jobs, logs, registry, seen
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from app.store.logs import Begun
@@ -68,6 +68,8 @@ class Claimed(NamedTuple):
     remembered: bool = False
     #: where it was sent last; None: it never was, or that is not known any more
     sent_to: str | None = None
+    #: the address it had before this claim, for it to have again where nothing is sent
+    given: str | None = None
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an executor may have got an earlier send of this run; after more than one, any of them may."""
@@ -196,6 +198,8 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
     boots = registry.find_boots(session, sent_before) if sent_before else {}
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
     begun = logs.find_begun(session, [one.fire.log_id for one in routed if one.fire.log_id])
+    empty = {one.crew.group.app_name for one in routed if not one.addresses}
+    last = seen.find_last(session, empty) if empty else {}
     sending, homeless = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
@@ -207,7 +211,8 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
             first = begun.get(log_id, Begun(now_ms, None))
             batch.claimed.append(_claimed(one, log_id, claimer, story, first, remembered=remembered))
         else:
-            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=join_lines(story, _nobody(one.crew))))
+            told = join_lines(story, _nobody(one.crew, last, claimer.zone))
+            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=told))
     bulk.update_many(session, Fire, sending)
     moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
     bulk.update_many(session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved])
@@ -215,13 +220,16 @@ def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claim
         complete(session, homeless, now_ms=now_ms)
 
 
-def _nobody(crew: Crew) -> str:
+def _nobody(crew: Crew, last: Mapping[str, Millis], zone: str) -> str:
+    """Return the line that says why a run can go nowhere; ``last`` is when the executors of each application were last there."""
     group, drained = crew.group, crew.candidates.drained
     if not group.app_name:
         return "Result: not sent, the executor group of this job does not exist any more"
     if drained:
         return tell_all_drained(group.app_name, len(drained))
-    return f"Result: not sent, no executor of {group.app_name} is registered"
+    nobody = f"Result: not sent, no executor of {group.app_name} is registered"
+    seen_ms = last.get(group.app_name)
+    return nobody if seen_ms is None else f"{nobody}; the last one was seen {format_instant(seen_ms, zone)}"
 
 
 def _log_row(one: _Routed, now_ms: Millis) -> bulk.Row:
@@ -290,6 +298,7 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
         story=story,
         remembered=remembered,
         sent_to=begun.address,
+        given=one.fire.address,
     )
 
 

@@ -72,18 +72,22 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
 
 
 def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None:
-    """Set runs of which no byte was sent back to PENDING; log row and id stay.
+    """Set runs of which no byte was sent back to PENDING, as they were before the claim; log row and id stay.
 
-    The address does not: whoever had no turn there for so long may be hanging. A shard has no other, nor a run sent there before.
+    The address does not: whoever had no turn there for so long may be hanging. A shard has no other, nor a run sent there before;
+    one that was sent elsewhere before has still been sent there only, and its log row says so again.
     """
+    logs.lock_runs(session, [claimed.log_id for claimed in claims if claimed.attempt > 1])  # before fires, as everywhere
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    rows = []
+    rows, told = [], []
     for claimed in claims:
         fire = held.get(claimed.fire_id)
         if fire is not None and fire.belongs_to(node, claimed.epoch):
-            bound = claimed.attempt > 1 or claimed.request.broadcast_total > 1
-            pending = {"state": FireState.PENDING.value, "address": claimed.address if bound else None, "owner": "", "lease_until": 0}
+            pending = {"state": FireState.PENDING.value, "address": claimed.given, "owner": "", "lease_until": 0}
             rows.append({"id": fire.id, **pending, "attempt": fire.attempt - 1})
+            if claimed.attempt > 1:
+                told.append({"id": claimed.log_id, "executor_address": claimed.sent_to})
+    bulk.update_many(session, JobLog, told)
     bulk.update_many(session, Fire, rows)
 
 

@@ -1,6 +1,7 @@
 """Executors come and go: registry rows, and the address lists of the automatic groups made of them."""
 
 import logging
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
@@ -9,7 +10,9 @@ from app.config import Network
 from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
-from app.store import fires, groups, nodes, registry
+from app.models.registry import Registration
+from app.store import fires, groups, nodes, registry, seen
+from app.store.seen import Leaving
 from executor_client.protocol import Capabilities, RegistryRequest
 
 logger = logging.getLogger(__name__)
@@ -61,7 +64,11 @@ def _note_restart(session: Session, address: str, boot_id: str, now_ms: Millis) 
 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
-    """Forget an address; it is out of its groups' lists with this transaction."""
+    """Forget an address but for when it was there; it is out of its groups' lists with this transaction."""
+    row = registry.find_registration(session, request.registry_group, request.registry_key, request.registry_value)
+    if row is None:
+        return
+    _remember(session, [row], now_ms)
     if registry.delete_registration(session, request.registry_group, request.registry_key, request.registry_value):
         logger.info("executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value)
         refresh_addresses(session, [request.registry_key], now_ms=now_ms)
@@ -90,7 +97,26 @@ def is_listening(session: Session, *, now_ms: Millis) -> bool:
 
 
 def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> None:
-    """Forget the dead, unless ``forget`` is False, and refresh all lists: one round of the monitor."""
-    if forget and (dead := registry.delete_dead(session, now_ms=now_ms)):
-        logger.warning("executors silent for 90 s forgotten count=%s", dead)
+    """Forget the dead but for when they were there, unless ``forget`` is False, and refresh all lists: one round of the monitor."""
+    if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
+        _remember(session, dead)
+        logger.warning("executors silent for 90 s forgotten count=%s", registry.delete_dead(session, now_ms=now_ms))
+    _drop_returned(session, now_ms)
     refresh_addresses(session, None, now_ms=now_ms, forget=forget)
+
+
+def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:
+    """Keep when these executors were last there: at their last heartbeats, or ``at_ms``."""
+    executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
+    seen.remember(
+        session, [Leaving(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities) for row in executors]
+    )
+
+
+def _drop_returned(session: Session, now_ms: Millis) -> None:
+    """Drop what is remembered of executors that are back: a Java admin may take their rows, and then an older time would be a wrong one."""
+    remembered = seen.find_names(session)
+    if remembered:
+        live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
+        back = [number for (app_name, address), number in remembered.items() if address in live.get(app_name, [])]
+        seen.delete_sightings(session, back)

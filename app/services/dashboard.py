@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services import muted_alarms, mutes
 from app.services.mutes import Muted
-from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting
+from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting, seen
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
@@ -57,6 +57,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Offline:
+    """A group without an executor, and when the last one was there; None: nobody remembers."""
+
+    group: Group
+    seen_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """The dashboard but for its chart."""
 
@@ -79,7 +87,7 @@ class Board:
     nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
-    offline: list[Group]
+    offline: list[Offline]
     #: groups whose addresses are all drained: every run fails
     drained: list[Group]
     #: whose alarms are muted; no trouble by itself
@@ -146,7 +154,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
         running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
-        offline=[group for group in groups if not group.addresses][:SHOWN],
+        offline=_offline(session, groups),
         drained=_all_drained(session, groups)[:SHOWN],
         muted=mutes.list_muted(session, actor, now_ms=now_ms),
     )
@@ -173,6 +181,13 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_
     muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
     ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
     return [Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id)) for log in shown]
+
+
+def _offline(session: Session, groups: list[Group]) -> list[Offline]:
+    """Return the groups without an address."""
+    empty = [group for group in groups if not group.addresses][:SHOWN]
+    last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
+    return [Offline(group, last.get(group.app_name)) for group in empty]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:

@@ -60,7 +60,7 @@ class Aim:
 
     group_id: int = 0
     tag: str = ""
-    #: names the question: ``RUN`` queues a job once for it, however often it is answered while that run is under way
+    #: names the question: ``RUN`` queues a job once for it, however often it is answered
     key: str = ""
 
 
@@ -70,6 +70,8 @@ class Outcome:
 
     job_id: int
     error: XxlJobError | None = None
+    #: the same question was answered before: this time nothing was done
+    already: bool = False
 
 
 def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
@@ -114,22 +116,23 @@ def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)
-        transact(lambda session: _change(session, act, job_id, aim, actor=actor, now_ms=now_ms))
+        changed = transact(lambda session: _change(session, act, job_id, aim, actor=actor, now_ms=now_ms))
     except XxlJobError as exc:
         return Outcome(job_id, exc)
     except DBAPIError as exc:
         logger.error("change failed act=%s job_id=%s database_error=%s", act, job_id, exc.orig)
         return Outcome(job_id, Conflict(N_("The database refused the change: try again")))
-    return Outcome(job_id)
+    return Outcome(job_id, already=not changed)
 
 
-def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> None:
+def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> bool:
+    """Change one job; False where this question has done it before."""
     if act is Act.MOVE:
         jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
     elif act in {Act.TAG, Act.UNTAG}:
         jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
     elif act is Act.RUN:
-        once = f"{aim.key}:{job_id}" if aim.key else ""
-        jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms, once=once)
+        return jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms, asked_by=aim.key)
     else:
         STEPS[act](session, job_id, actor=actor, now_ms=now_ms)
+    return True

@@ -19,7 +19,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit, job_tags
 from app.services.job_replan import PLANNED_BY, first_instant, unscanned
 from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
-from app.store import fires, groups, job_lists, locks, registry
+from app.store import fires, groups, job_lists, locks, once, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
 from app.store.paging import Page
@@ -150,19 +150,21 @@ def stop_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> 
 
 
 def trigger_job(
-    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, actor: Actor, now_ms: Millis, once: str = ""
-) -> None:
+    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, actor: Actor, now_ms: Millis, asked_by: str = ""
+) -> bool:
     """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
 
-    ``once`` names what asks for it: while a run of that name is queued or under way nothing is added.
+    ``asked_by`` names the form that asks: one that has asked for this job before gets no second run, and False.
     """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if executor_param is not None:
         limited_text("executorParam", executor_param, PARAM_MAX)
     addresses = _known_addresses(session, job, address_list or "", now_ms)
-    if fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms, once=once) is None:
-        return
+    if asked_by and not once.claim_name(session, f"{asked_by}:{job.id}", now_ms=now_ms):
+        return False
+    fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
     _record(session, "job.trigger", job, actor, now_ms, {"executor_param": executor_param, "address_list": addresses})
+    return True
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:

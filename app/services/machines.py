@@ -6,17 +6,20 @@ from enum import StrEnum
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.domain.draining import bare_address
 from app.domain.enums import AddressType
 from app.models.drain import Drain
 from app.models.group import Group
 from app.models.registry import Registration
-from app.store import drains, overview, registry
+from app.models.seen import Sighting
+from app.store import drains, overview, registry, seen
 from app.store.overview import Load
 
 #: executors beat every 30 s: one that was not heard of for longer than this is shown as silent
 SILENT_AFTER_MS: Millis = 40_000
+#: forgotten machines are listed for so long
+FORGOTTEN_DAYS = 7
 NOTHING = Load(0, 0)
 
 
@@ -38,11 +41,13 @@ class Machine:
 
     address: str
     presence: Presence
-    #: the last heartbeat; None: it has never registered, or is forgotten
+    #: the last heartbeat; None: it has never registered, or nobody remembers
     seen_ms: Millis | None
+    #: it is registered now
+    registered: bool
     #: in the address list of the group
     listed: bool
-    #: what it says of itself when it registers; empty: nothing
+    #: what it says, or said, of itself when it registers; empty: nothing
     client: str
     load: Load
     #: None: it takes new runs
@@ -51,7 +56,7 @@ class Machine:
     @property
     def is_known(self) -> bool:
         """Whether it is registered, or entered for the group: only such addresses are called."""
-        return self.listed or self.seen_ms is not None
+        return self.listed or self.registered
 
     @property
     def online(self) -> bool:
@@ -66,6 +71,13 @@ class Machines:
     rows: Sequence[Machine]
     #: runs that are due and whose address is not chosen yet
     unplaced: int
+    #: those that are neither registered nor in the list any more, and were there in the last days, the last one first
+    forgotten: Sequence[Sighting] = ()
+
+    @property
+    def forgotten_days(self) -> int:
+        """How far back forgotten machines are listed."""
+        return FORGOTTEN_DAYS
 
     @property
     def open(self) -> list[Machine]:
@@ -92,21 +104,31 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     known = {bare_address(address) for address in addresses}
     addresses |= {address for address in drained if address not in known}
+    remembered = _by_address(seen.find_of_app(session, group.app_name))
     rows = []
     for address in sorted(addresses):
-        beat, listed = beats.get(address), address in group.addresses
+        beat, listed, gone = beats.get(address), address in group.addresses, remembered.pop(bare_address(address), None)
         rows.append(
             Machine(
                 address=address,
                 presence=_presence(group, beat, listed=listed, now_ms=now_ms),
-                seen_ms=beat.update_time if beat is not None else None,
+                seen_ms=beat.update_time if beat is not None else gone.seen_ms if gone is not None else None,
+                registered=beat is not None,
                 listed=listed,
-                client=beat.capabilities if beat is not None else "",
+                client=said.capabilities if (said := beat or gone) is not None else "",
                 load=loads.get(address, NOTHING),
                 drain=drained.get(bare_address(address)),
             )
         )
-    return Machines(rows, unplaced)
+    return Machines(rows, unplaced, [gone for gone in remembered.values() if gone.seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS])
+
+
+def _by_address(newest_first: Sequence[Sighting]) -> dict[str, Sighting]:
+    """Return bare address -> when it was last there; of two spellings the later counts."""
+    found: dict[str, Sighting] = {}
+    for each in newest_first:
+        found.setdefault(bare_address(each.address), each)
+    return found
 
 
 def _presence(group: Group, beat: Registration | None, *, listed: bool, now_ms: Millis) -> Presence:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.store import alarms, reporting
+from app.store import alarms, once, orphans, reporting, seen
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,9 @@ DELETE_WAIT_MS: Millis = 50
 CLEAN_PERIOD_MS: Millis = 600_000
 #: audit rows and skips are kept so long
 TRACE_DAYS = 365
+#: it is remembered so long when an executor was last there, and what a form has asked for
+SEEN_DAYS = 90
+ONCE_DAYS = 1
 
 
 def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
@@ -85,6 +88,7 @@ class Cleaner:
         """Delete one batch of each kind; return a short wait while there is more."""
         traces_ms = now_ms - TRACE_DAYS * DAY_MS
         counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
+        counts.append(transact(partial(once.delete_before, before_ms=now_ms - ONCE_DAYS * DAY_MS, limit=DELETE_ROWS)))
         if self._days:
             before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
@@ -94,4 +98,18 @@ class Cleaner:
         if DELETE_ROWS in counts:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
-        return CLEAN_PERIOD_MS
+        transact(partial(seen.delete_old, before_ms=now_ms - SEEN_DAYS * DAY_MS))
+        return DELETE_WAIT_MS if _delete_orphans() == DELETE_ROWS else CLEAN_PERIOD_MS
+
+
+def _delete_orphans() -> int:
+    """Delete some of what a Java admin has left of jobs, groups and users; return how many of the kind that had most."""
+    most = 0
+    for belonging in orphans.BELONGINGS:
+        with read_scope() as session:
+            ids = orphans.find_orphans(session, belonging, limit=DELETE_ROWS)
+        if ids:
+            deleted = transact(partial(orphans.delete_orphans, belonging=belonging, ids=ids))
+            logger.info("rows without owner deleted table=%s count=%s", belonging.rows.__tablename__, deleted)
+        most = max(most, len(ids))
+    return most

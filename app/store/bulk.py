@@ -82,6 +82,22 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
         session.execute(sqlite.insert(table).on_conflict_do_nothing(), list(rows))
 
 
+def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
+    """Insert rows of equal keys; where one of the same ``key``, which is unique, is there it gets the other values."""
+    if not rows:
+        return
+    table, name = table_of(model), session.get_bind().dialect.name
+    names = [column for column in rows[0] if column not in key]
+    ordered = sorted(rows, key=itemgetter(*key))  # whoever writes the same rows at the same time locks them in the same order
+    if name == "mysql":
+        mine = mysql.insert(table)
+        session.execute(mine.on_duplicate_key_update({column: mine.inserted[column] for column in names}), ordered)
+        return
+    given = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
+    written = given.on_conflict_do_update(index_elements=list(key), set_={column: given.excluded[column] for column in names})
+    session.execute(written, ordered)
+
+
 def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Set columns of rows found by ``id``; all rows have the same keys. The caller holds the locks."""
     if not rows:

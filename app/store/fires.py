@@ -50,13 +50,9 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire]) -> None:
     bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
 
 
-def insert_manual(
-    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis, once: str = ""
-) -> str | None:
-    """Insert a fire a person asked for, due now; return its key, None where there is one of the name ``once`` already."""
-    key = f"manual:{once or uuid.uuid4().hex}"
-    if once and _known_keys(session, [key]):
-        return None
+def insert_manual(session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis) -> str:
+    """Insert a fire a person asked for, due now; return its key."""
+    key = f"manual:{uuid.uuid4().hex}"
     fire = NewFire(key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list)
     session.execute(insert(Fire).values(_row(fire)))
     return key

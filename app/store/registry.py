@@ -47,6 +47,14 @@ def insert_registration(
     bulk.insert_ignore(session, Registration, [row])
 
 
+def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:
+    """Return an address or None."""
+    own = select(Registration).where(
+        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+    )
+    return session.scalar(own)
+
+
 def delete_registration(session: Session, group: str, app_name: str, address: str) -> bool:
     """Delete an address; False where it was not there."""
     own = delete(Registration).where(
@@ -71,6 +79,11 @@ def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
     passed = local_datetime(now_ms) - local_datetime(now_ms - within_ms)
     set_back_ms = within_ms - int(passed.total_seconds()) * 1000
     return now_ms - within_ms - max(set_back_ms, 0)
+
+
+def find_dead(session: Session, *, now_ms: Millis) -> list[Registration]:
+    """Return the addresses that have not been heard of for DEAD_AFTER_MS."""
+    return list(session.scalars(select(Registration).where(Registration.update_time < alive_since(now_ms)).order_by(Registration.id)))
 
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:

@@ -23,6 +23,7 @@ from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
 from app.models.saved_view import SavedView
+from app.models.seen import Sighting
 from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
@@ -137,6 +138,12 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
             )
         )
     session.flush()
+    gone = (
+        (names[0], "http://10.0.3.11:9999", 26 * 60),
+        (names[2], "http://10.0.3.31:9999", 190),
+        (names[2], "http://10.0.3.32:9999", 185),
+    )
+    session.add_all(Sighting(app_name=name, address=address, seen_ms=now_ms - minutes * MINUTE_MS) for name, address, minutes in gone)
     session.add(Drain(group_id=groups[0].id, address="http://10.0.3.13:9999", since_ms=now_ms - 42 * MINUTE_MS, username="lina"))
     return groups
 

@@ -33,6 +33,21 @@ def test_without_scripts_ticked_rows_lead_there_too(console: Console, open_page:
     expect(page.locator("h1")).to_have_text("Stop 1 job?")
 
 
+def test_going_back_and_answering_again_runs_nothing_twice(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    for number in (0, 2):
+        page.locator("[data-tick]").nth(number).click()
+    page.locator("#bulk").get_by_role("button", name="Run once").click()
+    told, run = page.locator("main .notice"), page.get_by_role("button", name="Run once")
+    run.click()
+    expect(told).to_contain_text("2 of 2 jobs: queued.")
+    page.go_back()
+    run.click()
+    expect(told).to_contain_text("0 of 2 jobs: queued. This form was sent before")
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page).to_have_url(re.compile("/jobinfo$"))
+
+
 def test_shortcuts_lead_to_pages_and_to_the_filters(console: Console, open_page: OpenPage) -> None:
     page = open_page("/")
     page.keyboard.press("?")

@@ -6,6 +6,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -217,7 +218,7 @@ def test_jobs_are_run_once_with_their_own_parameters(admin: Console) -> None:
     group_id = add_group()
     first, second = add_job(group_id, executor_param="a"), add_job(group_id, executor_param="b")
     path = f"/jobinfo/bulk/run{ticked(first, second)}"
-    assert "Run 2 jobs once?" in text_of(admin.get(path))
+    assert "Run 2 jobs once?" in text_of(admin.get(path, follow_redirects=True))
     told = submit(admin, path)
     assert "2 of 2 jobs: queued." in text_of(told)
     assert f"/joblog?jobId={first}" in told.text
@@ -281,12 +282,41 @@ def test_a_question_answered_twice_queues_each_job_once(admin: Console) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id)]
     path = f"/jobinfo/bulk/run{ticked(*ids)}"
+    question = admin.get(path)
+    path = question.headers["Location"].removeprefix("/xxl-job-admin")
     fields = fields_of(admin.get(path).text) | {"csrf_token": token_of(admin)}
-    for _again in range(2):
-        assert "2 of 2 jobs: queued." in text_of(submit(admin, path, **fields))
+    assert "2 of 2 jobs: queued." in text_of(submit(admin, path, **fields))
     assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
-    submit(admin, path)
-    assert len(all_rows(Fire)) == 4, "another question is another run"
+    for ended in (False, True):  # the back button of the browser, also long after the runs
+        if ended:
+            with session_scope() as session:
+                session.execute(delete(Fire))
+            fields = fields_of(admin.get(path).text) | {"csrf_token": token_of(admin)}
+        page = submit(admin, path, **fields)
+        assert page.status_code == 200
+        assert "0 of 2 jobs: queued. This form was sent before" in text_of(page)
+        assert text_of(page).count("queued before") == 2
+    assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
+    another = admin.get(f"/jobinfo/bulk/run{ticked(*ids)}", follow_redirects=True)
+    fields = fields_of(another.text) | {"csrf_token": token_of(admin)}
+    assert "2 of 2 jobs: queued." in text_of(submit(admin, "/jobinfo/bulk/run", **fields)), "another question is another run"
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
+
+
+def test_a_question_that_was_left_half_answered_goes_on_with_the_others(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id) for _ in range(3)]
+    path = f"/jobinfo/bulk/run{ticked(*ids)}"
+    fields = fields_of(admin.get(path, follow_redirects=True).text) | {"csrf_token": token_of(admin)}
+    with monkeypatch.context() as slow:
+        slow.setattr("app.services.job_bulk.PIECE_S", -1)
+        submit(admin, path, **fields)
+        page = submit(admin, path, **fields)
+        assert "0 of 3 jobs: queued." in text_of(page)
+        rest = fields_of(page.text) | {"csrf_token": token_of(admin)}
+    page = submit(admin, "/jobinfo/bulk/run", **rest)
+    assert "2 of 3 jobs: queued. This form was sent before" in text_of(page)
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
 
 
 def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,11 +324,11 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(admin: C
     ids = [add_job(group_id), add_job(group_id), add_job(group_id)]
     trigger, calls = jobs.trigger_job, list[int]()
 
-    def lose(session: Session, job_id: int, **given: Any) -> None:
+    def lose(session: Session, job_id: int, **given: Any) -> bool:
         calls.append(job_id)
         if job_id == ids[1]:
             raise OperationalError("INSERT", {}, Exception(1213, "deadlock"))
-        trigger(session, job_id, **given)
+        return trigger(session, job_id, **given)
 
     monkeypatch.setattr("app.services.jobs.trigger_job", lose)
     page = submit(admin, f"/jobinfo/bulk/run{ticked(*ids)}")

@@ -36,6 +36,8 @@ AT = "2026-11-20 08:00:00.250 +0800"
         ),
         ("Result: accepted, answered after 3 ms, code 200", {"fate": "accepted", "ms": "3", "code": "200"}),
         ("Result: refused, answered after 3 ms, code -1: a: b", {"fate": "refused", "ms": "3", "code": "-1", "reason": "a: b"}),
+        (f"Result: not sent, no executor of a; b is registered; the last one was seen {AT}", {"app": "a; b", "instant": AT}),
+        ("Result: not sent, no executor of a; b is registered", {"app": "a; b"}),
         ("Resolver: send again, delivery is at_least_once", {"outcome": "send again", "reason": "delivery is at_least_once"}),
     ],
 )

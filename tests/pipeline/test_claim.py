@@ -8,6 +8,8 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.models.registry import Registration
+from app.models.seen import Sighting
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, find_unseen
 from app.store import log_lists
@@ -24,6 +26,7 @@ from tests.factories import (
     make_log,
     only_row,
     remove,
+    save,
 )
 from tests.pipeline.steps import LEASE_MS, TOKEN, at_once, claim_fires, claim_one, claimer, give_back_all
 
@@ -150,8 +153,20 @@ def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresse
     assert (batch.claimed, batch.expanded, batch.parked) == ([], [], {})
     log = only_row(JobLog)
     assert (log.trigger_code, log.handle_code, log.executor_address, log.alarm_status) == (500, 0, None, -1)
-    assert "no executor of demo-executor is registered" in (log.trigger_msg or "")
+    assert (log.trigger_msg or "").endswith("Result: not sent, no executor of demo-executor is registered")
     assert all_rows(Fire) == []
+
+
+@pytest.mark.parametrize("registered", [True, False], ids=["silent for long", "forgotten"])
+def test_a_run_that_finds_nobody_says_when_the_last_one_was_there(database: str, registered: bool) -> None:
+    job = make_job(addresses=None)
+    row = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": FIRST, "update_time": T0 - 3_600_000}
+    forgotten = Sighting(app_name="demo-executor", address=FIRST, seen_ms=T0 - 3_600_000)
+    save(Registration(**row) if registered else forgotten)
+    make_fire(job)
+    claim_fires()
+    told = "no executor of demo-executor is registered; the last one was seen 2024-05-01 10:04:05.000 +0800"
+    assert (only_row(JobLog).trigger_msg or "").endswith(told)
 
 
 def test_a_missing_group_gives_one_failed_row(database: str) -> None:

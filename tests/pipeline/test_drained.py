@@ -17,7 +17,7 @@ from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store import drains
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, SECOND, T0, THIRD, all_rows, make_drains, make_fire, make_group, make_job, make_log, only_row, save
-from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer
+from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 PICKING = [route for route in RouteStrategy if route.value not in ("FAILOVER", "BUSYOVER", "SHARDING_BROADCAST")]
@@ -198,6 +198,35 @@ def test_it_stays_there_also_where_its_registration_is_gone_since_the_look(datab
     resent(job, FIRST, boot_id="b1")
     claimed = claim_one()
     assert (claimed.address, claimed.remembered) == (FIRST, True)
+
+
+@pytest.mark.parametrize("route", ["FIRST", "FAILOVER"])
+def test_a_run_given_back_unsent_was_still_sent_only_where_it_was_before(database: str, route: str) -> None:
+    job = job_on_all(route)
+    make_drains(job, FIRST)
+    log = resent(job, FIRST)
+    claimed = claim_one()
+    if claimed.address is None:
+        assert transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000))
+    assert only_row(JobLog).executor_address == SECOND
+    give_back_all(claimed)
+    fire = only_row(Fire)
+    assert (fire.address, fire.attempt, only_row(JobLog).executor_address) == (FIRST, 1, FIRST)
+    make_drains(job, SECOND)  # where it was going: no byte of it has reached that one
+    again = claim_one()
+    assert (again.log_id, list(again.peers), again.attempt) == (log.id, [THIRD], 2)
+    assert (again.was_sent_to(FIRST), again.was_sent_to(SECOND), again.was_sent_to(THIRD)) == (True, False, False)
+
+
+def test_it_leaves_a_durable_executor_it_was_never_sent_to(database: str) -> None:
+    job = job_on_all("FIRST")
+    registration = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": SECOND, "update_time": T0}
+    save(Registration(**registration, capabilities="durable-dedup", boot_id="b1"))
+    make_drains(job, FIRST)
+    resent(job, FIRST)
+    give_back_all(claim_one())
+    make_drains(job, SECOND)
+    assert claim_one().address == THIRD
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["there again", "elsewhere"])

@@ -11,13 +11,15 @@ from app.models.base import use_zone
 from app.models.group import Group
 from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
+from app.models.seen import Sighting
 from app.pipeline import registration
 from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, TOTAL_MAX, check_registration
-from app.store import bulk
+from app.store import bulk, seen
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
-from tests.factories import FIRST, T0, all_rows, make_group, only_row, save
+from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
 from tests.pipeline.steps import at_once
+from tests.statements import statements
 
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
 A, B, C = "http://10.0.0.9:9999/", "http://10.0.0.10:9999/", "http://10.0.0.1:9999"
@@ -117,6 +119,50 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
     tick(T0 + silent_ms)
     assert lists() == {"one": f"{B},{A}" if alive else B, "manual": A}
     assert len(all_rows(Registration)) == 1 + alive
+
+
+def sightings() -> dict[str, tuple[Millis, str]]:
+    return {row.address: (row.seen_ms, row.capabilities) for row in all_rows(Sighting)}
+
+
+def test_who_is_forgotten_or_goes_leaves_the_time_it_was_there(database: str) -> None:
+    register(A, said=Capabilities(True, "b"))
+    register(B, now_ms=T0 + DEAD_AFTER_MS)
+    register(C, group="ADMIN")
+    tick(T0 + DEAD_AFTER_MS)
+    assert sightings() == {}, "they are all alive"
+    tick(T0 + DEAD_AFTER_MS + 1000)
+    assert sightings() == {A: (T0, "durable-dedup")}
+    deregister("http://10.9.9.9:1234/")
+    deregister(B, now_ms=T0 + DEAD_AFTER_MS + 7000)
+    assert sightings() == {A: (T0, "durable-dedup"), B: (T0 + DEAD_AFTER_MS + 7000, "")}
+
+
+def test_who_is_back_is_no_longer_remembered_as_gone(database: str) -> None:
+    """A Java admin may take its row next: then nobody knows, and an old time would be a wrong one."""
+    register(A)
+    register(B)
+    tick(T0 + DEAD_AFTER_MS + 1000)
+    assert set(sightings()) == {A, B}
+    back_ms = T0 + DEAD_AFTER_MS + 5000
+    register(B, now_ms=back_ms)
+    register(A, "other", now_ms=back_ms)
+    tick(back_ms)
+    assert set(sightings()) == {A}, "the same address of another application is somebody else"
+    remove(only_row(Registration, registry_key="demo"))
+    tick(back_ms + DEAD_AFTER_MS + 1000)
+    assert [(row.app_name, row.address) for row in all_rows(Sighting)] == [("demo", A), ("other", A)]
+    assert transact(lambda session: seen.find_last(session, ["demo"])) == {"demo": T0}
+
+
+def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
+    register(A)
+    with statements() as told:
+        register(A, now_ms=T0 + 1000)
+        register(B, now_ms=T0 + 1000)
+        tick(T0 + 2000)
+    assert not any("xxl_job_seen" in statement for statement in told if not statement.startswith("SELECT"))
+    assert sum("xxl_job_seen" in statement for statement in told) == 1, "the round looks whether anything is remembered"
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,19 @@ from app.config import Config
 from app.db import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
+from app.models.drain import Drain
+from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.once import Once
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
+from app.models.right import Right
+from app.models.saved_view import SavedView
+from app.models.seen import Sighting
 from app.models.skip import Skip
+from app.models.start_page import StartPage
+from app.models.tag import JobTag
+from app.models.user import User
 from app.services.reporting import (
     CLEAN_PERIOD_MS,
     DELETE_ROWS,
@@ -22,13 +31,15 @@ from app.services.reporting import (
     EARLIER_PERIOD_MS,
     LATE_DAYS,
     LATE_WAIT_MS,
+    ONCE_DAYS,
+    SEEN_DAYS,
     TODAY_PERIOD_MS,
     TRACE_DAYS,
     Cleaner,
     Reporter,
     midnight_ms,
 )
-from app.store import reporting
+from app.store import orphans, reporting
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.pipeline.steps import at_once
 
@@ -186,8 +197,9 @@ def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> N
 
 
 def test_traces_are_kept_for_a_year(database: str, config: Config) -> None:
+    job = make_job()
     for age_ms in (TRACE_DAYS * DAY_MS + 1, TRACE_DAYS * DAY_MS):
-        save(Skip(job_id=1, from_ms=0, to_ms=0, skipped=1, reason="misfire", recorded_ms=T0 - age_ms))
+        save(Skip(job_id=job.id, from_ms=0, to_ms=0, skipped=1, reason="misfire", recorded_ms=T0 - age_ms))
         save(AuditEntry(at_ms=T0 - age_ms, action="job.add"))
     Cleaner(config).tick(T0)
     assert only_row(Skip).recorded_ms == only_row(AuditEntry).at_ms == T0 - TRACE_DAYS * DAY_MS
@@ -199,3 +211,52 @@ def test_old_traces_are_deleted_a_batch_at_a_time(database: str) -> None:
         session.execute(insert(AuditEntry), rows)
     assert transact(lambda session: reporting.delete_traces_before(session, before_ms=T0, limit=10)) == 10
     assert len(all_rows(AuditEntry)) == 15
+
+
+def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
+    """Commit a row of each table of ours that belongs to a job, a group or a user."""
+    tag, right = JobTag(job_id=job_id, tag="nightly", tag_key="nightly"), Right(user_id=user_id, group_id=group_id, rights="view")
+    skip = Skip(job_id=job_id, from_ms=0, to_ms=0, skipped=1, reason="misfire", recorded_ms=T0)
+    drain = Drain(group_id=group_id, address="http://10.0.0.1:9999", since_ms=T0)
+    view = SavedView(user_id=user_id, list_name="jobs", name="mine", name_key="mine", filters="")
+    day, page = GroupDay(trigger_day=T0, job_group=group_id), StartPage(user_id=user_id, target="jobs")
+    for row in (tag, skip, drain, right, view, day, page, Favourite(user_id=user_id, job_id=job_id)):
+        save(row)
+
+
+def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: str, config: Config) -> None:
+    models = {belonging.rows for belonging in orphans.BELONGINGS}
+    job = make_job()
+    owner = save(User(username="ann", password="x", role=0))
+    owned_rows(job.id, job.job_group, owner.id)
+    save(GroupDay(trigger_day=T0, job_group=WHOLE_DAY))
+    kept = {model: len(all_rows(model)) for model in models}
+    Cleaner(config).tick(T0)
+    assert {model: len(all_rows(model)) for model in models} == kept, "what has an owner stays"
+    owned_rows(job.id + 1, job.job_group + 1, owner.id + 1)
+    save(Right(user_id=owner.id, group_id=job.job_group + 1, rights="view"))
+    save(Favourite(user_id=owner.id, job_id=job.id + 1))
+    assert all(len(all_rows(model)) > kept[model] for model in models)
+    assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
+    assert {model: len(all_rows(model)) for model in models} == kept
+    remove(owner)
+    Cleaner(config).tick(T0)
+    assert [model.__name__ for model in models if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)] == []
+
+
+def test_rows_without_owner_are_deleted_a_batch_at_a_time(database: str, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.reporting.DELETE_ROWS", 3)
+    with session_scope() as session:
+        session.execute(insert(JobTag), [{"job_id": 1, "tag": str(number), "tag_key": str(number)} for number in range(5)])
+    assert Cleaner(config).tick(T0) == DELETE_WAIT_MS
+    assert len(all_rows(JobTag)) == 2
+    assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
+    assert all_rows(JobTag) == []
+
+
+def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str, config: Config) -> None:
+    for late_ms in (0, 1):
+        save(Sighting(app_name="demo", address=f"http://{late_ms}", seen_ms=T0 - SEEN_DAYS * DAY_MS - late_ms))
+        save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
+    Cleaner(config).tick(T0)
+    assert (only_row(Sighting).address, only_row(Once).name) == ("http://0", "a:0")
