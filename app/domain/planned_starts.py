@@ -1,0 +1,322 @@
+"""How many runs a schedule starts in each quarter of an hour to come, without stepping from one to the next.
+
+A job of every second has 600,000 starts a week. So a cron expression is taken apart: starts of each quarter of an hour (minutes times
+seconds), hours, and days; only the days are searched for, once for all expressions that have the same ones. Quarters, because all
+zones differ by whole ones, and so every reader's hours are made of them. Where clocks change the rules are those of
+``cron.expression`` and ``cron.unix``.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.domain.cron import unix
+from app.domain.cron.days import mask_of
+from app.domain.cron.expression import CronExpression, split_fields
+from app.domain.cron.fields import HOUR, MINUTE, SECOND, parse_field
+from app.domain.enums import ScheduleType
+from app.domain.schedule import Schedule, next_after_ms, zone
+
+QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
+_HOUR_MS: Final[Millis] = 60 * MINUTE_MS
+#: quarters of an hour, and of a day
+_QUARTERS: Final = range(4)
+_A_DAY: Final = 96
+#: around a change of the clocks Unix crons are stepped through, because croniter moves what falls into it
+_NEAR_CHANGE: Final = 3 * len(_QUARTERS)
+#: the minutes of the first quarter of an hour, as bits
+_A_QUARTER: Final = (1 << 15) - 1
+#: a day and an hour in which no clock changes, to read the fields of Unix crons from
+_PLAIN_MS: Final[Millis] = DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Quarters of an hour in a row; the first begins at a multiple of QUARTER_MS."""
+
+    from_ms: Millis
+    quarters: int
+
+    @property
+    def until_ms(self) -> Millis:
+        """Return its end, which is not included."""
+        return self.from_ms + self.quarters * QUARTER_MS
+
+
+class CronStarts(NamedTuple):
+    """When a cron expression starts runs within a window, by local time: on each of the days, in each of the hours."""
+
+    zone: str
+    is_unix: bool
+    #: bit n: the n-th local day of the window
+    days: int
+    #: bit n: the hour n
+    hours: int
+    #: starts in each quarter of such an hour
+    each: tuple[int, ...]
+    #: more of them: quarter of the window, starts
+    single: tuple[tuple[int, int], ...] = ()
+
+
+class RepeatedStarts(NamedTuple):
+    """When a job of a fixed period starts runs: at the first instant, and then each period up to ``until_ms``, not included."""
+
+    period_ms: Millis
+    first_ms: Millis
+    until_ms: Millis
+
+    def up_to(self, at_ms: Millis) -> int:
+        """Count the starts before an instant."""
+        return max(0, -((self.first_ms - min(at_ms, self.until_ms)) // self.period_ms))
+
+
+class HourOfDay(NamedTuple):
+    """One hour as a clock shows it, and the quarters of a window it is made of: eight where it comes twice."""
+
+    day: date
+    hour: int
+    quarters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalTimes:
+    """A window by the clock of a zone; local quarters are counted from midnight of the first day."""
+
+    first: date
+    days: int
+    #: the local quarter of each quarter of the window
+    local: tuple[int, ...]
+    #: quarters near a change of the clocks
+    near_change: tuple[int, ...]
+    #: local quarter -> quarter; -1 for those outside, left out or repeated; for Unix crons also those near a change
+    places: tuple[int, ...]
+    unix_places: tuple[int, ...]
+
+
+def next_days(now_ms: Millis, zone_name: str, *, days: int) -> Window:
+    """Return the window from the next full hour of a zone's clock to the end of the last of so many days."""
+    tz, at_ms = zone(zone_name), (now_ms // QUARTER_MS + 1) * QUARTER_MS
+    while datetime.fromtimestamp(at_ms // SECOND_MS, tz).minute:
+        at_ms += QUARTER_MS
+    end = datetime.combine(datetime.fromtimestamp(at_ms // SECOND_MS, tz).date() + timedelta(days=days), datetime.min.time(), tz)
+    return Window(at_ms, (int(end.timestamp()) * SECOND_MS - at_ms) // QUARTER_MS)
+
+
+def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
+    """Return the hours of a window by the clock of a zone, ascending."""
+    times = _local_times(zone_name, window)
+    found: dict[int, list[int]] = {}
+    for quarter, local in enumerate(times.local):
+        found.setdefault(local // len(_QUARTERS), []).append(quarter)
+    return [HourOfDay(times.first + timedelta(days=at // 24), at % 24, tuple(quarters)) for at, quarters in found.items()]
+
+
+def cron_starts(schedule: Schedule, window: Window) -> CronStarts:
+    """Return when a cron expression starts runs within a window; raise InvalidCronExpression."""
+    fields, times = split_fields(schedule.conf), _local_times(schedule.time_zone, window)
+    if len(fields) == unix.FIELD_COUNT:
+        single = _stepped_near_changes(schedule.conf, schedule.time_zone, window) if times.near_change else ()
+        days = _unix_days(tuple(fields[2:]), times.first, times.days)
+        starts = CronStarts(schedule.time_zone, True, days, _unix_hours(fields[1]), _unix_minutes(fields[0]), single)
+    else:
+        days = _days(tuple(fields[3:]), times.first, times.days) if len(fields) > unix.FIELD_COUNT else _refused(schedule.conf)
+        starts = CronStarts(schedule.time_zone, False, days, _hours(fields[2]), _each(fields[0], fields[1]))
+    return _bounded(starts, schedule, window)
+
+
+def repeated_starts(schedule: Schedule, next_ms: Millis, window: Window) -> RepeatedStarts:
+    """Return when a job starts runs whose next start is at ``next_ms``: once, or each period; raise InvalidCronExpression."""
+    if schedule.type == ScheduleType.AT:
+        return RepeatedStarts(1, next_ms, next_ms + 1)
+    unbounded = Schedule(schedule.type, schedule.conf, schedule.time_zone)
+    period_ms = next_after_ms(unbounded, 0) or window.until_ms
+    behind_ms = max(0, max(window.from_ms, schedule.not_before_ms) - next_ms)
+    first_ms = next_ms + -(-behind_ms // period_ms) * period_ms
+    return RepeatedStarts(
+        period_ms, first_ms, min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
+    )
+
+
+def count_in(starts: CronStarts | RepeatedStarts, quarters: Collection[int], window: Window) -> int:
+    """Count the starts of one schedule in some quarters of a window."""
+    if isinstance(starts, RepeatedStarts):
+        edges = [window.from_ms + quarter * QUARTER_MS for quarter in quarters]
+        return sum(starts.up_to(edge + QUARTER_MS) - starts.up_to(edge) for edge in edges)
+    times = _local_times(starts.zone, window)
+    places = times.unix_places if starts.is_unix else times.places
+    count = sum(number for quarter, number in starts.single if quarter in quarters)
+    for quarter in quarters:
+        day, within = divmod(times.local[quarter], _A_DAY)
+        if starts.days >> day & 1 and starts.hours >> within // 4 & 1 and places[times.local[quarter]] == quarter:
+            count += starts.each[within % 4]
+    return count
+
+
+def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[RepeatedStarts], window: Window) -> list[int]:
+    """Return the starts in each quarter of a window; ``counted`` says how many jobs have each of the crons."""
+    totals = [0] * (window.quarters + 1)  # the last takes what lies outside
+    alike: dict[tuple[str, bool, int, int], list[int]] = {}
+    for starts, jobs in counted:
+        sums = alike.setdefault(starts[:4], [0, 0, 0, 0])
+        for number, count in enumerate(starts.each):
+            sums[number] += jobs * count
+        for quarter, count in starts.single:
+            totals[quarter] += jobs * count
+    for (zone_name, is_unix, days, hours), sums in alike.items():
+        times = _local_times(zone_name, window)
+        places = times.unix_places if is_unix else times.places
+        for hour in (day * _A_DAY + hour * 4 for day in _bits(days) for hour in _bits(hours)):
+            for number in _QUARTERS:
+                totals[places[hour + number]] += sums[number]  # -1: the last one
+    _add_repeated(totals, repeated, window)
+    return totals[:-1]
+
+
+def _add_repeated(totals: list[int], repeated: Iterable[RepeatedStarts], window: Window) -> None:
+    """Add jobs of fixed periods: those of one period together, by how far into it each begins."""
+    begins: dict[Millis, list[Millis]] = {}
+    for starts in repeated:
+        offset_ms = starts.first_ms - window.from_ms
+        if starts.until_ms == window.until_ms and 0 <= offset_ms < starts.period_ms:
+            begins.setdefault(starts.period_ms, []).append(offset_ms)
+        else:
+            for quarter in _quarters_between(starts, window):
+                totals[quarter] += count_in(starts, (quarter,), window)
+    for period_ms, offsets in begins.items():
+        offsets.sort()
+        before = 0
+        for quarter in range(window.quarters):
+            whole, rest_ms = divmod((quarter + 1) * QUARTER_MS, period_ms)
+            now = whole * len(offsets) + bisect_left(offsets, rest_ms)
+            totals[quarter] += now - before
+            before = now
+
+
+def _quarters_between(starts: RepeatedStarts, window: Window) -> range:
+    """Return the quarters of a window from the first start to the end."""
+    first, until = ((ms - window.from_ms) // QUARTER_MS for ms in (starts.first_ms, starts.until_ms - 1))
+    return range(max(0, first), min(window.quarters, until + 1))
+
+
+def _bounded(starts: CronStarts, schedule: Schedule, window: Window) -> CronStarts:
+    """Leave out what lies before or behind the bounds of a schedule."""
+    from_ms = max(window.from_ms, schedule.not_before_ms)
+    until_ms = min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
+    if (from_ms, until_ms) == (window.from_ms, window.until_ms):
+        return starts
+    single = dict(enumerate(total_starts([(starts, 1)], (), window)))
+    for quarter in single:
+        begin_ms = window.from_ms + quarter * QUARTER_MS
+        inside_ms = max(from_ms, begin_ms), min(until_ms, begin_ms + QUARTER_MS)
+        if inside_ms[0] >= inside_ms[1]:
+            single[quarter] = 0
+        elif inside_ms != (begin_ms, begin_ms + QUARTER_MS) and single[quarter]:
+            single[quarter] = sum(_stepped(schedule, *inside_ms, window).values())
+    return starts._replace(days=0, single=tuple(item for item in single.items() if item[1]))
+
+
+@lru_cache(maxsize=1024)
+def _stepped_near_changes(conf: str, zone_name: str, window: Window) -> tuple[tuple[int, int], ...]:
+    """Return what a Unix cron starts near changes of the clocks."""
+    near, found = _local_times(zone_name, window).near_change, dict[int, int]()
+    schedule = Schedule(ScheduleType.CRON, conf, zone_name)
+    for first in (quarter for quarter in near if quarter - 1 not in near):
+        last = next(quarter for quarter in near if quarter >= first and quarter + 1 not in near)
+        found |= _stepped(schedule, window.from_ms + first * QUARTER_MS, window.from_ms + (last + 1) * QUARTER_MS, window)
+    return tuple(found.items())
+
+
+def _stepped(schedule: Schedule, from_ms: Millis, until_ms: Millis, window: Window) -> dict[int, int]:
+    """Count by stepping from start to start: quarter -> starts."""
+    found: dict[int, int] = {}
+    at_ms = next_after_ms(schedule, from_ms - 1)
+    while at_ms is not None and at_ms < until_ms:
+        quarter = (at_ms - window.from_ms) // QUARTER_MS
+        found[quarter] = found.get(quarter, 0) + 1
+        at_ms = next_after_ms(schedule, at_ms)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _local_times(zone_name: str, window: Window) -> _LocalTimes:
+    """Read the clock of a zone at each quarter, and so much before and behind the window as a change there matters in it."""
+    tz, around = zone(zone_name), range(-_NEAR_CHANGE, window.quarters + _NEAR_CHANGE)
+    begins = [datetime.fromtimestamp((window.from_ms + quarter * QUARTER_MS) // SECOND_MS, tz) for quarter in around]
+    changes = [number for number, (at, after) in enumerate(pairwise(begins), around[0] + 1) if at.utcoffset() != after.utcoffset()]
+    near = {near for at in changes for near in range(at - _NEAR_CHANGE, at + _NEAR_CHANGE) if 0 <= near < window.quarters}
+    begins = begins[_NEAR_CHANGE:-_NEAR_CHANGE]
+    first = begins[0].date()
+    local = [((at.date() - first).days * 24 + at.hour) * 4 + at.minute // 15 for at in begins]
+    days = max(local) // _A_DAY + 1
+    places, unix_places = [-1] * (days * _A_DAY), [-1] * (days * _A_DAY)
+    for quarter, (at, place) in enumerate(zip(begins, local, strict=True)):
+        if at.replace(fold=1).utcoffset() == at.utcoffset():
+            places[place] = quarter
+        if quarter not in near:
+            unix_places[place] = quarter
+    return _LocalTimes(first, days, tuple(local), tuple(sorted(near)), tuple(places), tuple(unix_places))
+
+
+@lru_cache(maxsize=4096)
+def _each(seconds: str, minutes: str) -> tuple[int, ...]:
+    """Return the starts in each quarter of an hour."""
+    a_minute, mask = mask_of(SECOND, parse_field(SECOND, seconds)).bit_count(), mask_of(MINUTE, parse_field(MINUTE, minutes))
+    return tuple(a_minute * (mask >> 15 * quarter & _A_QUARTER).bit_count() for quarter in _QUARTERS)
+
+
+@lru_cache(maxsize=1024)
+def _hours(text: str) -> int:
+    return mask_of(HOUR, parse_field(HOUR, text))
+
+
+@lru_cache(maxsize=1024)
+def _days(fields: tuple[str, ...], first: date, days: int) -> int:
+    """Return which of some days the last three or four fields of a cron expression allow."""
+    cron, found = CronExpression.parse(f"0 0 0 {' '.join(fields)}"), 0
+    at = cron.next_from(datetime.combine(first, datetime.min.time()))
+    while at is not None and (number := (at.date() - first).days) < days:
+        found |= 1 << number
+        at = cron.next_after(at)
+    return found
+
+
+def _refused(conf: str) -> int:
+    """Raise InvalidCronExpression for an expression of too few fields."""
+    CronExpression.parse(conf)
+    return 0
+
+
+@lru_cache(maxsize=1024)
+def _unix_minutes(text: str) -> tuple[int, ...]:
+    minutes = [at // MINUTE_MS for at in _unix_fires([text, "*", "*", "*", "*"], _HOUR_MS)]
+    return tuple(sum(minute // 15 == quarter for minute in minutes) for quarter in _QUARTERS)
+
+
+@lru_cache(maxsize=1024)
+def _unix_hours(text: str) -> int:
+    return sum(1 << at // _HOUR_MS for at in _unix_fires(["0", text, "*", "*", "*"], DAY_MS))
+
+
+@lru_cache(maxsize=1024)
+def _unix_days(fields: tuple[str, ...], first: date, days: int) -> int:
+    begin_ms = int(datetime.combine(first, datetime.min.time(), UTC).timestamp()) * SECOND_MS
+    return sum(1 << at // DAY_MS for at in _unix_fires(["0", "0", *fields], days * DAY_MS, begin_ms))
+
+
+def _unix_fires(fields: list[str], within_ms: Millis, begin_ms: Millis = _PLAIN_MS) -> list[Millis]:
+    """Return how long after an instant a Unix cron fires, in a zone whose clocks never change."""
+    found: list[Millis] = []
+    at_ms = unix.next_after_ms(fields, begin_ms - SECOND_MS, UTC)
+    while at_ms is not None and at_ms < begin_ms + within_ms:
+        found.append(at_ms - begin_ms)
+        at_ms = unix.next_after_ms(fields, at_ms, UTC)
+    return found
+
+
+def _bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
