@@ -7,6 +7,7 @@ zones differ by whole ones, and so every reader's hours are made of them. Where 
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,11 +19,13 @@ from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.cron import unix
 from app.domain.cron.days import mask_of
 from app.domain.cron.expression import CronExpression, split_fields
-from app.domain.cron.fields import HOUR, MINUTE, SECOND, parse_field
+from app.domain.cron.fields import HOUR, MINUTE, SECOND, Field, parse_field
 from app.domain.enums import ScheduleType
 from app.domain.schedule import Schedule, next_after_ms, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
+#: crons whose starts within a window are kept
+SCHEDULES_KEPT: Final = 20_000
 _HOUR_MS: Final[Millis] = 60 * MINUTE_MS
 #: quarters of an hour, and of a day
 _QUARTERS: Final = range(4)
@@ -35,8 +38,7 @@ _A_QUARTER: Final = (1 << 15) - 1
 _PLAIN_MS: Final[Millis] = DAY_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Quarters of an hour in a row; the first begins at a multiple of QUARTER_MS."""
 
     from_ms: Millis
@@ -51,28 +53,24 @@ class Window:
 class CronStarts(NamedTuple):
     """When a cron expression starts runs within a window, by local time: on each of the days, in each of the hours."""
 
-    zone: str
-    is_unix: bool
+    zone: str = ""
+    is_unix: bool = False
     #: bit n: the n-th local day of the window
-    days: int
+    days: int = 0
     #: bit n: the hour n
-    hours: int
+    hours: int = 0
     #: starts in each quarter of such an hour
-    each: tuple[int, ...]
+    each: tuple[int, ...] = ()
     #: more of them: quarter of the window, starts
     single: tuple[tuple[int, int], ...] = ()
 
 
 class RepeatedStarts(NamedTuple):
-    """When a job of a fixed period starts runs: at the first instant, and then each period up to ``until_ms``, not included."""
+    """When a job of a fixed period starts runs: first within the first period of a window, and so on to its end."""
 
     period_ms: Millis
+    #: from the begin of the window
     first_ms: Millis
-    until_ms: Millis
-
-    def up_to(self, at_ms: Millis) -> int:
-        """Count the starts before an instant."""
-        return max(0, -((self.first_ms - min(at_ms, self.until_ms)) // self.period_ms))
 
 
 class HourOfDay(NamedTuple):
@@ -116,40 +114,69 @@ def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
     return [HourOfDay(times.first + timedelta(days=at // 24), at % 24, tuple(quarters)) for at, quarters in found.items()]
 
 
-def cron_starts(schedule: Schedule, window: Window) -> CronStarts:
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def cron_starts(conf: str, zone_name: str, window: Window) -> CronStarts:
     """Return when a cron expression starts runs within a window; raise InvalidCronExpression."""
-    fields, times = split_fields(schedule.conf), _local_times(schedule.time_zone, window)
+    fields, times = split_fields(conf), _local_times(zone_name, window)
     if len(fields) == unix.FIELD_COUNT:
-        single = _stepped_near_changes(schedule.conf, schedule.time_zone, window) if times.near_change else ()
+        single = _stepped_near_changes(conf, zone_name, window) if times.near_change else ()
         days = _unix_days(tuple(fields[2:]), times.first, times.days)
-        starts = CronStarts(schedule.time_zone, True, days, _unix_hours(fields[1]), _unix_minutes(fields[0]), single)
-    else:
-        days = _days(tuple(fields[3:]), times.first, times.days) if len(fields) > unix.FIELD_COUNT else _refused(schedule.conf)
-        starts = CronStarts(schedule.time_zone, False, days, _hours(fields[2]), _each(fields[0], fields[1]))
-    return _bounded(starts, schedule, window)
+        return CronStarts(zone_name, True, days, _unix_hours(fields[1]), _unix_minutes(fields[0]), single)
+    if len(fields) < unix.FIELD_COUNT:
+        CronExpression.parse(conf)  # refuses it
+    days = _days(tuple(fields[3:]), times.first, times.days)
+    a_minute, minutes = _mask(SECOND, fields[0]).bit_count(), _minutes(fields[1])
+    return CronStarts(zone_name, False, days, _mask(HOUR, fields[2]), tuple(a_minute * count for count in minutes))
 
 
-def repeated_starts(schedule: Schedule, next_ms: Millis, window: Window) -> RepeatedStarts:
-    """Return when a job starts runs whose next start is at ``next_ms``: once, or each period; raise InvalidCronExpression."""
-    if schedule.type == ScheduleType.AT:
-        return RepeatedStarts(1, next_ms, next_ms + 1)
-    unbounded = Schedule(schedule.type, schedule.conf, schedule.time_zone)
-    period_ms = next_after_ms(unbounded, 0) or window.until_ms
-    behind_ms = max(0, max(window.from_ms, schedule.not_before_ms) - next_ms)
+def bounded(starts: CronStarts, schedule: Schedule, window: Window) -> CronStarts:
+    """Leave out what lies before or behind the bounds of a cron schedule."""
+    from_ms = max(window.from_ms, schedule.not_before_ms)
+    until_ms = min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
+    if (from_ms, until_ms) == (window.from_ms, window.until_ms):
+        return starts
+    single = dict(enumerate(total_starts([(starts, 1)], (), window)))
+    for quarter in single:
+        begin_ms = window.from_ms + quarter * QUARTER_MS
+        inside_ms = max(from_ms, begin_ms), min(until_ms, begin_ms + QUARTER_MS)
+        if inside_ms[0] >= inside_ms[1]:
+            single[quarter] = 0
+        elif inside_ms != (begin_ms, begin_ms + QUARTER_MS) and single[quarter]:
+            single[quarter] = sum(_stepped(schedule, *inside_ms, window).values())
+    return CronStarts(single=tuple(item for item in single.items() if item[1]))
+
+
+def repeated_starts(
+    conf: str, next_ms: Millis, window: Window, *, not_before_ms: Millis = 0, not_after_ms: Millis = 0
+) -> CronStarts | RepeatedStarts:
+    """Return when a job of a fixed period starts runs whose next start is at ``next_ms``; raise InvalidCronExpression."""
+    period_ms = _period_ms(conf)
+    until_ms = min(window.until_ms, not_after_ms + 1) if not_after_ms else window.until_ms
+    behind_ms = max(0, max(window.from_ms, not_before_ms) - next_ms)
     first_ms = next_ms + -(-behind_ms // period_ms) * period_ms
-    return RepeatedStarts(
-        period_ms, first_ms, min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
-    )
+    if until_ms == window.until_ms and first_ms - window.from_ms < period_ms:
+        return RepeatedStarts(period_ms, first_ms - window.from_ms)
+    return single_starts(range(first_ms, until_ms, period_ms), window)
+
+
+def single_starts(instants: range, window: Window) -> CronStarts:
+    """Return those of some instants that lie in a window, in a step an instant or a step a quarter, whichever is less."""
+    if len(instants) < window.quarters:
+        inside = (at_ms for at_ms in instants if window.from_ms <= at_ms < window.until_ms)
+        return CronStarts(single=tuple(Counter((at_ms - window.from_ms) // QUARTER_MS for at_ms in inside).items()))
+    before = [bisect_left(instants, window.from_ms + edge * QUARTER_MS) for edge in range(window.quarters + 1)]
+    return CronStarts(single=tuple((quarter, count - at) for quarter, (at, count) in enumerate(pairwise(before)) if count > at))
 
 
 def count_in(starts: CronStarts | RepeatedStarts, quarters: Collection[int], window: Window) -> int:
     """Count the starts of one schedule in some quarters of a window."""
     if isinstance(starts, RepeatedStarts):
-        edges = [window.from_ms + quarter * QUARTER_MS for quarter in quarters]
-        return sum(starts.up_to(edge + QUARTER_MS) - starts.up_to(edge) for edge in edges)
+        return sum(_count_between(starts, quarter * QUARTER_MS, (quarter + 1) * QUARTER_MS) for quarter in quarters)
+    count = sum(number for quarter, number in starts.single if quarter in quarters)
+    if not starts.days:
+        return count
     times = _local_times(starts.zone, window)
     places = times.unix_places if starts.is_unix else times.places
-    count = sum(number for quarter, number in starts.single if quarter in quarters)
     for quarter in quarters:
         day, within = divmod(times.local[quarter], _A_DAY)
         if starts.days >> day & 1 and starts.hours >> within // 4 & 1 and places[times.local[quarter]] == quarter:
@@ -162,9 +189,10 @@ def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[R
     totals = [0] * (window.quarters + 1)  # the last takes what lies outside
     alike: dict[tuple[str, bool, int, int], list[int]] = {}
     for starts, jobs in counted:
-        sums = alike.setdefault(starts[:4], [0, 0, 0, 0])
-        for number, count in enumerate(starts.each):
-            sums[number] += jobs * count
+        if starts.days:
+            sums = alike.setdefault(starts[:4], [0, 0, 0, 0])
+            for number, count in enumerate(starts.each):
+                sums[number] += jobs * count
         for quarter, count in starts.single:
             totals[quarter] += jobs * count
     for (zone_name, is_unix, days, hours), sums in alike.items():
@@ -178,46 +206,27 @@ def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[R
 
 
 def _add_repeated(totals: list[int], repeated: Iterable[RepeatedStarts], window: Window) -> None:
-    """Add jobs of fixed periods: those of one period together, by how far into it each begins."""
+    """Add jobs of fixed periods: those of one period together, step by step or by quarter, whichever is less."""
     begins: dict[Millis, list[Millis]] = {}
     for starts in repeated:
-        offset_ms = starts.first_ms - window.from_ms
-        if starts.until_ms == window.until_ms and 0 <= offset_ms < starts.period_ms:
-            begins.setdefault(starts.period_ms, []).append(offset_ms)
-        else:
-            for quarter in _quarters_between(starts, window):
-                totals[quarter] += count_in(starts, (quarter,), window)
-    for period_ms, offsets in begins.items():
-        offsets.sort()
+        begins.setdefault(starts.period_ms, []).append(starts.first_ms)
+    length_ms = window.quarters * QUARTER_MS
+    for period_ms, firsts in begins.items():
+        if len(firsts) * length_ms < period_ms * window.quarters:
+            for at_ms in (at_ms for first_ms in firsts for at_ms in range(first_ms, length_ms, period_ms)):
+                totals[at_ms // QUARTER_MS] += 1
+            continue
+        firsts.sort()
         before = 0
         for quarter in range(window.quarters):
             whole, rest_ms = divmod((quarter + 1) * QUARTER_MS, period_ms)
-            now = whole * len(offsets) + bisect_left(offsets, rest_ms)
+            now = whole * len(firsts) + bisect_left(firsts, rest_ms)
             totals[quarter] += now - before
             before = now
 
 
-def _quarters_between(starts: RepeatedStarts, window: Window) -> range:
-    """Return the quarters of a window from the first start to the end."""
-    first, until = ((ms - window.from_ms) // QUARTER_MS for ms in (starts.first_ms, starts.until_ms - 1))
-    return range(max(0, first), min(window.quarters, until + 1))
-
-
-def _bounded(starts: CronStarts, schedule: Schedule, window: Window) -> CronStarts:
-    """Leave out what lies before or behind the bounds of a schedule."""
-    from_ms = max(window.from_ms, schedule.not_before_ms)
-    until_ms = min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
-    if (from_ms, until_ms) == (window.from_ms, window.until_ms):
-        return starts
-    single = dict(enumerate(total_starts([(starts, 1)], (), window)))
-    for quarter in single:
-        begin_ms = window.from_ms + quarter * QUARTER_MS
-        inside_ms = max(from_ms, begin_ms), min(until_ms, begin_ms + QUARTER_MS)
-        if inside_ms[0] >= inside_ms[1]:
-            single[quarter] = 0
-        elif inside_ms != (begin_ms, begin_ms + QUARTER_MS) and single[quarter]:
-            single[quarter] = sum(_stepped(schedule, *inside_ms, window).values())
-    return starts._replace(days=0, single=tuple(item for item in single.items() if item[1]))
+def _count_between(starts: RepeatedStarts, from_ms: Millis, until_ms: Millis) -> int:
+    return len(range(starts.first_ms, until_ms, starts.period_ms)) - len(range(starts.first_ms, from_ms, starts.period_ms))
 
 
 @lru_cache(maxsize=1024)
@@ -263,15 +272,15 @@ def _local_times(zone_name: str, window: Window) -> _LocalTimes:
 
 
 @lru_cache(maxsize=4096)
-def _each(seconds: str, minutes: str) -> tuple[int, ...]:
-    """Return the starts in each quarter of an hour."""
-    a_minute, mask = mask_of(SECOND, parse_field(SECOND, seconds)).bit_count(), mask_of(MINUTE, parse_field(MINUTE, minutes))
-    return tuple(a_minute * (mask >> 15 * quarter & _A_QUARTER).bit_count() for quarter in _QUARTERS)
+def _mask(field: Field, text: str) -> int:
+    return mask_of(field, parse_field(field, text))
 
 
-@lru_cache(maxsize=1024)
-def _hours(text: str) -> int:
-    return mask_of(HOUR, parse_field(HOUR, text))
+@lru_cache(maxsize=4096)
+def _minutes(text: str) -> tuple[int, ...]:
+    """Return how many minutes of each quarter of an hour are allowed."""
+    mask = _mask(MINUTE, text)
+    return tuple((mask >> 15 * quarter & _A_QUARTER).bit_count() for quarter in _QUARTERS)
 
 
 @lru_cache(maxsize=1024)
@@ -285,10 +294,10 @@ def _days(fields: tuple[str, ...], first: date, days: int) -> int:
     return found
 
 
-def _refused(conf: str) -> int:
-    """Raise InvalidCronExpression for an expression of too few fields."""
-    CronExpression.parse(conf)
-    return 0
+@lru_cache(maxsize=4096)
+def _period_ms(conf: str) -> Millis:
+    """Return the period of a fixed rate or delay."""
+    return next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or 0
 
 
 @lru_cache(maxsize=1024)

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import TriggerStatus
+from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.store import bulk
@@ -168,3 +168,42 @@ def find_after_current_run(session: Session) -> list[int]:
     """Return the enabled fixed-delay jobs that wait for the result of a run."""
     waiting = select(Job.id).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN)
     return list(session.scalars(waiting.order_by(Job.id)))
+
+
+_STARTED_BY = (
+    Job.id,
+    Job.schedule_type,
+    Job.schedule_conf,
+    Job.time_zone,
+    Job.not_before_ms,
+    Job.not_after_ms,
+    Job.trigger_next_time,
+)
+
+
+class ScheduledJob(NamedTuple):
+    """When a job starts runs."""
+
+    id: int
+    schedule_type: str
+    schedule_conf: str | None
+    time_zone: str
+    not_before_ms: Millis
+    not_after_ms: Millis
+    trigger_next_time: Millis
+
+
+def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[ScheduledJob]:
+    """Return the enabled jobs of these groups (None: of all) that have a schedule, by id."""
+    query = select(*_STARTED_BY).where(*_is_scheduled(group_ids))
+    return [ScheduledJob._make(row) for row in bulk.read_rows(session, query.order_by(Job.id).limit(limit))]
+
+
+def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
+    """Count them."""
+    return session.scalar(select(func.count()).select_from(Job).where(*_is_scheduled(group_ids))) or 0
+
+
+def _is_scheduled(group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+    enabled = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
+    return enabled if group_ids is None else [*enabled, Job.job_group.in_(list(group_ids))]

@@ -12,12 +12,16 @@ from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import ScheduleType
 from app.domain.planned_starts import (
     QUARTER_MS,
+    CronStarts,
+    RepeatedStarts,
     Window,
+    bounded,
     count_in,
     cron_starts,
     hours_of,
     next_days,
     repeated_starts,
+    single_starts,
     total_starts,
 )
 from app.domain.schedule import Schedule, next_after_ms
@@ -41,7 +45,8 @@ def stepped(schedule: Schedule, window: Window) -> list[int]:
 
 
 def counted(schedule: Schedule, window: Window) -> list[int]:
-    return total_starts([(cron_starts(schedule, window), 1)], (), window)
+    starts = cron_starts(schedule.conf, schedule.time_zone, window)
+    return total_starts([(bounded(starts, schedule, window), 1)], (), window)
 
 
 def cron(expression: str, zone: str = "UTC", **bounds: int) -> Schedule:
@@ -139,31 +144,36 @@ def test_fixed_periods_count_as_stepping_does(jobs: list[tuple[str, int]], early
     made, wanted = [], [0] * window.quarters
     for conf, offset_ms in jobs:
         next_ms = window.from_ms + early * 1_000_000 + offset_ms
-        schedule = Schedule(ScheduleType.FIX_RATE, conf, "UTC", not_after_ms=not_after and window.from_ms + not_after)
-        starts = repeated_starts(schedule, next_ms, window)
+        end_ms = not_after and window.from_ms + not_after
+        starts = repeated_starts(conf, next_ms, window, not_after_ms=end_ms)
         made.append(starts)
         expected, at = [0] * window.quarters, next_ms
         period = int(conf) * 1000
-        while at < window.until_ms and not 0 < schedule.not_after_ms < at:
+        while at < window.until_ms and not 0 < end_ms < at:
             if at >= window.from_ms:
                 expected[(at - window.from_ms) // QUARTER_MS] += 1
             at += period if at >= window.from_ms else max(period, (window.from_ms - at) // period * period)
         assert [count_in(starts, (quarter,), window) for quarter in range(window.quarters)] == expected
         wanted = [one + other for one, other in zip(wanted, expected, strict=True)]
-    assert total_starts((), made, window) == wanted
+    assert total_of(made, window) == wanted
+
+
+def total_of(made: list[CronStarts | RepeatedStarts], window: Window) -> list[int]:
+    crons = [(starts, 1) for starts in made if isinstance(starts, CronStarts)]
+    return total_starts(crons, [starts for starts in made if isinstance(starts, RepeatedStarts)], window)
 
 
 def test_a_single_instant_counts_once_and_only_inside() -> None:
     window = Window(0, 8)
     for at, sums in ((-1, []), (0, [0]), (QUARTER_MS, [1]), (8 * QUARTER_MS - 1, [7]), (8 * QUARTER_MS, [])):
-        starts = repeated_starts(Schedule(ScheduleType.AT, "1970-01-01 00:00:00", "UTC"), at, window)
-        assert [quarter for quarter, count in enumerate(total_starts((), [starts], window)) if count] == sums
+        found = total_of([single_starts(range(at, at + 1), window)], window)
+        assert [quarter for quarter, count in enumerate(found) if count] == sums
 
 
 def test_one_schedule_is_counted_in_some_quarters_alone() -> None:
     window = next_days(instant("Europe/Berlin", "2026-10-24T23:30:00"), "Europe/Berlin", days=1)
     for schedule in (cron("0 0/20 1-2 * * ?", "Europe/Berlin"), cron("*/20 1,2 * * *", "Europe/Berlin"), cron("0 0/7 * * * ?")):
-        starts, totals = cron_starts(schedule, window), counted(schedule, window)
+        starts, totals = cron_starts(schedule.conf, schedule.time_zone, window), counted(schedule, window)
         assert [count_in(starts, (quarter,), window) for quarter in range(window.quarters)] == totals
         assert count_in(starts, range(window.quarters), window) == sum(totals)
 
@@ -171,10 +181,10 @@ def test_one_schedule_is_counted_in_some_quarters_alone() -> None:
 @pytest.mark.parametrize("expression", ["", "* *", "0 0 25 * * ?", "0 0 0 * * *", "H * * * *", "a b c d e"])
 def test_what_cannot_be_read_is_refused(expression: str) -> None:
     with pytest.raises(InvalidCronExpression):
-        cron_starts(cron(expression), Window(0, 96))
+        cron_starts(expression, "UTC", Window(0, 96))
 
 
 def test_many_jobs_of_one_schedule_count_each() -> None:
     window = Window(0, 4)
-    starts = cron_starts(cron("0 5 0 * * ?"), window)
-    assert total_starts([(starts, 10_000), (cron_starts(cron("0 20 * * * ?"), window), 3)], (), window) == [10_000, 3, 0, 0]
+    starts = cron_starts("0 5 0 * * ?", "UTC", window)
+    assert total_starts([(starts, 10_000), (cron_starts("0 20 * * * ?", "UTC", window), 3)], (), window) == [10_000, 3, 0, 0]

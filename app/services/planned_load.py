@@ -1,0 +1,128 @@
+"""How many runs the schedules start in the hours to come, to find a quiet place for a new job."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, monotonic_ms
+from app.domain.cron.fields import InvalidCronExpression
+from app.domain.enums import ScheduleType
+from app.domain.permissions import Actor, Right
+from app.domain.planned_starts import (
+    CronStarts,
+    RepeatedStarts,
+    Window,
+    bounded,
+    count_in,
+    cron_starts,
+    repeated_starts,
+    single_starts,
+    total_starts,
+)
+from app.domain.schedule import Schedule
+from app.errors import InvalidInput
+from app.models.base import zone_name
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.store import jobs as job_store
+from app.store.jobs import JobName, ScheduledJob
+
+#: more enabled jobs are not counted
+JOBS_MAX = 20_000
+#: schedules are read for about so long; one read before is read quickly again
+BUDGET_MS: Millis = 100
+#: schedules read between two looks at the clock
+READ_AT_ONCE = 50
+
+
+class Planned(NamedTuple):
+    """The starts of the jobs that have one schedule; thousands are made for one page."""
+
+    #: one of them
+    job: ScheduledJob
+    job_ids: list[int]
+    starts: CronStarts | RepeatedStarts
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    """What the jobs a user may see start within a window."""
+
+    window: Window
+    #: by quarter of an hour
+    starts: list[int]
+    planned: list[Planned]
+    #: jobs that are counted
+    jobs: int
+    #: jobs that are not, because there are more than JOBS_MAX
+    too_many: int
+    #: jobs that are not, because their schedules were not read in time
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A job, its schedule, and how many runs it starts."""
+
+    job: JobName
+    #: its schedule
+    scheduled: ScheduledJob
+    starts: int
+
+
+def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS) -> PlannedLoad:
+    """Count the starts of the enabled jobs the actor may see; one whose schedule cannot be read starts none."""
+    group_ids = actor.group_ids(Right.VIEW)
+    found = job_store.find_scheduled(session, group_ids, limit=JOBS_MAX)
+    too_many = job_store.count_scheduled(session, group_ids) - len(found) if len(found) == JOBS_MAX else 0
+    planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
+    crons = [(each.starts, len(each.job_ids)) for each in planned if isinstance(each.starts, CronStarts)]
+    repeated = [each.starts for each in planned for _job_id in each.job_ids if isinstance(each.starts, RepeatedStarts)]
+    return PlannedLoad(window, total_starts(crons, repeated, window), planned, len(found) - unread, too_many, unread)
+
+
+def find_starters(session: Session, load: PlannedLoad, quarters: Collection[int], *, limit: int) -> tuple[list[Starter], int]:
+    """Return the jobs that start most runs in some quarters, and how many jobs start any."""
+    counted = [(count_in(each.starts, quarters, load.window), each) for each in load.planned]
+    starting = sorted((-count, each.job.id, each) for count, each in counted if count)
+    most = [(job_id, each.job, -negative) for negative, _first, each in starting[:limit] for job_id in each.job_ids[:limit]][:limit]
+    names = job_store.find_names(session, [job_id for job_id, _job, _count in most])
+    starters = [Starter(names[job_id], job, count) for job_id, job, count in most if job_id in names]
+    return starters, sum(len(each.job_ids) for _negative, _first, each in starting)
+
+
+def _read(jobs: list[ScheduledJob], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
+    """Read each schedule once, those of most jobs first; return what was read in time, and how many jobs were not."""
+    alike: dict[tuple[object, ...], tuple[ScheduledJob, list[int]]] = {}
+    for job in jobs:
+        key = job[1:-1] if job.schedule_type == ScheduleType.CRON else job[1:]
+        alike.setdefault(key, (job, []))[1].append(job.id)
+    groups = sorted(alike.values(), key=lambda group: len(group[1]), reverse=True)
+    planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
+    for number, (job, job_ids) in enumerate(groups, 1):
+        # one that cannot be read is set aside by the scan
+        with suppress(InvalidCronExpression, InvalidInput):
+            planned.append(Planned(job, job_ids, _starts(job, zone, window, now_ms)))
+        if number % READ_AT_ONCE == 0 and monotonic_ms() - begun_ms >= budget_ms:
+            return planned, sum(len(left) for _job, left in groups[number:])
+    return planned, 0
+
+
+def _starts(job: ScheduledJob, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
+    conf, zone = (job.schedule_conf or "").strip(), job.time_zone or config_zone
+    # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took no time
+    next_ms = job.trigger_next_time if 0 < job.trigger_next_time < AFTER_THE_CURRENT_RUN else now_ms
+    match job.schedule_type:
+        case ScheduleType.CRON:
+            starts = cron_starts(conf, zone, window)
+            if job.not_before_ms <= window.from_ms and not 0 < job.not_after_ms < window.until_ms:
+                return starts
+            return bounded(starts, Schedule(ScheduleType.CRON, conf, zone, job.not_before_ms, job.not_after_ms), window)
+        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
+            return repeated_starts(conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms)
+        case ScheduleType.AT:
+            return single_starts(range(next_ms, next_ms + 1), window)
+        case _:
+            return CronStarts()
