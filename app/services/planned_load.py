@@ -22,7 +22,7 @@ from app.domain.planned_starts import (
     single_starts,
     total_starts,
 )
-from app.domain.schedule import Schedule
+from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
@@ -123,6 +123,7 @@ def _starts(job: ScheduledJob, config_zone: str, window: Window, now_ms: Millis)
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
             return repeated_starts(conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms)
         case ScheduleType.AT:
-            return single_starts(range(next_ms, next_ms + 1), window)
+            at_ms = next_after_ms(Schedule(ScheduleType.AT, conf, zone, job.not_before_ms, job.not_after_ms), now_ms)
+            return single_starts(range(at_ms, at_ms + 1) if at_ms else range(0), window)
         case _:
             return CronStarts()

@@ -26,3 +26,9 @@ def test_levels_share_what_is_usual(counts: list[int], levels: list[int]) -> Non
 def test_bounds_meet_and_leave_out_levels_nothing_can_have() -> None:
     assert level_bounds(level_tops([100])) == [(1, 1, 25), (2, 26, 50), (3, 51, 75), (4, 76, None)]
     assert level_bounds(level_tops([1, 1])) == [(1, 1, 1), (4, 2, None)]
+
+
+def test_levels_begin_above_the_least() -> None:
+    tops = level_tops([1000, 1025, 1050, 1100], least=1000)
+    assert [level_of(count, tops) for count in (1000, 1025, 1050, 1100)] == [0, 1, 2, 4]
+    assert level_bounds(tops)[0] == (1, 1001, 1025)
