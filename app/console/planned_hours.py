@@ -1,5 +1,6 @@
 """The starts to come by hour: bars of the next 24 hours, and a table of a week. Drawn on the server."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -22,7 +23,9 @@ AREA_HEIGHT, LEAST_HEIGHT, WORDS_HEIGHT = 110, 2, 20
 BAR_SHARE = 0.72
 #: quiet hours that are named
 QUIET = 3
-HOURS_A_DAY = 24
+HOURS_A_DAY, DAYS_A_WEEK = 24, 7
+#: any one
+MONDAY = date(2024, 1, 1)
 THOUSAND, MILLION = 1_000, 1_000_000
 
 
@@ -102,7 +105,8 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
     # what starts in every hour is no reason to prefer one, so colours begin above the quietest
     least = min(sums)
     tops, first = level_tops(sums, least=least), load.window.from_ms // QUARTER_MS
-    base, names = url_for("load.index"), {day: day_name(day) for day in {each.day for each in found}}
+    named = day_namer()
+    base, names = url_for("load.index"), {day: named(day) for day in {each.day for each in found}}
     hours = []
     for each, starts in zip(found, sums, strict=True):
         href = f"{base}?hour={first + each.quarters[0]}#starters"
@@ -117,9 +121,10 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
     return PlannedHours(_bars(soon, step), _days(hours, names), chosen, busiest, quiet, legend, f"{step * BAR_SHARE:.2f}%", f"{step:.2f}%")
 
 
-def day_name(day: date) -> str:
-    """``Sat 2026-11-21`` in the reader's language."""
-    return f"{format_date(day, 'EEE')} {day.isoformat()}"
+def day_namer() -> Callable[[date], str]:
+    """Return what names days in the reader's language: ``Sat 2026-11-21``."""
+    weekdays = [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(DAYS_A_WEEK)]
+    return lambda day: f"{weekdays[day.weekday()]} {day.isoformat()}"
 
 
 def _label(at: HourOfDay, day: str, starts: int) -> str:

@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 
 from flask import url_for
 from flask_babel import format_date
+from markupsafe import Markup, escape
 
 from app.clock import Millis
 from app.console.filters import number, reader_zone
 from app.console.language import _, ngettext
-from app.console.planned_hours import day_name, range_words
+from app.console.planned_hours import day_namer, range_words
 from app.console.ranges import write_local
 from app.domain.heat import level_bounds, level_of, level_tops
 from app.services.dashboard import Chart
@@ -31,18 +32,6 @@ MONTH_ROOM = 3
 NAMED_DAYS = (0, 2, 4)
 #: of the runs that have ended so many percent or more failed: the larger mark
 MANY_PERCENT = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Square:
-    """A day. ``mark`` is empty, ``some`` or ``many``; ``href`` is empty where the log holds no run of it."""
-
-    x: int
-    y: int
-    kind: str
-    mark: str
-    label: str
-    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class Row:
 class RunCalendar:
     """The drawing and its table, newest day first."""
 
-    squares: list[Square]
+    squares: Markup
     words: list[Word]
     rows: list[Row]
     #: level, what it stands for
@@ -91,44 +80,55 @@ def run_calendar(chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, r
     """Return the drawing of what was counted; the log holds the runs of the last ``retention_days`` (0: all)."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     days = [first + timedelta(days=past) for past in range((today - first).days + 1)]
-    counted = {day.day: day for day in chart.days}
+    counted, named = {day.day: day for day in chart.days}, day_namer()
     tops = level_tops(map(_runs, chart.days))
     kept_from = today - timedelta(days=retention_days) if retention_days else first
     squares, rows = [], []
     for place, day in enumerate(days):
-        name = day.isoformat()
-        count, week = counted.get(name), place // DAYS_A_WEEK
-        href = _log_address(day, zone) if count and _runs(count) and day >= kept_from else ""
-        kind = "unknown" if name <= chart.uncounted else f"level-{level_of(_runs(count), tops) if count else 0}"
-        label = _label(day, count, is_known=kind != "unknown")
-        x, y = LEFT + week * STEP, TOP + day.weekday() * STEP
-        squares.append(Square(x, y, kind, _mark(count) if count else "", label, href))
-        if count and _runs(count):
-            rows.append(Row(day_name(day), count, href))
+        count = counted.get(day.isoformat(), DayCount("", 0, 0, 0))
+        href = _log_address(day, zone) if _runs(count) and day >= kept_from else ""
+        is_known = day.isoformat() > chart.uncounted
+        kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
+        label = f"{named(day)} · {_told(count) if is_known else _('not counted yet')}"
+        x, y = LEFT + place // DAYS_A_WEEK * STEP, TOP + day.weekday() * STEP
+        squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
+        if _runs(count):
+            rows.append(Row(named(day), count, href))
     told_from = next((day.isoformat() for day in days if day.isoformat() > chart.uncounted), "") if chart.uncounted else ""
     legend = [(level, range_words(low, high)) for level, low, high in level_bounds(tops)]
     runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
-    return RunCalendar(squares, _words(days), rows[::-1], legend, runs, failed, told_from)
+    return RunCalendar(Markup("".join(squares)), _words(days), rows[::-1], legend, runs, failed, told_from)
+
+
+def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
+    """Return a day: a link where the log holds its runs. There are 371, so they are written here and not in a macro."""
+    link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
+    drawn = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
+    if sign == "some":
+        drawn += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
+    elif sign == "many":
+        drawn += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
+    return f"<a {link}><title>{label}</title>{drawn}</a>"
 
 
 def _runs(count: DayCount) -> int:
     return count.success + count.failed + count.running
 
 
-def _mark(count: DayCount) -> str:
+def _sign(count: DayCount) -> str:
+    """Return which mark tells of the failures of a day."""
     if not count.failed:
         return ""
     return "many" if count.failed * 100 >= MANY_PERCENT * (count.success + count.failed) else "some"
 
 
-def _label(day: date, count: DayCount | None, *, is_known: bool) -> str:
-    if not is_known:
-        return f"{day_name(day)} · " + _("not counted yet")
-    if count is None or not _runs(count):
-        return f"{day_name(day)} · " + _("no run")
-    parts = [day_name(day), ngettext("%(n)s run", "%(n)s runs", _runs(count), n=number(_runs(count)))]
+def _told(count: DayCount) -> str:
+    runs = _runs(count)
+    if not runs:
+        return _("no run")
+    parts = [ngettext("%(n)s run", "%(n)s runs", runs, n=number(runs))]
     parts += [_("%(n)s failed", n=number(count.failed))] if count.failed else []
-    parts += [_("%(n)s running", n=count.running)] if count.running else []
+    parts += [_("%(n)s running", n=number(count.running))] if count.running else []
     return " · ".join(parts)
 
 

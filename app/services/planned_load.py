@@ -79,7 +79,7 @@ def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Mill
     too_many = job_store.count_scheduled(session, group_ids) - len(found) if len(found) == JOBS_MAX else 0
     planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
     crons = [(each.starts, len(each.job_ids)) for each in planned if isinstance(each.starts, CronStarts)]
-    repeated = [each.starts for each in planned for _job_id in each.job_ids if isinstance(each.starts, RepeatedStarts)]
+    repeated = [each.starts for each in planned if isinstance(each.starts, RepeatedStarts) for _job_id in each.job_ids]
     return PlannedLoad(window, total_starts(crons, repeated, window), planned, len(found) - unread, too_many, unread)
 
 
@@ -98,7 +98,10 @@ def _read(jobs: list[ScheduledJob], window: Window, *, now_ms: Millis, budget_ms
     alike: dict[tuple[object, ...], tuple[ScheduledJob, list[int]]] = {}
     for job in jobs:
         key = job[1:-1] if job.schedule_type == ScheduleType.CRON else job[1:]
-        alike.setdefault(key, (job, []))[1].append(job.id)
+        if (group := alike.get(key)) is not None:
+            group[1].append(job.id)
+        else:
+            alike[key] = (job, [job.id])
     groups = sorted(alike.values(), key=lambda group: len(group[1]), reverse=True)
     planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
     for number, (job, job_ids) in enumerate(groups, 1):

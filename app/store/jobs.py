@@ -196,7 +196,7 @@ class ScheduledJob(NamedTuple):
 def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[ScheduledJob]:
     """Return the enabled jobs of these groups (None: of all) that have a schedule, by id."""
     query = select(*_STARTED_BY).where(*_is_scheduled(group_ids))
-    return [ScheduledJob._make(row) for row in bulk.read_rows(session, query.order_by(Job.id).limit(limit))]
+    return list(map(ScheduledJob._make, bulk.read_rows(session, query.order_by(Job.id).limit(limit))))
 
 
 def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
