@@ -168,20 +168,34 @@ def single_starts(instants: range, window: Window) -> CronStarts:
     return CronStarts(single=tuple((quarter, count - at) for quarter, (at, count) in enumerate(pairwise(before)) if count > at))
 
 
-def count_in(starts: CronStarts | RepeatedStarts, quarters: Collection[int], window: Window) -> int:
-    """Count the starts of one schedule in some quarters of a window."""
-    if isinstance(starts, RepeatedStarts):
-        return sum(_count_between(starts, quarter * QUARTER_MS, (quarter + 1) * QUARTER_MS) for quarter in quarters)
-    count = sum(number for quarter, number in starts.single if quarter in quarters)
-    if not starts.days:
-        return count
+def counts_in(many: Iterable[CronStarts | RepeatedStarts], quarters: Collection[int], window: Window) -> list[int]:
+    """Count the starts of each of many schedules in some quarters of a window."""
+    spans = [(quarter * QUARTER_MS, (quarter + 1) * QUARTER_MS) for quarter in quarters]
+    clocks: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
+    counts = []
+    for starts in many:
+        if isinstance(starts, RepeatedStarts):
+            begin_ms, period_ms = starts.first_ms, starts.period_ms
+            counts.append(sum(len(range(begin_ms, until, period_ms)) - len(range(begin_ms, at, period_ms)) for at, until in spans))
+            continue
+        count = sum(number for quarter, number in starts.single if quarter in quarters) if starts.single else 0
+        if starts.days:
+            clock = clocks.get(starts[:2])
+            if clock is None:
+                clock = clocks[starts[:2]] = _clock_at(starts, quarters, window)
+            for day, hour, number in clock:
+                if starts.days >> day & 1 and starts.hours >> hour & 1:
+                    count += starts.each[number]
+        counts.append(count)
+    return counts
+
+
+def _clock_at(starts: CronStarts, quarters: Collection[int], window: Window) -> list[tuple[int, int, int]]:
+    """Return day, hour and number in the hour of those quarters in which such a cron can start by its local time."""
     times = _local_times(starts.zone, window)
     places = times.unix_places if starts.is_unix else times.places
-    for quarter in quarters:
-        day, within = divmod(times.local[quarter], _A_DAY)
-        if starts.days >> day & 1 and starts.hours >> within // 4 & 1 and places[times.local[quarter]] == quarter:
-            count += starts.each[within % 4]
-    return count
+    local = [times.local[quarter] for quarter in quarters if places[times.local[quarter]] == quarter]
+    return [(at // _A_DAY, at % _A_DAY // 4, at % 4) for at in local]
 
 
 def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[RepeatedStarts], window: Window) -> list[int]:
@@ -223,10 +237,6 @@ def _add_repeated(totals: list[int], repeated: Iterable[RepeatedStarts], window:
             now = whole * len(firsts) + bisect_left(firsts, rest_ms)
             totals[quarter] += now - before
             before = now
-
-
-def _count_between(starts: RepeatedStarts, from_ms: Millis, until_ms: Millis) -> int:
-    return len(range(starts.first_ms, until_ms, starts.period_ms)) - len(range(starts.first_ms, from_ms, starts.period_ms))
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,6 @@
 """How many runs the schedules start in the hours to come, to find a quiet place for a new job."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from app.domain.planned_starts import (
     RepeatedStarts,
     Window,
     bounded,
-    count_in,
+    counts_in,
     cron_starts,
     repeated_starts,
     single_starts,
@@ -85,8 +84,8 @@ def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Mill
 
 def find_starters(session: Session, load: PlannedLoad, quarters: Collection[int], *, limit: int) -> tuple[list[Starter], int]:
     """Return the jobs that start most runs in some quarters, and how many jobs start any."""
-    counted = [(count_in(each.starts, quarters, load.window), each) for each in load.planned]
-    starting = sorted((-count, each.job.id, each) for count, each in counted if count)
+    counts = counts_in((each.starts for each in load.planned), quarters, load.window)
+    starting = sorted((-count, each.job.id, each) for count, each in zip(counts, load.planned, strict=True) if count)
     most = [(job_id, each.job, -negative) for negative, _first, each in starting[:limit] for job_id in each.job_ids[:limit]][:limit]
     names = job_store.find_names(session, [job_id for job_id, _job, _count in most])
     starters = [Starter(names[job_id], job, count) for job_id, job, count in most if job_id in names]
@@ -105,9 +104,10 @@ def _read(jobs: list[ScheduledJob], window: Window, *, now_ms: Millis, budget_ms
     groups = sorted(alike.values(), key=lambda group: len(group[1]), reverse=True)
     planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
     for number, (job, job_ids) in enumerate(groups, 1):
-        # one that cannot be read is set aside by the scan
-        with suppress(InvalidCronExpression, InvalidInput):
+        try:
             planned.append(Planned(job, job_ids, _starts(job, zone, window, now_ms)))
+        except (InvalidCronExpression, InvalidInput):
+            pass  # the scan sets it aside
         if number % READ_AT_ONCE == 0 and monotonic_ms() - begun_ms >= budget_ms:
             return planned, sum(len(left) for _job, left in groups[number:])
     return planned, 0

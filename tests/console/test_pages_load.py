@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from flask import Flask
 
 from app.clock import now_ms
 from app.config import Config
+from app.console.planned_hours import PlannedHours, planned_hours
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right, system_actor
 from app.domain.planned_starts import QUARTER_MS, next_days
@@ -16,6 +18,7 @@ from app.models.job import Job
 from app.models.report import DayReport
 from app.models.user import User
 from app.services import planned_load
+from app.services.planned_load import PlannedLoad
 from app.services.reporting import midnight_ms
 from app.store import reporting
 from app.store.reporting import Counts
@@ -74,7 +77,7 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
     assert "thrice &lt;b&gt;" in starters
     assert text_of(response).count("busiest: 04:00") == 1
     drawn = part(page, '<svg class="hours"', "</svg>").split("<a ")
-    quiet_href = next(re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[1:] if "aria-current" not in bar)
+    quiet_href = next(re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[:0:-1] if "aria-current" not in bar)
     assert "stopped" not in starters
     assert f"{at_five} at five" in starters
     quiet = part(admin.get(quiet_href.removeprefix("/xxl-job-admin")).text, 'id="starters"')
@@ -212,3 +215,25 @@ def test_the_statements_are_as_many_for_many_jobs(admin: Console) -> None:
         counts.append(len(seen))
     assert len(set(counts[1:])) == 1
     assert counts[0] <= counts[1] <= 12
+
+
+def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
+    def drawn(first: str) -> PlannedHours:
+        at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+        window = next_days(int(at.timestamp()) * 1000, "Europe/Berlin", days=1)
+        with app.test_request_context("/load"):
+            return planned_hours(PlannedLoad(window, [1] * window.quarters, [], 0, 0, 0), "Europe/Berlin", 0)
+
+    twice, never = drawn("2026-10-24T23:30"), drawn("2026-03-28T23:30")
+    assert [hour.label for hour in twice.days[0].hours if hour][2:4] == [
+        "Sun 2026-10-25 02:00 · 8 starts · the clock shows this hour twice",
+        "Sun 2026-10-25 03:00 · 4 starts",
+    ]
+    assert [number for number, hour in enumerate(never.days[0].hours) if hour is None] == [2]
+    assert (len(twice.bars), len(never.bars)) == (24, 23)
+
+
+def test_the_form_of_a_job_leads_to_the_quiet_hours(admin: Console) -> None:
+    job_id = add_job(add_group())
+    for path in ("/jobinfo/new", f"/jobinfo/{job_id}/edit"):
+        assert "/load" in admin.get(path).text, path

@@ -16,7 +16,7 @@ from app.domain.planned_starts import (
     RepeatedStarts,
     Window,
     bounded,
-    count_in,
+    counts_in,
     cron_starts,
     hours_of,
     next_days,
@@ -153,7 +153,7 @@ def test_fixed_periods_count_as_stepping_does(jobs: list[tuple[str, int]], early
             if at >= window.from_ms:
                 expected[(at - window.from_ms) // QUARTER_MS] += 1
             at += period if at >= window.from_ms else max(period, (window.from_ms - at) // period * period)
-        assert [count_in(starts, (quarter,), window) for quarter in range(window.quarters)] == expected
+        assert [counts_in([starts], (quarter,), window)[0] for quarter in range(window.quarters)] == expected
         wanted = [one + other for one, other in zip(wanted, expected, strict=True)]
     assert total_of(made, window) == wanted
 
@@ -174,8 +174,8 @@ def test_one_schedule_is_counted_in_some_quarters_alone() -> None:
     window = next_days(instant("Europe/Berlin", "2026-10-24T23:30:00"), "Europe/Berlin", days=1)
     for schedule in (cron("0 0/20 1-2 * * ?", "Europe/Berlin"), cron("*/20 1,2 * * *", "Europe/Berlin"), cron("0 0/7 * * * ?")):
         starts, totals = cron_starts(schedule.conf, schedule.time_zone, window), counted(schedule, window)
-        assert [count_in(starts, (quarter,), window) for quarter in range(window.quarters)] == totals
-        assert count_in(starts, range(window.quarters), window) == sum(totals)
+        assert [counts_in([starts], (quarter,), window)[0] for quarter in range(window.quarters)] == totals
+        assert counts_in([starts], range(window.quarters), window) == [sum(totals)]
 
 
 @pytest.mark.parametrize("expression", ["", "* *", "0 0 25 * * ?", "0 0 0 * * *", "H * * * *", "a b c d e"])
