@@ -40,7 +40,7 @@ def bars(page: str) -> list[str]:
 
 def squares(page: str) -> dict[str, str]:
     """Return day -> what stands for it."""
-    drawing = part(page, '<svg class="calendar" data-bars', "</svg>")
+    drawing = part(page, '<svg class="calendar" data-bars="7"', "</svg>")
     return {re.findall(r"\d{4}-\d\d-\d\d", each)[-1 if "href" in each.split("<title>")[0] else 0]: each for each in drawing.split("<a")[1:]}
 
 
