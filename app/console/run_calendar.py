@@ -63,8 +63,8 @@ class RunCalendar:
     legend: list[tuple[int, str]]
     runs: int
     failed: int
-    #: the first day that is told where earlier ones are not counted yet; else empty
-    told_from: str
+    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
+    cut: str
     size: int = SQUARE
     width: int = LEFT + WEEKS * STEP
     height: int = TOP + DAYS_A_WEEK * STEP
@@ -94,10 +94,17 @@ def run_calendar(chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, r
         squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
         if _runs(count):
             rows.append(Row(named(day), count, href))
-    told_from = next((day.isoformat() for day in days if day.isoformat() > chart.uncounted), "") if chart.uncounted else ""
+    cut = _cut_sentence(days, chart.uncounted) if chart.uncounted else ""
     legend = [(level, range_words(low, high)) for level, low, high in level_bounds(tops)]
     runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
-    return RunCalendar(Markup("".join(squares)), _words(days), rows[::-1], legend, runs, failed, told_from)
+    return RunCalendar(Markup("".join(squares)), _words(days), rows[::-1], legend, runs, failed, cut)
+
+
+def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
+    told = [day.isoformat() for day in days if day.isoformat() > uncounted]
+    if not told:
+        return _("The runs of your executors in these days are not counted yet: the calendar shows none of them.")
+    return _("The runs of your executors before %(day)s are not counted yet: the calendar leaves those days out.", day=told[0])
 
 
 def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:

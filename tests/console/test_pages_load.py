@@ -197,6 +197,16 @@ def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(normal
     assert "73" not in part(page, 'id="calendar"').split("<svg")[0]
 
 
+def test_where_not_even_today_is_counted_it_says_so(normal_user: Callable[..., Console], settings: Config) -> None:
+    with session_scope() as session:
+        today_ms = midnight_ms(now_ms(), settings.time_zone)
+        session.add(DayReport(trigger_day=today_ms, running_count=0, suc_count=8, fail_count=0))
+    page = normal_user(add_group()).get("/load").text
+    assert "in these days are not counted yet: the calendar shows none of them" in page
+    assert "No run yet" not in page
+    assert {"unknown" in square for square in squares(page).values()} == {True}
+
+
 def test_the_report_leads_to_it_and_stays_marked(admin: Console) -> None:
     add_group()
     assert "/load" in admin.get("/").text
