@@ -26,10 +26,10 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.store import jobs as job_store
-from app.store.jobs import JobName, ScheduledJob
+from app.store.jobs import JobName, Scheduled
 
-#: more enabled jobs are not counted
-JOBS_MAX = 20_000
+#: of more schedules than so many, those of fewest jobs are not counted
+SCHEDULES_MAX = 20_000
 #: schedules are read for about so long; one read before is read quickly again
 BUDGET_MS: Millis = 100
 #: schedules read between two looks at the clock
@@ -37,11 +37,9 @@ READ_AT_ONCE = 50
 
 
 class Planned(NamedTuple):
-    """The starts of the jobs that have one schedule; thousands are made for one page."""
+    """The starts of each of the jobs that have one schedule; thousands are made for one page."""
 
-    #: one of them
-    job: ScheduledJob
-    job_ids: list[int]
+    scheduled: Scheduled
     starts: CronStarts | RepeatedStarts
 
 
@@ -55,7 +53,7 @@ class PlannedLoad:
     planned: list[Planned]
     #: jobs that are counted
     jobs: int
-    #: jobs that are not, because there are more than JOBS_MAX
+    #: jobs that are not, because there are more than SCHEDULES_MAX schedules
     too_many: int
     #: jobs that are not, because their schedules were not read in time
     unread: int
@@ -67,56 +65,54 @@ class Starter:
 
     job: JobName
     #: its schedule
-    scheduled: ScheduledJob
+    scheduled: Scheduled
     starts: int
 
 
 def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS) -> PlannedLoad:
     """Count the starts of the enabled jobs the actor may see; one whose schedule cannot be read starts none."""
     group_ids = actor.group_ids(Right.VIEW)
-    found = job_store.find_scheduled(session, group_ids, limit=JOBS_MAX)
-    too_many = job_store.count_scheduled(session, group_ids) - len(found) if len(found) == JOBS_MAX else 0
+    found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
+    jobs = sum(each.jobs for each in found)
+    too_many = job_store.count_scheduled(session, group_ids) - jobs if len(found) == SCHEDULES_MAX else 0
     planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
-    crons = [(each.starts, len(each.job_ids)) for each in planned if isinstance(each.starts, CronStarts)]
-    repeated = [each.starts for each in planned if isinstance(each.starts, RepeatedStarts) for _job_id in each.job_ids]
-    return PlannedLoad(window, total_starts(crons, repeated, window), planned, len(found) - unread, too_many, unread)
+    crons = [(each.starts, each.scheduled.jobs) for each in planned if isinstance(each.starts, CronStarts)]
+    repeated = [each.starts for each in planned if isinstance(each.starts, RepeatedStarts) for _job in range(each.scheduled.jobs)]
+    return PlannedLoad(window, total_starts(crons, repeated, window), planned, jobs - unread, too_many, unread)
 
 
-def find_starters(session: Session, load: PlannedLoad, quarters: Collection[int], *, limit: int) -> tuple[list[Starter], int]:
+def find_starters(session: Session, actor: Actor, load: PlannedLoad, quarters: Collection[int], *, limit: int) -> tuple[list[Starter], int]:
     """Return the jobs that start most runs in some quarters, and how many jobs start any."""
     counts = counts_in((each.starts for each in load.planned), quarters, load.window)
-    starting = sorted((-count, each.job.id, each) for count, each in zip(counts, load.planned, strict=True) if count)
-    most = [(job_id, each.job, -negative) for negative, _first, each in starting[:limit] for job_id in each.job_ids[:limit]][:limit]
-    names = job_store.find_names(session, [job_id for job_id, _job, _count in most])
-    starters = [Starter(names[job_id], job, count) for job_id, job, count in most if job_id in names]
-    return starters, sum(len(each.job_ids) for _negative, _first, each in starting)
+    starting = sorted((-count, each.scheduled.first_id, each.scheduled) for count, each in zip(counts, load.planned, strict=True) if count)
+    most = list[tuple[int, Scheduled, int]]()
+    for negative, first_id, scheduled in starting[:limit]:
+        ids, room = [first_id], limit - len(most)
+        if scheduled.jobs > 1 and room > 1:
+            ids = job_store.find_of_schedule(session, actor.group_ids(Right.VIEW), scheduled, limit=room)
+        most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
+    names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
+    starters = [Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names]
+    return starters, sum(scheduled.jobs for _negative, _first, scheduled in starting)
 
 
-def _read(jobs: list[ScheduledJob], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
-    """Read each schedule once, those of most jobs first; return what was read in time, and how many jobs were not."""
-    alike: dict[tuple[object, ...], tuple[ScheduledJob, list[int]]] = {}
-    for job in jobs:
-        key = job[1:-1] if job.schedule_type == ScheduleType.CRON else job[1:]
-        if (group := alike.get(key)) is not None:
-            group[1].append(job.id)
-        else:
-            alike[key] = (job, [job.id])
-    groups = sorted(alike.values(), key=lambda group: len(group[1]), reverse=True)
+def _read(found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
+    """Read the schedules, those of most jobs first; return what was read in time, and how many jobs were not."""
     planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
-    for number, (job, job_ids) in enumerate(groups, 1):
+    for number, scheduled in enumerate(found, 1):
         try:
-            planned.append(Planned(job, job_ids, _starts(job, zone, window, now_ms)))
+            planned.append(Planned(scheduled, _starts(scheduled, zone, window, now_ms)))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan sets it aside
         if number % READ_AT_ONCE == 0 and monotonic_ms() - begun_ms >= budget_ms:
-            return planned, sum(len(left) for _job, left in groups[number:])
+            return planned, sum(left.jobs for left in found[number:])
     return planned, 0
 
 
-def _starts(job: ScheduledJob, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
+def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
     conf, zone = (job.schedule_conf or "").strip(), job.time_zone or config_zone
     # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took no time
-    next_ms = job.trigger_next_time if 0 < job.trigger_next_time < AFTER_THE_CURRENT_RUN else now_ms
+    next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
     match job.schedule_type:
         case ScheduleType.CRON:
             starts = cron_starts(conf, zone, window)
