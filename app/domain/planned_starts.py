@@ -25,7 +25,7 @@ from app.domain.schedule import Schedule, next_after_ms, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
 #: crons whose starts within a window are kept
-SCHEDULES_KEPT: Final = 20_000
+SCHEDULES_KEPT: Final = 16_384
 _HOUR_MS: Final[Millis] = 60 * MINUTE_MS
 #: quarters of an hour, and of a day
 _QUARTERS: Final = range(4)

@@ -29,7 +29,7 @@ from app.store import jobs as job_store
 from app.store.jobs import JobName, Scheduled
 
 #: of more schedules than so many, those of fewest jobs are not counted
-SCHEDULES_MAX = 20_000
+SCHEDULES_MAX = 10_000
 #: schedules are read for about so long; one read before is read quickly again
 BUDGET_MS: Millis = 100
 #: schedules read between two looks at the clock
