@@ -27,6 +27,8 @@ HOURS_A_DAY, DAYS_A_WEEK = 24, 7
 #: any one
 MONDAY = date(2024, 1, 1)
 THOUSAND, MILLION = 1_000, 1_000_000
+#: of smaller counts the first place behind the point is told too: of 10.0k it would take a fifth letter
+SHORT = 9.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Hour:
         for unit, letter in ((MILLION, "M"), (THOUSAND, "k")):
             if self.starts >= unit:
                 count = self.starts / unit
-                return f"{count:.0f}{letter}" if count >= 9.95 else f"{count:.1f}{letter}"  # noqa: PLR2004 - two digits
+                return f"{count:.1f}{letter}" if count < SHORT else f"{count:.0f}{letter}"
         return str(self.starts) if self.starts else "·"
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,10 +10,10 @@ from flask import Flask
 
 from app.clock import now_ms
 from app.config import Config
-from app.console.planned_hours import PlannedHours, planned_hours
+from app.console.planned_hours import Hour, PlannedHours, planned_hours
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right, system_actor
-from app.domain.planned_starts import QUARTER_MS, next_days
+from app.domain.planned_starts import QUARTER_MS, HourOfDay, next_days
 from app.models.job import Job
 from app.models.report import DayReport
 from app.models.user import User
@@ -247,3 +247,9 @@ def test_the_form_of_a_job_leads_to_the_quiet_hours(admin: Console) -> None:
     job_id = add_job(add_group())
     for path in ("/jobinfo/new", f"/jobinfo/{job_id}/edit"):
         assert "/load" in admin.get(path).text, path
+
+
+def test_counts_take_four_letters_at_most() -> None:
+    texts = {0: "·", 7: "7", 999: "999", 1_000: "1.0k", 9_949: "9.9k", 9_950: "10k", 36_400: "36k", 3_600_000: "3.6M", 36_000_000: "36M"}
+    at = HourOfDay(date(2026, 5, 4), 3, (0, 1, 2, 3))
+    assert {starts: Hour(at, starts, 0, "", "").short for starts in texts} == texts
