@@ -131,6 +131,7 @@ def pages(engine: Engine) -> dict[str, str]:
         "dashboard": "/",
         "dashboard_day": "/?hours=24",
         "dashboard_month": "/?range=month",
+        "load": "/load",
         "jobs": "/jobinfo?length=100",
         "jobs_last_page": "/jobinfo?page=1000",
         "jobs_search": "/jobinfo?jobDesc=job+99",

@@ -27,6 +27,8 @@ _TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 HOUR_MS: Millis = 60 * MINUTE_MS
 #: distances in words, of all languages together
 DISTANCES_KEPT = 4_096
+#: numbers as a language writes them, of all languages together
+NUMBERS_KEPT = 4_096
 
 
 def reader_zone() -> ZoneInfo:
@@ -132,6 +134,11 @@ def host(address: str) -> str:
 
 def number(value: int) -> str:
     """``12,345`` as the reader's language writes it."""
+    return _number(value, get_locale())
+
+
+@lru_cache(NUMBERS_KEPT)
+def _number(value: int, _locale: object) -> str:
     return str(format_decimal(value))
 
 

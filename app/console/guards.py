@@ -107,6 +107,7 @@ POLICY: dict[str, Access] = {
     "scripting_users.remove": Access.ADMIN,
     "dashboard.index": Access.LOGIN,
     "dashboard.chart": Access.LOGIN,
+    "load.index": Access.LOGIN,
     "help.index": Access.LOGIN,
     "jobs.index": Access.LOGIN,
     "jobs.show": Access.VIEW,

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import TriggerStatus
+from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.store import bulk
@@ -168,3 +168,46 @@ def find_after_current_run(session: Session) -> list[int]:
     """Return the enabled fixed-delay jobs that wait for the result of a run."""
     waiting = select(Job.id).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN)
     return list(session.scalars(waiting.order_by(Job.id)))
+
+
+#: the next time matters where periods are counted from it
+_COUNTED_FROM = case((Job.schedule_type.in_([ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY]), Job.trigger_next_time), else_=0)
+_STARTED_BY = (Job.schedule_type, Job.schedule_conf, Job.time_zone, Job.not_before_ms, Job.not_after_ms, _COUNTED_FROM)
+
+
+class Scheduled(NamedTuple):
+    """When jobs start runs: all that have the same schedule."""
+
+    schedule_type: str
+    schedule_conf: str | None
+    time_zone: str
+    not_before_ms: Millis
+    not_after_ms: Millis
+    #: of a fixed rate or delay; else 0
+    next_ms: Millis
+    jobs: int
+    #: the lowest id
+    first_id: int
+
+
+def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Scheduled]:
+    """Return the schedules of the enabled jobs of these groups (None: of all), those of most jobs first."""
+    query = select(*_STARTED_BY, func.count(), func.min(Job.id)).where(*_is_scheduled(group_ids)).group_by(*_STARTED_BY)
+    rows = bulk.read_rows(session, query.order_by(func.count().desc(), func.min(Job.id)).limit(limit))
+    return list(map(Scheduled._make, rows))
+
+
+def find_of_schedule(session: Session, group_ids: Collection[int] | None, scheduled: Scheduled, *, limit: int) -> list[int]:
+    """Return the lowest ids of the jobs that have a schedule."""
+    same = [column == value for column, value in zip(_STARTED_BY, scheduled, strict=False)]
+    return list(session.scalars(select(Job.id).where(*_is_scheduled(group_ids), *same).order_by(Job.id).limit(limit)))
+
+
+def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
+    """Count the enabled jobs with a schedule."""
+    return session.scalar(select(func.count()).select_from(Job).where(*_is_scheduled(group_ids))) or 0
+
+
+def _is_scheduled(group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+    enabled = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
+    return enabled if group_ids is None else [*enabled, Job.job_group.in_(list(group_ids))]

@@ -33,6 +33,7 @@ def pages(console: Console) -> dict[str, str]:
     jobs, groups = console.seeded.jobs, console.seeded.groups
     return {
         "dashboard": "/",
+        "load": "/load",
         "jobs": "/jobinfo",
         "job": f"/jobinfo/{jobs[0]}",
         "job-new": "/jobinfo/new",

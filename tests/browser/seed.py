@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import update
 from sqlalchemy.orm import Session
@@ -77,6 +78,8 @@ TAGS = {
 }
 #: indexes of the jobs the administrator has starred; name and filters of the view
 STARRED, VIEW = (0, 3), {"en": ("Nightly money", "tag=money&triggerStatus=1"), "zh_CN": ("夜间财务", "tag=财务&triggerStatus=1")}
+#: days with runs
+YEAR_DAYS = 340
 #: index of the group each job belongs to
 GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
 
@@ -290,12 +293,17 @@ def _neighbours(session: Session, log: JobLog, child: Job) -> None:
 def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
     today = local_datetime(now_ms).replace(hour=0, minute=0, second=0, microsecond=0)
     since_midnight_ms = int((local_datetime(now_ms) - today).total_seconds()) * 1000
-    for back in range(30):
+    for back in range(YEAR_DAYS):
         midnight = (now_ms // 1000) * 1000 - since_midnight_ms - back * DAY_MS
+        succeeded, failed = chance.randrange(2_600, 3_400), chance.randrange(3, 160)
+        if back >= 30:  # a year of growth, quieter at weekends, most days without a failure, and now and then a bad day
+            is_weekend = (today - timedelta(days=back)).weekday() >= 5
+            succeeded = succeeded * (YEAR_DAYS - back) // YEAR_DAYS // (3 if is_weekend else 1)
+            failed = succeeded // 4 if back % 41 == 0 else failed if back % 3 == 0 else 0
         session.add(
             DayReport(
                 trigger_day=midnight, running_count=2 if back == 0 else 0,
-                suc_count=chance.randrange(2_600, 3_400), fail_count=chance.randrange(3, 160), update_time=now_ms,
+                suc_count=succeeded, fail_count=failed, update_time=now_ms,
             )
         )  # fmt: skip
 

@@ -32,6 +32,28 @@ def test_arrow_keys_go_from_bar_to_bar(open_page: OpenPage, path: str, row: str)
     expect(page).to_have_url(re.compile(r"/joblog/\d+$"))
 
 
+def test_the_days_of_a_year_are_a_grid_that_shows_its_end(open_page: OpenPage) -> None:
+    page = open_page("/load", viewport={"width": 390, "height": 844})
+    days = page.locator("#calendar [data-bars] a")
+    count = days.count()
+    days.last.focus()
+    expect(days.last).to_be_in_viewport()
+    for key, back in (("ArrowLeft", 7), ("ArrowUp", 8), ("ArrowDown", 7), ("ArrowRight", 0)):
+        page.keyboard.press(key)
+        expect(days.nth(count - 1 - back)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/joblog\?range=custom&from=\d{4}-\d\d-\d\dT00:00:00&to="))
+
+
+def test_an_hour_leads_to_the_jobs_that_start_in_it(open_page: OpenPage) -> None:
+    page = open_page("/load", java_script_enabled=False)
+    hour = page.locator(".heat td a").nth(30)
+    words = hour.get_attribute("aria-label") or ""
+    hour.click()
+    expect(page.locator("#starters h2")).to_have_text(words)
+    expect(page.locator(".heat [aria-current]")).to_have_attribute("aria-label", words)
+
+
 def test_without_scripts_every_bar_is_a_link_one_can_reach(open_page: OpenPage) -> None:
     page = open_page("/?hours=6", java_script_enabled=False)
     bars = page.locator("#run-timeline [data-bars]").nth(1).locator("a")

@@ -167,6 +167,7 @@ OPEN = (
     "/",
     "/?hours=24",
     "/report",
+    "/load",
     "/jobinfo",
     "/jobinfo?jobGroup={group}",
     "/jobinfo/export",

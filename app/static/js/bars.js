@@ -1,4 +1,5 @@
-/* Rows of bars: one stop of the Tab key a row, the arrow keys, Home and End within it. Without scripts every bar is a stop. */
+/* Rows of bars: one stop of the Tab key a row, the arrow keys, Home and End within it. Without scripts every bar is a stop.
+   data-bars="7": columns of seven, so that left and right go from column to column. */
 "use strict";
 
 (function () {
@@ -23,7 +24,9 @@
     if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
     const links = linksOf(row);
     const at = links.indexOf(event.target);
-    const goal = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: links.length - 1 }[event.key];
+    const column = Number(row.dataset.bars) || 1;
+    const within = column > 1 ? { ArrowUp: at - 1, ArrowDown: at + 1 } : {};
+    const goal = { ArrowLeft: at - column, ArrowRight: at + column, Home: 0, End: links.length - 1, ...within }[event.key];
     if (goal === undefined || at < 0) return;
     event.preventDefault();
     const link = stopAt(links, Math.min(links.length - 1, Math.max(0, goal)));

@@ -1,0 +1,29 @@
+"""Which jobs start runs by themselves."""
+
+from app.db import read_scope
+from app.store import jobs
+from tests.factories import make_job
+
+
+def test_schedules_of_enabled_jobs_with_those_who_have_them(database: str) -> None:
+    nightly = {"schedule_type": "CRON", "schedule_conf": "0 0 3 * * ?", "time_zone": "UTC", "not_before_ms": 5, "not_after_ms": 9}
+    rate = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=77)
+    later = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=78)
+    one, two = (make_job(**nightly, trigger_status=1, trigger_next_time=next_ms) for next_ms in (1, 2))
+    make_job(**nightly)
+    make_job(schedule_type="NONE", trigger_status=1)
+    with read_scope() as session:
+        found = jobs.find_scheduled(session, None, limit=9)
+        assert found == [
+            ("CRON", "0 0 3 * * ?", "UTC", 5, 9, 0, 2, one.id),
+            ("FIX_RATE", "60", "", 0, 0, 77, 1, rate.id),
+            ("FIX_RATE", "60", "", 0, 0, 78, 1, later.id),
+        ]
+        assert jobs.find_scheduled(session, None, limit=1) == found[:1]
+        assert jobs.find_scheduled(session, [rate.job_group], limit=9) == [found[1]]
+        assert jobs.find_scheduled(session, [], limit=9) == []
+        assert jobs.find_of_schedule(session, None, found[0], limit=9) == [one.id, two.id]
+        assert jobs.find_of_schedule(session, None, found[0], limit=1) == [one.id]
+        assert jobs.find_of_schedule(session, [two.job_group], found[0], limit=9) == [two.id]
+        assert jobs.find_of_schedule(session, None, found[2], limit=9) == [later.id]
+        assert (jobs.count_scheduled(session, None), jobs.count_scheduled(session, [])) == (4, 0)
