@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
@@ -16,12 +16,15 @@ from app.models.log import JobLog
 from app.store import fires, logs
 from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
+from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
 #: the same for a page whose rows must be read to be counted: no index holds both a group or a job and a result
 COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
+#: rows a statement names by their ids
+ROWS_AT_ONCE = 1_000
 #: the one order beside the list's own that stays quick however long the log is
 OLDEST_FIRST = Order("time")
 #: newest runs of a job that are looked through
@@ -108,14 +111,17 @@ def list_logs(
     count_to: int | None = COUNT_MAX,
 ) -> Page[JobLog]:
     """Return a page of the runs of these groups (None: of all), in the order wanted; the count stops at ``count_to``, None: at the last."""
-    query = select(JobLog).where(*_conditions(wanted, group_ids)).order_by(*_ordering(wanted))
-    return fetch_page(session, query, start=start, length=length, count_to=count_to)
+    ids = fetch_page(session, _ordered_ids(wanted, group_ids), start=start, length=length, count_to=count_to)
+    found: dict[int, JobLog] = {}
+    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts ask for long pages
+        rows = select(JobLog).where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE]))
+        found |= {log.id: log for log in session.scalars(rows)}
+    return Page([found[log_id] for log_id in ids.rows if log_id in found], ids.total, ids.capped)
 
 
 def list_ids(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int) -> list[int]:
     """Return the ids of the first runs of the same list, in its order."""
-    query = select(JobLog.id).where(*_conditions(wanted, group_ids)).order_by(*_ordering(wanted))
-    return list(session.scalars(query.limit(limit)))
+    return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
 
 
 def find_listed(session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None) -> list[JobLog]:
@@ -188,31 +194,36 @@ def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
     return scope
 
 
-def _conditions(wanted: LogFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
-    conditions = _scope(0 if wanted.job_id > 0 else wanted.group_id, wanted.job_id)
+def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
+    """Return the query of a list: ids alone, which an index may hold, and of an offset nothing else is read."""
+    group, job, time = _looked_for_by(wanted.status)
+    conditions = _of_status(wanted.status)
+    if wanted.job_id > 0:
+        conditions.append(job == wanted.job_id)
+    elif wanted.group_id > 0:
+        conditions.append(group == wanted.group_id)
     if group_ids is not None:
-        conditions.append(JobLog.job_group.in_(list(group_ids)))
+        conditions.append(group.in_(list(group_ids)))
     if wanted.from_ms is not None:
-        conditions.append(JobLog.trigger_time >= wanted.from_ms)
+        conditions.append(time >= wanted.from_ms)
     if wanted.to_ms is not None:
-        conditions.append(JobLog.trigger_time <= wanted.to_ms)
-    return conditions + _of_status(wanted.status)
+        conditions.append(time <= wanted.to_ms)
+    columns: list[Expression] = [time, JobLog.id]
+    order = columns if wanted.order == OLDEST_FIRST else [column.desc() for column in columns]
+    return select(JobLog.id).where(*conditions).order_by(*order)
 
 
-def _ordering(wanted: LogFilter) -> list[Expression]:
-    """Return what the list is ordered by."""
-    if wanted.order != OLDEST_FIRST:
-        return [JobLog.trigger_time.desc(), JobLog.id.desc()]
-    if wanted.status == LogStatus.RUNNING:
-        # sorted, not read by the index of the time: what runs is new, and SQLite would read the log from its oldest row to get there
-        return [func.coalesce(JobLog.trigger_time, JobLog.trigger_time), JobLog.id]
-    return [JobLog.trigger_time, JobLog.id]
+def _looked_for_by(status: int) -> tuple[Expression, Expression, Expression]:
+    """Return group, job and time as the list is looked for by them: of the few runs under way all are read, by their result."""
+    if status != LogStatus.RUNNING:
+        return JobLog.job_group, JobLog.job_id, JobLog.trigger_time
+    return unindexed_on_sqlite(JobLog.job_group), unindexed_on_sqlite(JobLog.job_id), unindexed_on_sqlite(JobLog.trigger_time)
 
 
 def _of_status(status: int) -> list[ColumnElement[bool]]:
     """Source: spec/scheduling.md, 6.2, the console's own classification."""
     if status == LogStatus.SUCCESS:
-        return [JobLog.handle_code == HandleCode.SUCCESS]
+        return [unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS]
     if status == LogStatus.FAILED:
         return [logs.is_failed()]
     if status == LogStatus.RUNNING:

@@ -141,7 +141,7 @@ def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: s
         (lambda session: recent_runs.count_of_jobs(session, [1, 2], since_ms=T0), "COVERING INDEX ix_xxl_job_log_job"),
         (lambda session: recent_runs.count_by_job(session, [1, 2], since_ms=T0, limit=9), "ix_xxl_job_log_group"),
         (lambda session: recent_runs.count_by_job(session, None, since_ms=T0, limit=9), "I_trigger_time"),
-        (lambda session: recent_runs.count_failed(session, None, since_ms=T0, limit=9), "ix_xxl_job_log_failed"),
+        (lambda session: recent_runs.count_failed(session, None, since_ms=T0, limit=9), "ix_xxl_job_log_failures"),
     ],
 )
 def test_every_look_has_an_index(database: str, ask: Callable[[Session], object], index: str) -> None:
