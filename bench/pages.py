@@ -71,7 +71,7 @@ def _job(number: int, first_group: int, at_ms: int) -> dict[str, object]:
         "job_desc": f"job {number}",
         "author": "bench",
         "schedule_type": "CRON",
-        "schedule_conf": "0 0/10 * * * ?",
+        "schedule_conf": f"{number % 50} {number // 50 % 10}/10 * * * ?",  # 500 different ones
         "misfire_strategy": "DO_NOTHING",
         "executor_route_strategy": "ROUND",
         "executor_handler": "bench",
