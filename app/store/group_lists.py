@@ -10,7 +10,8 @@ from app.domain.enums import RegistryGroup
 from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.registry import Registration
-from app.store.ordering import SortKey, by_instant, by_text, ordering
+from app.models.seen import Sighting
+from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
 
 #: the order of the lists and of the selects
@@ -22,13 +23,19 @@ _LAST_HEARTBEAT = (
     .correlate(Group)
     .scalar_subquery()
 )
+_LAST_SEEN = select(func.max(Sighting.seen_ms)).where(Sighting.app_name == Group.app_name).correlate(Group).scalar_subquery()
+_BEATS = _LAST_HEARTBEAT.is_not(None)
 #: what the list can be sorted by, by the name in the address
 ORDERS: dict[str, SortKey] = {
     "appname": SortKey((Group.app_name, Group.title)),
     "title": by_text(Group.title),
     "registration": SortKey((Group.address_type,)),
     "addresses": SortKey((case((func.coalesce(Group.address_list, "") == "", 0), else_=_ADDRESSES + 1),)),
-    "heartbeat": by_instant(_LAST_HEARTBEAT),
+    # as the list shows it: who beats after all that are only remembered
+    "heartbeat": SortKey(
+        (case((_BEATS, 1), else_=0), _LAST_HEARTBEAT, case((_BEATS, 0), else_=_LAST_SEEN)),
+        rank=case((_BEATS, 0), (_LAST_SEEN.is_not(None), 0), else_=1),
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store import bulk, favourites, fires, job_tags, jobs
 from app.store.ordering import SortKey, by_instant, by_text, ordering
+from app.store.overview import in_groups
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
@@ -183,9 +184,10 @@ def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
 
     A run it had in another group than these (None: in any) before it was moved is none.
     """
-    instant = JobLog.trigger_time if group_ids is None else case((JobLog.job_group.in_(list(group_ids)), JobLog.trigger_time))
-    newest = select(instant).where(JobLog.job_id == Job.id).order_by(JobLog.trigger_time.desc()).limit(1)
-    return newest.correlate(Job).scalar_subquery()
+    runs = select(JobLog.trigger_time).where(
+        JobLog.job_id == Job.id, JobLog.trigger_time.is_not(None), *in_groups(JobLog.job_group, group_ids)
+    )
+    return runs.order_by(JobLog.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
 
 
 def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:

@@ -10,6 +10,7 @@ from app.domain.list_orders import Order
 from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.registry import Registration
+from app.models.seen import Sighting
 from app.models.user import User
 from app.store import audit, group_lists, job_lists, log_lists, users
 from app.store.audit import AuditFilter
@@ -106,22 +107,31 @@ def test_executors_are_sorted_by_each_column(database: str) -> None:
         "b": {"app_name": "app-a", "title": "ark", "address_list": None, "address_type": 0},
         "c": {"app_name": "app-c", "title": "Bar", "address_list": "http://a/"},
         "d": {"app_name": "app-d", "title": "ark", "address_list": "", "address_type": 0},
+        "e": {"app_name": "app-e", "title": "cat", "address_list": "", "address_type": 0},
+        "f": {"app_name": "app-f", "title": "dog", "address_list": "", "address_type": 0},
     }
     made = {letter: make_group(**row) for letter, row in rows.items()}
     beats = (("app-c", "x", T0 + 9_000), ("app-c", "y", T0), ("app-b", "x", T0 + 5_000))
     for app_name, address, seen_ms in beats:
         save(Registration(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=seen_ms))
     save(Registration(registry_group="ADMIN", registry_key="app-a", registry_value="x", update_time=T0))
+    for app_name, address, seen_ms in (
+        ("app-e", "x", T0 - 2_000),
+        ("app-e", "y", T0 - 9_000),
+        ("app-f", "x", T0 - 3_000),
+        ("app-b", "old", T0 - 10_000),
+    ):
+        save(Sighting(app_name=app_name, address=address, seen_ms=seen_ms))
     check(
         groups,
         {group.id: letter for letter, group in made.items()},
         {
-            "appname": ("bacd", "dcab"),
-            "title": ("bdca", "acdb"),
-            "registration": ("bdac", "cadb"),
-            "addresses": ("bdca", "acdb"),
-            "heartbeat": ("acbd", "cadb"),
-            "": ("bacd", "bacd"),
+            "appname": ("bacdef", "fedcab"),
+            "title": ("bdcefa", "afecdb"),
+            "registration": ("bdefac", "cafedb"),
+            "addresses": ("bdefca", "acfedb"),
+            "heartbeat": ("feacbd", "caefdb"),
+            "": ("bacdef", "bacdef"),
         },
     )
 
@@ -156,3 +166,16 @@ def test_runs_are_read_from_either_end(database: str, status: LogStatus) -> None
     with read_scope() as session:
         ids = log_lists.list_ids(session, LogFilter(status=status, order=OLDEST_FIRST), group_ids=None, limit=3)
     assert ids == [made[letter].id for letter in "bac"]
+
+
+def test_the_last_run_is_the_last_the_reader_may_see(database: str) -> None:
+    """A job that was elsewhere for a while is not told by its place in the list, and a run without a time is none."""
+    mine, foreign = make_group().id, make_group().id
+    moved, other = make_job(job_group=mine), make_job(job_group=mine)
+    for job, group_id, ran_ms in ((moved, mine, T0 + 1_000), (moved, foreign, T0 + 9_000), (other, mine, T0), (other, mine, None)):
+        make_log(job, job_group=group_id, trigger_time=ran_ms)
+    with read_scope() as session:
+        for order, expected in (("-last", [moved.id, other.id]), ("last", [other.id, moved.id])):
+            asked = JobFilter(order=Order("last", descending=order.startswith("-")))
+            page = job_lists.list_jobs(session, asked, group_ids=[mine], start=0, length=9)
+            assert [job.id for job in page.rows] == expected
