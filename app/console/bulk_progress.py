@@ -73,7 +73,8 @@ def read_progress(text: str, act: str) -> Progress:
     sealed, body = text[:SEAL_LENGTH], text[SEAL_LENGTH:]
     if not hmac.compare_digest(sealed.encode("utf-8", "replace"), _seal(act, body).encode()):
         raise InvalidInput("state", TORN)
-    key, count, named, already = json.loads(body)
+    key, count, named, *more = json.loads(body)  # a form of before an upgrade knows of nobody queued already
+    already = more[0] if more else []
     names, errors = {row[0]: row[1] for row in named}, {row[0]: row[2] for row in named if row[2]}
     return Progress(list(names), names, count, errors, set(already), key)
 

@@ -154,13 +154,13 @@ def trigger_job(
 ) -> bool:
     """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
 
-    ``asked_by`` names the form that asks: one that has asked for this job before gets no second run, and False.
+    ``asked_by`` names the form that asks: one from which this user has asked for this job before gets no second run, and False.
     """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if executor_param is not None:
         limited_text("executorParam", executor_param, PARAM_MAX)
     addresses = _known_addresses(session, job, address_list or "", now_ms)
-    if asked_by and not once.claim_name(session, f"{asked_by}:{job.id}", now_ms=now_ms):
+    if asked_by and not once.claim_name(session, f"{asked_by}:{actor.user_id}:{job.id}", now_ms=now_ms):
         return False
     fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
     _record(session, "job.trigger", job, actor, now_ms, {"executor_param": executor_param, "address_list": addresses})

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import LATEST_MS, Millis
 from app.db import affected
 from app.models.audit import AuditEntry
+from app.models.group import Group
 from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.session import LoginSession
@@ -60,10 +61,11 @@ def save_report(session: Session, day_ms: Millis, counts: Mapping[int, Counts], 
 
 
 def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) -> None:
-    """Write a day's counts of each group; one whose runs were deleted since has none."""
+    """Write a day's counts of each group; one whose runs were deleted since has none, one that is gone itself gets no new row."""
+    living = {WHOLE_DAY, *session.scalars(select(Group.id))}
     stored = {row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))}
     changed, added = list[bulk.Row](), list[bulk.Row]()
-    for group_id in sorted({WHOLE_DAY, *counts, *stored}):
+    for group_id in sorted({WHOLE_DAY, *(living & counts.keys()), *stored}):
         count, row = counts.get(group_id, Counts(0, 0, 0)), stored.get(group_id)
         values = {"running_count": count.running, "suc_count": count.succeeded, "fail_count": count.failed}
         if row is None:

@@ -19,7 +19,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services import jobs
 from tests.browser.serving import stub_executor
-from tests.console.conftest import Console, add_group, add_job
+from tests.console.conftest import Console, add_group, add_job, add_user
 from tests.console.pages import is_at_login, submit, text_of, token_of
 from tests.factories import all_rows
 
@@ -297,10 +297,13 @@ def test_a_question_answered_twice_queues_each_job_once(admin: Console) -> None:
         assert "0 of 2 jobs: queued. This form was sent before" in text_of(page)
         assert text_of(page).count("queued before") == 2
     assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
+    add_user("bob", [group_id])
+    colleague = admin.another().log_in("bob")
+    assert "2 of 2 jobs: queued." in text_of(submit(colleague, path, **fields_of(colleague.get(path).text))), "the address was passed on"
     another = admin.get(f"/jobinfo/bulk/run{ticked(*ids)}", follow_redirects=True)
     fields = fields_of(another.text) | {"csrf_token": token_of(admin)}
     assert "2 of 2 jobs: queued." in text_of(submit(admin, "/jobinfo/bulk/run", **fields)), "another question is another run"
-    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == sorted(ids * 2)
 
 
 def test_a_question_that_was_left_half_answered_goes_on_with_the_others(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:

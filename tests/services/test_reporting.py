@@ -107,6 +107,14 @@ def test_each_group_is_counted_and_one_without_runs_any_more_has_none(database: 
     assert mine.job_group not in {group for _day, group in by_groups()}
 
 
+def test_a_group_that_is_gone_gets_no_new_counts(database: str, config: Config) -> None:
+    """Otherwise they are deleted as without an owner and written again as long as there are runs of it."""
+    job, today = make_job(), midnight_ms(T0, config.time_zone)
+    make_log(job, trigger_time=today, job_group=job.job_group + 1, handle_code=200)
+    Reporter(config).tick(T0)
+    assert ({group for _day, group in by_groups()}, reports()[today]) == ({WHOLE_DAY}, (0, 1, 0))
+
+
 def test_days_from_before_the_groups_were_counted_are_counted_some_at_a_time(database: str, config: Config) -> None:
     job, today = make_job(), midnight_ms(T0, config.time_zone)
     days = [today - back * DAY_MS for back in range(10, 10 + LATE_DAYS + 2)]
