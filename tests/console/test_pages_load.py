@@ -112,7 +112,6 @@ def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(admin: Console,
     group_id = add_group()
     for minute in range(4):
         add_job(group_id, schedule_conf=f"0 {minute} * * * ?", start=True)
-    monkeypatch.setattr(planned_load, "READ_AT_ONCE", 1)
     at_ms = now_ms()
     with read_scope() as session:
         load = planned_load.planned_load(session, system_actor("test"), next_days(at_ms, "UTC", days=1), now_ms=at_ms, budget_ms=0)
