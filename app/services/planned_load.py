@@ -31,6 +31,8 @@ from app.store.jobs import JobName, Scheduled
 SCHEDULES_MAX = 10_000
 #: schedules are read for about so long; one read before is read quickly again
 BUDGET_MS: Millis = 100
+#: what is kept once it is read, because reading takes its time
+READ_ONCE = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
 class Planned(NamedTuple):
@@ -95,15 +97,17 @@ def find_starters(session: Session, actor: Actor, load: PlannedLoad, quarters: C
 
 def _read(found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
     """Read the schedules, those of most jobs first; return what was read in time, and how many jobs were not."""
-    planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
-    for number, scheduled in enumerate(found, 1):
+    planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
+    for number, scheduled in enumerate(found):
+        # fixed periods cost next to nothing, so none has to wait
+        if number and scheduled.schedule_type in READ_ONCE and monotonic_ms() >= late_ms:
+            unread += scheduled.jobs
+            continue
         try:
             planned.append(Planned(scheduled, _starts(scheduled, zone, window, now_ms)))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan sets it aside
-        if monotonic_ms() - begun_ms >= budget_ms:
-            return planned, sum(left.jobs for left in found[number:])
-    return planned, 0
+    return planned, unread
 
 
 def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
