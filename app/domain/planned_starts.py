@@ -254,7 +254,7 @@ def _add_endless(totals: list[int], sign: int, period_ms: Millis, firsts: list[M
 
 def _clipped(not_before_ms: Millis, not_after_ms: Millis, window: Window) -> tuple[Millis, Millis]:
     """Return begin and end, which is not included, of what lies between the bounds of a schedule in a window."""
-    return max(window.from_ms, not_before_ms), min(window.until_ms, not_after_ms + 1) if not_after_ms else window.until_ms
+    return max(window.from_ms, not_before_ms), min(window.until_ms, not_after_ms + 1) if not_after_ms > 0 else window.until_ms
 
 
 def _near_changes(conf: str, zone_name: str, changes: Iterable[int], window: Window) -> tuple[tuple[int, int], ...]:
