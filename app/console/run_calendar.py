@@ -89,7 +89,8 @@ def run_calendar(chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, r
         href = _log_address(day, zone) if _runs(count) and day >= kept_from else ""
         is_known = day.isoformat() > chart.uncounted
         kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
-        label = f"{named(day)} · {_told(count) if is_known else _('not counted yet')}"
+        told = _told(count) if is_known else _("not counted yet")
+        label = f"{named(day)} · {told}"
         x, y = LEFT + place // DAYS_A_WEEK * STEP, TOP + day.weekday() * STEP
         squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
         if _runs(count):

@@ -6,36 +6,30 @@ zones differ by whole ones, and so every reader's hours are made of them. Where 
 ``cron.expression`` and ``cron.unix``.
 """
 
-from bisect import bisect_left
-from collections import Counter
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.domain.cron import unix
-from app.domain.cron.days import mask_of
 from app.domain.cron.expression import CronExpression, split_fields
-from app.domain.cron.fields import HOUR, MINUTE, SECOND, Field, parse_field
+from app.domain.cron.field_starts import days_allowed, field_mask, minutes_a_quarter, unix_days, unix_hours, unix_minutes
+from app.domain.cron.fields import HOUR, SECOND
 from app.domain.enums import ScheduleType
 from app.domain.schedule import Schedule, next_after_ms, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
 #: crons whose starts within a window are kept
 SCHEDULES_KEPT: Final = 16_384
-_HOUR_MS: Final[Millis] = 60 * MINUTE_MS
 #: quarters of an hour, and of a day
 _QUARTERS: Final = range(4)
 _A_DAY: Final = 96
 #: around a change of the clocks Unix crons are stepped through, because croniter moves what falls into it
 _NEAR_CHANGE: Final = 3 * len(_QUARTERS)
-#: the minutes of the first quarter of an hour, as bits
-_A_QUARTER: Final = (1 << 15) - 1
-#: a day and an hour in which no clock changes, to read the fields of Unix crons from
-_PLAIN_MS: Final[Millis] = DAY_MS
 
 
 class Window(NamedTuple):
@@ -66,11 +60,13 @@ class CronStarts(NamedTuple):
 
 
 class RepeatedStarts(NamedTuple):
-    """When a job of a fixed period starts runs: first within the first period of a window, and so on to its end."""
+    """When a job of a fixed period starts runs within a window."""
 
     period_ms: Millis
     #: from the begin of the window
     first_ms: Millis
+    #: likewise; not included
+    until_ms: Millis
 
 
 class HourOfDay(NamedTuple):
@@ -89,8 +85,8 @@ class _LocalTimes:
     days: int
     #: the local quarter of each quarter of the window
     local: tuple[int, ...]
-    #: quarters near a change of the clocks
-    near_change: tuple[int, ...]
+    #: the quarters that begin with a change of the clocks, and those so near the window that it matters in it
+    changes: tuple[int, ...]
     #: local quarter -> quarter; -1 for those outside, left out or repeated; for Unix crons also those near a change
     places: tuple[int, ...]
     unix_places: tuple[int, ...]
@@ -119,64 +115,68 @@ def cron_starts(conf: str, zone_name: str, window: Window) -> CronStarts:
     """Return when a cron expression starts runs within a window; raise InvalidCronExpression."""
     fields, times = split_fields(conf), _local_times(zone_name, window)
     if len(fields) == unix.FIELD_COUNT:
-        single = _stepped_near_changes(conf, zone_name, window) if times.near_change else ()
-        days = _unix_days(tuple(fields[2:]), times.first, times.days)
-        return CronStarts(zone_name, True, days, _unix_hours(fields[1]), _unix_minutes(fields[0]), single)
+        single = _near_changes(conf, zone_name, times.changes, window) if times.changes else ()
+        days = unix_days(tuple(fields[2:]), times.first, times.days)
+        return CronStarts(zone_name, True, days, unix_hours(fields[1]), unix_minutes(fields[0]), single)
     if len(fields) < unix.FIELD_COUNT:
         CronExpression.parse(conf)  # refuses it
-    days = _days(tuple(fields[3:]), times.first, times.days)
-    a_minute, minutes = _mask(SECOND, fields[0]).bit_count(), _minutes(fields[1])
-    return CronStarts(zone_name, False, days, _mask(HOUR, fields[2]), tuple(a_minute * count for count in minutes))
+    days = days_allowed(tuple(fields[3:]), times.first, times.days)
+    a_minute, minutes = field_mask(SECOND, fields[0]).bit_count(), minutes_a_quarter(fields[1])
+    return CronStarts(zone_name, False, days, field_mask(HOUR, fields[2]), tuple(a_minute * count for count in minutes))
 
 
-def bounded(starts: CronStarts, schedule: Schedule, window: Window) -> CronStarts:
-    """Leave out what lies before or behind the bounds of a cron schedule."""
-    from_ms = max(window.from_ms, schedule.not_before_ms)
-    until_ms = min(window.until_ms, schedule.not_after_ms + 1) if schedule.not_after_ms else window.until_ms
-    if (from_ms, until_ms) == (window.from_ms, window.until_ms):
-        return starts
-    single = dict(enumerate(total_starts([(starts, 1)], (), window)))
-    for quarter in single:
-        begin_ms = window.from_ms + quarter * QUARTER_MS
-        inside_ms = max(from_ms, begin_ms), min(until_ms, begin_ms + QUARTER_MS)
-        if inside_ms[0] >= inside_ms[1]:
-            single[quarter] = 0
-        elif inside_ms != (begin_ms, begin_ms + QUARTER_MS) and single[quarter]:
-            single[quarter] = sum(_stepped(schedule, *inside_ms, window).values())
-    return CronStarts(single=tuple(item for item in single.items() if item[1]))
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def bounded_starts(conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window) -> CronStarts:
+    """Return when a cron expression starts runs within a window and its bounds; days that a bound cuts are told by quarter."""
+    starts, times = cron_starts(conf, zone_name, window), _local_times(zone_name, window)
+    from_ms, until_ms = _clipped(not_before_ms, not_after_ms, window)
+    whole = range(-(-(from_ms - window.from_ms) // QUARTER_MS), (until_ms - window.from_ms) // QUARTER_MS)
+    cut = sum(1 << day for day in {at // _A_DAY for quarter, at in enumerate(times.local) if quarter not in whole})
+    single = list[tuple[int, int]]()
+    for quarter, count in enumerate(total_starts([(starts._replace(days=starts.days & cut), 1)], (), window)):
+        if count and quarter in whole:
+            single.append(_in_quarter(quarter, count))
+        elif count and quarter in (whole.start - 1, whole.stop):
+            begin_ms = window.from_ms + quarter * QUARTER_MS
+            stepped = _stepped(conf, zone_name, max(from_ms, begin_ms), min(until_ms, begin_ms + QUARTER_MS))
+            single += [_in_quarter(quarter, inside) for inside in stepped.values()]
+    return starts._replace(days=starts.days & ~cut, single=tuple(single))
 
 
 def repeated_starts(
     conf: str, next_ms: Millis, window: Window, *, not_before_ms: Millis = 0, not_after_ms: Millis = 0
 ) -> CronStarts | RepeatedStarts:
     """Return when a job of a fixed period starts runs whose next start is at ``next_ms``; raise InvalidCronExpression."""
-    period_ms = _period_ms(conf)
-    until_ms = min(window.until_ms, not_after_ms + 1) if not_after_ms else window.until_ms
-    behind_ms = max(0, max(window.from_ms, not_before_ms) - next_ms)
-    first_ms = next_ms + -(-behind_ms // period_ms) * period_ms
-    if until_ms == window.until_ms and first_ms - window.from_ms < period_ms:
-        return RepeatedStarts(period_ms, first_ms - window.from_ms)
-    return single_starts(range(first_ms, until_ms, period_ms), window)
+    period_ms, (from_ms, until_ms) = _period_ms(conf), _clipped(not_before_ms, not_after_ms, window)
+    first_ms = next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
+    if first_ms >= until_ms:
+        return CronStarts()
+    return RepeatedStarts(period_ms, first_ms - window.from_ms, until_ms - window.from_ms)
 
 
-def single_starts(instants: range, window: Window) -> CronStarts:
-    """Return those of some instants that lie in a window, in a step an instant or a step a quarter, whichever is less."""
-    if len(instants) < window.quarters:
-        inside = (at_ms for at_ms in instants if window.from_ms <= at_ms < window.until_ms)
-        return CronStarts(single=tuple(Counter((at_ms - window.from_ms) // QUARTER_MS for at_ms in inside).items()))
-    before = [bisect_left(instants, window.from_ms + edge * QUARTER_MS) for edge in range(window.quarters + 1)]
-    return CronStarts(single=tuple((quarter, count - at) for quarter, (at, count) in enumerate(pairwise(before)) if count > at))
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def single_start(conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window) -> CronStarts:
+    """Return the start of an AT schedule, if it lies in a window and its bounds; raise InvalidCronExpression."""
+    at_ms = next_after_ms(Schedule(ScheduleType.AT, conf, zone_name, not_before_ms, not_after_ms), window.from_ms - 1)
+    if at_ms is None or at_ms >= window.until_ms:
+        return CronStarts()
+    return CronStarts(single=(_in_quarter((at_ms - window.from_ms) // QUARTER_MS, 1),))
 
 
 def counts_in(many: Iterable[CronStarts | RepeatedStarts], quarters: Collection[int], window: Window) -> list[int]:
     """Count the starts of each of many schedules in some quarters of a window."""
-    spans = [(quarter * QUARTER_MS, (quarter + 1) * QUARTER_MS) for quarter in quarters]
+    spans = list[tuple[Millis, Millis]]()
+    for quarter in sorted(quarters):
+        joins = spans and spans[-1][1] == quarter * QUARTER_MS
+        spans.append((spans.pop()[0] if joins else quarter * QUARTER_MS, (quarter + 1) * QUARTER_MS))
     clocks: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
     counts = []
     for starts in many:
         if isinstance(starts, RepeatedStarts):
-            begin_ms, period_ms = starts.first_ms, starts.period_ms
-            counts.append(sum(len(range(begin_ms, until, period_ms)) - len(range(begin_ms, at, period_ms)) for at, until in spans))
+            counts.append(0)
+            period_ms, first_ms, end_ms = starts
+            for at_ms, until_ms in spans:
+                counts[-1] += len(range(first_ms, min(until_ms, end_ms), period_ms)) - len(range(first_ms, min(at_ms, end_ms), period_ms))
             continue
         count = sum(number for quarter, number in starts.single if quarter in quarters) if starts.single else 0
         if starts.days:
@@ -209,7 +209,8 @@ def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[R
                 sums[number] += jobs * count
         for quarter, count in starts.single:
             totals[quarter] += jobs * count
-    for (zone_name, is_unix, days, hours), sums in alike.items():
+    # zone by zone, so that the clock of each is looked up once even where there are more than are kept
+    for (zone_name, is_unix, days, hours), sums in sorted(alike.items()):
         times = _local_times(zone_name, window)
         places = times.unix_places if is_unix else times.places
         for hour in (day * _A_DAY + hour * 4 for day in _bits(days) for hour in _bits(hours)):
@@ -221,47 +222,73 @@ def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[R
 
 def _add_repeated(totals: list[int], repeated: Iterable[RepeatedStarts], window: Window) -> None:
     """Add jobs of fixed periods: those of one period together, step by step or by quarter, whichever is less."""
-    begins: dict[Millis, list[Millis]] = {}
+    alike: dict[Millis, list[RepeatedStarts]] = {}
     for starts in repeated:
-        begins.setdefault(starts.period_ms, []).append(starts.first_ms)
+        alike.setdefault(starts.period_ms, []).append(starts)
     length_ms = window.quarters * QUARTER_MS
-    for period_ms, firsts in begins.items():
-        if len(firsts) * length_ms < period_ms * window.quarters:
-            for at_ms in (at_ms for first_ms in firsts for at_ms in range(first_ms, length_ms, period_ms)):
+    for period_ms, jobs in alike.items():
+        if len(jobs) * length_ms < period_ms * window.quarters:
+            for at_ms in (at_ms for job in jobs for at_ms in range(job.first_ms, job.until_ms, period_ms)):
                 totals[at_ms // QUARTER_MS] += 1
             continue
-        firsts.sort()
-        before = 0
-        for quarter in range(window.quarters):
-            whole, rest_ms = divmod((quarter + 1) * QUARTER_MS, period_ms)
-            now = whole * len(firsts) + bisect_left(firsts, rest_ms)
-            totals[quarter] += now - before
-            before = now
+        # one that ends is one without an end less one that begins where it would go on
+        _add_endless(totals, 1, period_ms, [job.first_ms for job in jobs])
+        ends = (job.first_ms + len(range(job.first_ms, job.until_ms, period_ms)) * period_ms for job in jobs)
+        _add_endless(totals, -1, period_ms, [end_ms for end_ms in ends if end_ms < length_ms])
 
 
-@lru_cache(maxsize=1024)
-def _stepped_near_changes(conf: str, zone_name: str, window: Window) -> tuple[tuple[int, int], ...]:
+def _add_endless(totals: list[int], sign: int, period_ms: Millis, firsts: list[Millis]) -> None:
+    """Add starts, or take them away, that are repeated from each of some instants to the end of the window."""
+    firsts.sort()
+    begun, before, periods_missed, rests = 0, 0, 0, list[Millis]()
+    for quarter in range(len(totals) - 1 if firsts else 0):
+        whole, rest_ms = divmod((quarter + 1) * QUARTER_MS, period_ms)
+        while begun < len(firsts) and firsts[begun] < (quarter + 1) * QUARTER_MS:
+            missed, first_rest_ms = divmod(firsts[begun], period_ms)
+            insort(rests, first_rest_ms)
+            begun, periods_missed = begun + 1, periods_missed + missed
+        now = whole * begun + bisect_left(rests, rest_ms) - periods_missed
+        totals[quarter] += sign * (now - before)
+        before = now
+
+
+def _clipped(not_before_ms: Millis, not_after_ms: Millis, window: Window) -> tuple[Millis, Millis]:
+    """Return begin and end, which is not included, of what lies between the bounds of a schedule in a window."""
+    return max(window.from_ms, not_before_ms), min(window.until_ms, not_after_ms + 1) if not_after_ms > 0 else window.until_ms
+
+
+def _near_changes(conf: str, zone_name: str, changes: Iterable[int], window: Window) -> tuple[tuple[int, int], ...]:
     """Return what a Unix cron starts near changes of the clocks."""
-    near, found = _local_times(zone_name, window).near_change, dict[int, int]()
-    schedule = Schedule(ScheduleType.CRON, conf, zone_name)
-    for first in (quarter for quarter in near if quarter - 1 not in near):
-        last = next(quarter for quarter in near if quarter >= first and quarter + 1 not in near)
-        found |= _stepped(schedule, window.from_ms + first * QUARTER_MS, window.from_ms + (last + 1) * QUARTER_MS, window)
-    return tuple(found.items())
+    first, found = window.from_ms // QUARTER_MS, dict[int, int]()
+    for change in changes:
+        found |= _stepped_near_change(conf, zone_name, window.from_ms + change * QUARTER_MS)
+    return tuple((quarter - first, count) for quarter, count in found.items() if 0 <= quarter - first < window.quarters)
 
 
-def _stepped(schedule: Schedule, from_ms: Millis, until_ms: Millis, window: Window) -> dict[int, int]:
-    """Count by stepping from start to start: quarter -> starts."""
-    found: dict[int, int] = {}
+@lru_cache(maxsize=4096)
+def _stepped_near_change(conf: str, zone_name: str, change_ms: Millis) -> dict[int, int]:
+    """Count the same of one change. It is slow, so it is kept for all windows the change matters in."""
+    near_ms = _NEAR_CHANGE * QUARTER_MS
+    return _stepped(conf, zone_name, change_ms - near_ms, change_ms + near_ms)
+
+
+def _stepped(conf: str, zone_name: str, from_ms: Millis, until_ms: Millis) -> dict[int, int]:
+    """Count the starts of a cron by stepping from one to the next: quarter since 1970 -> starts."""
+    schedule, found = Schedule(ScheduleType.CRON, conf, zone_name), dict[int, int]()
     at_ms = next_after_ms(schedule, from_ms - 1)
     while at_ms is not None and at_ms < until_ms:
-        quarter = (at_ms - window.from_ms) // QUARTER_MS
-        found[quarter] = found.get(quarter, 0) + 1
+        found[at_ms // QUARTER_MS] = found.get(at_ms // QUARTER_MS, 0) + 1
         at_ms = next_after_ms(schedule, at_ms)
     return found
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
+def _in_quarter(quarter: int, starts: int) -> tuple[int, int]:
+    """Return both; of thousands of schedules that are kept the equal ones are the same."""
+    return quarter, starts
+
+
+@lru_cache(maxsize=1024)
 def _local_times(zone_name: str, window: Window) -> _LocalTimes:
     """Read the clock of a zone at each quarter, and so much before and behind the window as a change there matters in it."""
     tz, around = zone(zone_name), range(-_NEAR_CHANGE, window.quarters + _NEAR_CHANGE)
@@ -278,63 +305,13 @@ def _local_times(zone_name: str, window: Window) -> _LocalTimes:
             places[place] = quarter
         if quarter not in near:
             unix_places[place] = quarter
-    return _LocalTimes(first, days, tuple(local), tuple(sorted(near)), tuple(places), tuple(unix_places))
-
-
-@lru_cache(maxsize=4096)
-def _mask(field: Field, text: str) -> int:
-    return mask_of(field, parse_field(field, text))
-
-
-@lru_cache(maxsize=4096)
-def _minutes(text: str) -> tuple[int, ...]:
-    """Return how many minutes of each quarter of an hour are allowed."""
-    mask = _mask(MINUTE, text)
-    return tuple((mask >> 15 * quarter & _A_QUARTER).bit_count() for quarter in _QUARTERS)
-
-
-@lru_cache(maxsize=1024)
-def _days(fields: tuple[str, ...], first: date, days: int) -> int:
-    """Return which of some days the last three or four fields of a cron expression allow."""
-    cron, found = CronExpression.parse(f"0 0 0 {' '.join(fields)}"), 0
-    at = cron.next_from(datetime.combine(first, datetime.min.time()))
-    while at is not None and (number := (at.date() - first).days) < days:
-        found |= 1 << number
-        at = cron.next_after(at)
-    return found
+    return _LocalTimes(first, days, tuple(local), tuple(changes), tuple(places), tuple(unix_places))
 
 
 @lru_cache(maxsize=4096)
 def _period_ms(conf: str) -> Millis:
     """Return the period of a fixed rate or delay."""
     return next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or 0
-
-
-@lru_cache(maxsize=1024)
-def _unix_minutes(text: str) -> tuple[int, ...]:
-    minutes = [at // MINUTE_MS for at in _unix_fires([text, "*", "*", "*", "*"], _HOUR_MS)]
-    return tuple(sum(minute // 15 == quarter for minute in minutes) for quarter in _QUARTERS)
-
-
-@lru_cache(maxsize=1024)
-def _unix_hours(text: str) -> int:
-    return sum(1 << at // _HOUR_MS for at in _unix_fires(["0", text, "*", "*", "*"], DAY_MS))
-
-
-@lru_cache(maxsize=1024)
-def _unix_days(fields: tuple[str, ...], first: date, days: int) -> int:
-    begin_ms = int(datetime.combine(first, datetime.min.time(), UTC).timestamp()) * SECOND_MS
-    return sum(1 << at // DAY_MS for at in _unix_fires(["0", "0", *fields], days * DAY_MS, begin_ms))
-
-
-def _unix_fires(fields: list[str], within_ms: Millis, begin_ms: Millis = _PLAIN_MS) -> list[Millis]:
-    """Return how long after an instant a Unix cron fires, in a zone whose clocks never change."""
-    found: list[Millis] = []
-    at_ms = unix.next_after_ms(fields, begin_ms - SECOND_MS, UTC)
-    while at_ms is not None and at_ms < begin_ms + within_ms:
-        found.append(at_ms - begin_ms)
-        at_ms = unix.next_after_ms(fields, at_ms, UTC)
-    return found
 
 
 def _bits(mask: int) -> list[int]:

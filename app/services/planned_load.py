@@ -14,14 +14,13 @@ from app.domain.planned_starts import (
     CronStarts,
     RepeatedStarts,
     Window,
-    bounded,
+    bounded_starts,
     counts_in,
     cron_starts,
     repeated_starts,
-    single_starts,
+    single_start,
     total_starts,
 )
-from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
@@ -32,8 +31,8 @@ from app.store.jobs import JobName, Scheduled
 SCHEDULES_MAX = 10_000
 #: schedules are read for about so long; one read before is read quickly again
 BUDGET_MS: Millis = 100
-#: schedules read between two looks at the clock
-READ_AT_ONCE = 50
+#: what is kept once it is read, because reading takes its time
+READ_ONCE = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
 class Planned(NamedTuple):
@@ -98,31 +97,33 @@ def find_starters(session: Session, actor: Actor, load: PlannedLoad, quarters: C
 
 def _read(found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
     """Read the schedules, those of most jobs first; return what was read in time, and how many jobs were not."""
-    planned, zone, begun_ms = list[Planned](), zone_name(), monotonic_ms()
-    for number, scheduled in enumerate(found, 1):
+    planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
+    for number, scheduled in enumerate(found):
+        # fixed periods cost next to nothing, so none has to wait
+        if number and scheduled.schedule_type in READ_ONCE and monotonic_ms() >= late_ms:
+            unread += scheduled.jobs
+            continue
         try:
             planned.append(Planned(scheduled, _starts(scheduled, zone, window, now_ms)))
         except (InvalidCronExpression, InvalidInput):
             pass  # the scan sets it aside
-        if number % READ_AT_ONCE == 0 and monotonic_ms() - begun_ms >= budget_ms:
-            return planned, sum(left.jobs for left in found[number:])
-    return planned, 0
+    return planned, unread
 
 
 def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
     conf, zone = (job.schedule_conf or "").strip(), job.time_zone or config_zone
     # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took no time
     next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
+    if job.not_before_ms >= window.until_ms or 0 < job.not_after_ms < window.from_ms:
+        return CronStarts()
     match job.schedule_type:
         case ScheduleType.CRON:
-            starts = cron_starts(conf, zone, window)
             if job.not_before_ms <= window.from_ms and not 0 < job.not_after_ms < window.until_ms:
-                return starts
-            return bounded(starts, Schedule(ScheduleType.CRON, conf, zone, job.not_before_ms, job.not_after_ms), window)
+                return cron_starts(conf, zone, window)
+            return bounded_starts(conf, zone, job.not_before_ms, job.not_after_ms, window)
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
             return repeated_starts(conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms)
         case ScheduleType.AT:
-            at_ms = next_after_ms(Schedule(ScheduleType.AT, conf, zone, job.not_before_ms, job.not_after_ms), now_ms)
-            return single_starts(range(at_ms, at_ms + 1) if at_ms else range(0), window)
+            return single_start(conf, zone, job.not_before_ms, job.not_after_ms, window)
         case _:
             return CronStarts()

@@ -13,7 +13,7 @@ from app.config import Config
 from app.console.planned_hours import Hour, PlannedHours, planned_hours
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right, system_actor
-from app.domain.planned_starts import QUARTER_MS, HourOfDay, next_days
+from app.domain.planned_starts import QUARTER_MS, CronStarts, HourOfDay, bounded_starts, next_days
 from app.models.job import Job
 from app.models.report import DayReport
 from app.models.user import User
@@ -24,6 +24,7 @@ from app.store import reporting
 from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, text_of
+from tests.factories import make_job
 from tests.statements import statements
 
 #: what is counted is asked in tests/store on every database
@@ -112,7 +113,6 @@ def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(admin: Console,
     group_id = add_group()
     for minute in range(4):
         add_job(group_id, schedule_conf=f"0 {minute} * * * ?", start=True)
-    monkeypatch.setattr(planned_load, "READ_AT_ONCE", 1)
     at_ms = now_ms()
     with read_scope() as session:
         load = planned_load.planned_load(session, system_actor("test"), next_days(at_ms, "UTC", days=1), now_ms=at_ms, budget_ms=0)
@@ -121,6 +121,36 @@ def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(admin: Console,
     page = text_of(admin.get("/load"))
     assert "1 job is left out" in page
     assert "3 jobs with their schedule on" in page
+
+
+def test_schedules_left_out_are_counted_when_they_are_read_again(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    group_id, at_ms, read_ms = add_group(), now_ms(), 0
+    window = next_days(at_ms, "UTC", days=7)
+    week_ms = window.until_ms - window.from_ms
+    bounds = [{"not_after_ms": window.from_ms + week_ms // 2 + number * 1000} for number in range(6)]
+    for each in (*bounds, {}, {"not_before_ms": window.until_ms}, {"not_after_ms": window.from_ms - 1}):
+        make_job(job_group=group_id, schedule_type="CRON", schedule_conf="0 1/15 * * * ?", trigger_status=1, **each)
+    make_job(job_group=group_id, schedule_type="FIX_RATE", schedule_conf="3600", trigger_status=1, trigger_next_time=at_ms)
+    make_job(job_group=group_id, schedule_type="AT", schedule_conf="2000-01-01 00:00:00", trigger_status=1)
+
+    def slow(*args: object) -> CronStarts:
+        """Take 40 ms for what was not read before."""
+        nonlocal read_ms
+        misses = bounded_starts.cache_info().misses
+        starts = bounded_starts(*args)
+        read_ms += 40 * (bounded_starts.cache_info().misses - misses)
+        return starts
+
+    monkeypatch.setattr(planned_load, "bounded_starts", slow)
+    monkeypatch.setattr(planned_load, "monotonic_ms", lambda: read_ms)
+    loads = []
+    for _request in range(3):
+        with read_scope() as session:
+            loads.append(planned_load.planned_load(session, system_actor("test"), window, now_ms=at_ms))
+    # the job of a fixed period waits for none
+    assert [(load.jobs, load.unread) for load in loads] == [(4, 7), (7, 4), (11, 0)]
+    whole, begun = 4 * week_ms // 3_600_000, 4 * week_ms // 2 // 3_600_000
+    assert sum(loads[-1].starts) == 6 * begun + whole + week_ms // 3_600_000
 
 
 def test_a_schedule_that_cannot_be_read_spoils_nothing(admin: Console) -> None:

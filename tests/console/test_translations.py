@@ -1,5 +1,6 @@
 """Both catalogues hold every text of the program, translated, with the same parameters, and compiled as they stand."""
 
+import ast
 import re
 from io import BytesIO
 from pathlib import Path
@@ -32,6 +33,15 @@ def wanted() -> set[str]:
     """The texts of the program as the extractor finds them."""
     found = extract_from_dir(APP, METHODS, keywords=KEYWORDS)
     return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found if text}
+
+
+def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
+    # it passes over those inside f-strings
+    calls = (node for file in APP.rglob("*.py") for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+    named = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in KEYWORDS and call.args]
+    texts = {call.args[0].value for call in named if isinstance(call.args[0], ast.Constant)}
+    assert len(texts) > 100
+    assert texts - wanted == set()
 
 
 @pytest.mark.parametrize("locale", LOCALES)

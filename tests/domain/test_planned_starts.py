@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.domain import planned_starts
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import ScheduleType
 from app.domain.planned_starts import (
@@ -15,13 +16,13 @@ from app.domain.planned_starts import (
     CronStarts,
     RepeatedStarts,
     Window,
-    bounded,
+    bounded_starts,
     counts_in,
     cron_starts,
     hours_of,
     next_days,
     repeated_starts,
-    single_starts,
+    single_start,
     total_starts,
 )
 from app.domain.schedule import Schedule, next_after_ms
@@ -45,8 +46,8 @@ def stepped(schedule: Schedule, window: Window) -> list[int]:
 
 
 def counted(schedule: Schedule, window: Window) -> list[int]:
-    starts = cron_starts(schedule.conf, schedule.time_zone, window)
-    return total_starts([(bounded(starts, schedule, window), 1)], (), window)
+    starts = bounded_starts(schedule.conf, schedule.time_zone, schedule.not_before_ms, schedule.not_after_ms, window)
+    return total_starts([(starts, 1)], (), window)
 
 
 def cron(expression: str, zone: str = "UTC", **bounds: int) -> Schedule:
@@ -138,19 +139,21 @@ PERIODS = st.tuples(st.sampled_from(["1", "60", "900", "901", "3600", "5000", "2
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(PERIODS, max_size=5), st.integers(-5, 5), st.sampled_from([0, 50_000_000, 300_000_000]))
-def test_fixed_periods_count_as_stepping_does(jobs: list[tuple[str, int]], early: int, not_after: int) -> None:
+@given(st.lists(PERIODS, max_size=5), st.integers(-5, 5), st.sampled_from([0, 20_000_000]), st.sampled_from([0, 50_000_000, 300_000_000]))
+def test_fixed_periods_count_as_stepping_does(jobs: list[tuple[str, int]], early: int, not_before: int, not_after: int) -> None:
     window = Window(2_000_000 * QUARTER_MS, 120)
     made, wanted = [], [0] * window.quarters
     for conf, offset_ms in jobs:
         next_ms = window.from_ms + early * 1_000_000 + offset_ms
-        end_ms = not_after and window.from_ms + not_after
-        starts = repeated_starts(conf, next_ms, window, not_after_ms=end_ms)
+        # each has its own bounds, and some none
+        begin_ms = window.from_ms + not_before + offset_ms % 7_000_000 if not_before and offset_ms % 3 else 0
+        end_ms = window.from_ms + not_after + offset_ms % 9_000_000 if not_after and offset_ms % 4 else 0
+        starts = repeated_starts(conf, next_ms, window, not_before_ms=begin_ms, not_after_ms=end_ms)
         made.append(starts)
         expected, at = [0] * window.quarters, next_ms
         period = int(conf) * 1000
         while at < window.until_ms and not 0 < end_ms < at:
-            if at >= window.from_ms:
+            if at >= max(window.from_ms, begin_ms):
                 expected[(at - window.from_ms) // QUARTER_MS] += 1
             at += period if at >= window.from_ms else max(period, (window.from_ms - at) // period * period)
         assert [counts_in([starts], (quarter,), window)[0] for quarter in range(window.quarters)] == expected
@@ -164,10 +167,15 @@ def total_of(made: list[CronStarts | RepeatedStarts], window: Window) -> list[in
 
 
 def test_a_single_instant_counts_once_and_only_inside() -> None:
-    window = Window(0, 8)
-    for at, sums in ((-1, []), (0, [0]), (QUARTER_MS, [1]), (8 * QUARTER_MS - 1, [7]), (8 * QUARTER_MS, [])):
-        found = total_of([single_starts(range(at, at + 1), window)], window)
-        assert [quarter for quarter, count in enumerate(found) if count] == sums
+    window, at = Window(4 * QUARTER_MS, 8), 5 * QUARTER_MS
+    found = {
+        time: single_start(f"1970-01-01 {time}", "UTC", 0, 0, window).single for time in ("00:59:59", "01:00:00", "02:59:59", "03:00:00")
+    }
+    assert found == {"00:59:59": (), "01:00:00": ((0, 1),), "02:59:59": ((7, 1),), "03:00:00": ()}
+    bounds = {(at, at): ((1, 1),), (at + 1, 0): (), (0, at - 1): (), (0, at): ((1, 1),)}
+    assert {each: single_start("1970-01-01 01:15:00", "UTC", *each, window).single for each in bounds} == bounds
+    with pytest.raises(InvalidCronExpression):
+        single_start("tomorrow", "UTC", 0, 0, window)
 
 
 def test_one_schedule_is_counted_in_some_quarters_alone() -> None:
@@ -188,3 +196,37 @@ def test_many_jobs_of_one_schedule_count_each() -> None:
     window = Window(0, 4)
     starts = cron_starts("0 5 0 * * ?", "UTC", window)
     assert total_starts([(starts, 10_000), (cron_starts("0 20 * * * ?", "UTC", window), 3)], (), window) == [10_000, 3, 0, 0]
+
+
+def test_nearest_workdays_behind_the_end_of_a_month_are_left_out_as_by_the_scheduler() -> None:
+    # 2027-05-01 and 2028-07-01 are Saturdays: a search that begins inside the month before finds its last day
+    for expression, begin, days in (
+        ("0 0 9 31W * ?", "2027-04-25", []),
+        ("0 0 9 31W * ?", "2027-05-25", [date(2027, 5, 31)]),
+        ("0 0 9 30W * ?", "2027-04-25", [date(2027, 4, 30)]),
+        ("0 0 9 31W * ?", "2028-06-25", []),
+        ("0 0 9 31W * ?", "2028-07-25", [date(2028, 7, 31)]),
+        ("0 0 9 1W * ?", "2027-04-25", []),
+        ("0 0 9 1W * ?", "2028-06-30", [date(2028, 7, 3)]),
+    ):
+        window = next_days(instant("UTC", f"{begin}T00:30:00"), "UTC", days=7)
+        found = counted(cron(expression), window)
+        assert [hour.day for hour in hours_of(window, "UTC") if any(found[at] for at in hour.quarters)] == days, (expression, begin)
+
+
+def test_what_a_bound_leaves_of_a_week_is_told_by_days_where_it_can_be() -> None:
+    window = next_days(instant("UTC", "2026-05-03T23:30:00"), "UTC", days=7)
+    begin, end = (instant("UTC", f"2026-05-0{day}T12:00:00") for day in (5, 9))
+    starts = bounded_starts("0 0/15 * * * ?", "UTC", begin, end, window)
+    assert (starts.days, len(starts.single)) == (0b11100, 48 + 49)
+    assert counts_in([starts], range(window.quarters), window) == [4 * 96 + 1]
+
+
+def test_what_is_stepped_near_a_change_of_clocks_is_kept_for_other_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    zone, expression = "Europe/Berlin", "7-59/13 1-23 * * *"
+    early, late = (next_days(instant(zone, f"2026-10-{day}T08:10:00"), zone, days=7) for day in (20, 22))
+    found = counted(cron(expression, zone), early)
+    monkeypatch.setattr(planned_starts, "_stepped", lambda *_args: pytest.fail("stepped again"))
+    again = total_starts([(cron_starts(expression, zone, late), 1)], (), late)
+    shift = (late.from_ms - early.from_ms) // QUARTER_MS
+    assert again[: early.quarters - shift] == found[shift:]
