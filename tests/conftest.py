@@ -5,6 +5,8 @@ PostgreSQL (``--db sqlite`` for one). Tests commit for real: SQLite is a fresh c
 emptied before the next test. What the machine lacks is left out and named at the end; with ``XXL_TEST_REQUIRE=all`` it is an error.
 """
 
+import gc
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -34,6 +36,8 @@ TOOLS = {
 }
 #: folders whose tests take seconds each, the longest last
 LONG = ("interop", "browser", "acceptance")
+#: tests between two collections of garbage
+COLLECTED_EVERY = 25
 #: a test that left a transaction open must not stop the next one for long
 LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
 
@@ -128,6 +132,8 @@ passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
 
+_finished = itertools.count(1)
+
 kinds_key = pytest.StashKey[list[str]]()
 left_out_key = pytest.StashKey[list[str]]()
 databases_key = pytest.StashKey[Databases]()
@@ -182,6 +188,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.stash[left_out_key].append(f"{len(marked)} {marker} tests: {reason}")
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect all garbage between tests only: going through all that has been imported stops every thread for up to a second."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 1_000_000)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Collect garbage now and then."""
+    if next(_finished) % COLLECTED_EVERY == 0:
+        gc.collect()
 
 
 def weight(item: pytest.Item) -> int:
