@@ -228,6 +228,8 @@ class AlarmTeller:
         state, next_ms = _judge(mute.attempts, answers, now_ms)
         if state is AlarmState.PENDING:
             muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms)
+            if OK in answers.values():
+                muted_alarms.note_heard(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return
         muted_alarms.finish(session, ended, told=state is AlarmState.SENT, outcome=outcome, lease_until=now_ms + LEASE_MS)
         if state is AlarmState.FAILED:

@@ -38,6 +38,11 @@ class EndedMute:
     failing: frozenset[int]
 
     @property
+    def last_failures(self) -> list[int]:
+        """The last runs held back of the jobs that are still failing."""
+        return [each.last_log_id for each in self.held if each.job_id in self.failing]
+
+    @property
     def mails(self) -> list[str]:
         """The mail addresses of the jobs that are still failing."""
         return [mail for job_id in sorted(self.failing) for mail in mails_of(self.jobs[job_id].alarm_email)]
@@ -86,11 +91,14 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
 
 
 def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, lease_until: Millis) -> None:
-    """Forget a mute whose end was told, or could be told to nobody; unless it was muted anew meanwhile."""
+    """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
+    mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
-        last = [each.last_log_id for each in ended.held if each.job_id in ended.failing] if told else []
-        alarms.let_go(session, ended.mute.id, told=last, outcome=outcome, lease_until=lease_until)
-        mutes.delete_mute(session, ended.mute.id)
+        alarms.let_go(session, mute_id, told=ended.last_failures if told else [], outcome=outcome, lease_until=lease_until)
+        mutes.delete_mute(session, mute_id)
+    elif told and mutes.lock_renewed(session, ended.mute):
+        alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+        alarms.let_go_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
 
 
 def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
@@ -98,6 +106,11 @@ def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis
     mute = mutes.lock_taken(session, ended.mute)
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
+
+
+def note_heard(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
+    """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
+    alarms.count_as_told(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
 
 
 def _look_at(session: Session, mute: Mute) -> EndedMute:

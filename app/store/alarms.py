@@ -119,11 +119,22 @@ def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> No
 
 def let_go(session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis) -> None:
     """Forget that a mute held alarms; those of the runs ``told`` count as told, so that the recovery of their jobs is announced."""
-    held = Alarm.mute_id == mute_id
-    if told:
-        told_now = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
-        affected(session, update(Alarm).where(held, Alarm.log_id.in_(list(told))).values(told_now))
-    affected(session, update(Alarm).where(held).values(mute_id=None))
+    count_as_told(session, mute_id, told, outcome=outcome, lease_until=lease_until)
+    affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
+
+
+def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
+    """Forget that a mute held alarms, but for those of later runs: job id -> the last run."""
+    for job_id, log_id in last_log_ids.items():
+        held = (Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
+        affected(session, update(Alarm).where(*held).values(mute_id=None))
+
+
+def count_as_told(session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis) -> None:
+    """Let the alarms a mute holds of these runs count as told: the recovery of their jobs is announced when the mute is gone."""
+    if log_ids:
+        told = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
+        affected(session, update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(told))
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
