@@ -16,7 +16,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
 from app.services.alarm_targets import mails_of
-from app.store import alarms, groups, jobs, mutes
+from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
 from app.store.jobs import JobName
 
@@ -34,8 +34,10 @@ class EndedMute:
     #: the jobs whose alarms were held back, by id, as far as they exist
     jobs: dict[int, Job]
     held: list[Held]
-    #: the job ids that have not succeeded since
+    #: the job ids that have not succeeded since, as far as the log tells
     failing: frozenset[int]
+    #: those of them whose failed run is not in the log any more: a success may have been cleaned up as well
+    unknown: frozenset[int] = frozenset()
 
     @property
     def last_failures(self) -> list[int]:
@@ -119,8 +121,11 @@ def _look_at(session: Session, mute: Mute) -> EndedMute:
     of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
     failing = of_jobs.keys() - alarms.find_successes(session, of_jobs.keys(), mute_id=mute.id).keys()
     group_id = mute.group_id or next((job.job_group for job in of_jobs.values()), 0)
+    last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
+    logged = logs.find_trigger_times(session, last.values())
+    unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
     held = [each for each in held if each.job_id in of_jobs]
-    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing))
+    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing), unknown)
 
 
 def _settle(session: Session, *, seen: EndedMute, now_ms: Millis) -> EndedMute | None:

@@ -13,10 +13,12 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services import alarms as alarm_service
 from app.services import muted_alarms
+from app.services.alarm_texts import compose_mute_end
 from app.services.alarms import RETRY_MS
+from app.services.muted_alarms import EndedMute
 from app.store import alarms as alarm_store
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.services.test_alarms import fail_run, job_told_to, messages, states, tell, telling, url_of
@@ -118,3 +120,31 @@ def test_what_was_told_while_somebody_muted_anew_is_not_told_again(database: str
         tell(teller, T0 + 3 * HOUR + 10_000, "CLOSED", "MUTED")
         eventually(lambda: len(hook.requests) == 1)
     assert messages(hook)[0]["title"].endswith("recovered")
+
+
+def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(database: str, config: Config, hook: FakeExecutor) -> None:
+    group = make_group(title="Shop", app_name="shop", alarm_urls=url_of(hook))
+    failing, cleaned, fine = (make_job(job_group=group.id, job_desc=name) for name in ("failing", "cleaned", "fine"))
+    mute(group_id=group.id)
+    runs = [hold_alarm(job) for job in (failing, cleaned, fine)]
+    assert call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
+    for run in runs[1:]:
+        remove(run)
+    with telling(config) as teller:
+        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+    (message,) = messages(hook)
+    assert message["title"] == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    told, unknown = message["message"].split("State unknown, what failed is no longer in the log and nothing has succeeded since:")
+    assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, log {runs[0].id}" in told
+    assert f"\ncleaned (job {cleaned.id}): 1 alarm, log {runs[1].id}" in unknown
+    assert f"Failed meanwhile and succeeded since: fine (job {fine.id})" in unknown
+    (ended,) = end_of_another(cleaned)
+    assert compose_mute_end(ended, config).title == f"[XXL-JOB] cleaned (job {cleaned.id}): no longer muted, state unknown"
+    assert "Still failing" not in compose_mute_end(ended, config).body
+
+
+def end_of_another(job: Job) -> list[EndedMute]:
+    """Return the end of a further mute of a job, after its failed run was cleaned up."""
+    mute(job)
+    remove(hold_alarm(job))
+    return take("one", T0 + 2 * HOUR)
