@@ -52,7 +52,8 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
     mute, group = ended.mute, ended.group
     of_group = f"{group.title} ({group.app_name})" if group else "deleted"
     name = of_group if mute.group_id else _name(ended.jobs.get(mute.job_id))
-    failing = [each for each in ended.held if each.job_id in ended.failing]
+    failing = [each for each in ended.held if each.job_id in ended.failing - ended.unknown]
+    unknown = [each for each in ended.held if each.job_id in ended.failing & ended.unknown]
     recovered = [each for each in ended.held if each.job_id not in ended.failing]
     first, last = min(each.first_log_id for each in ended.held), max(each.last_log_id for each in ended.held)
     lines = [
@@ -60,17 +61,15 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
         f"Muted: by {mute.username}, from {when_text(mute.since_ms)} to {when_text(mute.until_ms)}",
         *([f"Reason: {mute.reason}"] if mute.reason else []),
         f"Held back: {_count(ended.held)}, log {first} to {last}",
-        "",
-        "Still failing:",
-        *(f"{_of_group(ended, each)}: {_held(each)}, {console_url(config)}/joblog?jobId={each.job_id}" for each in failing[:NAMED_JOBS]),
-        *([f"… and {len(failing) - NAMED_JOBS} more jobs"] if len(failing) > NAMED_JOBS else []),
+        *_listed("Still failing:", failing, ended, config),
+        *_listed("State unknown, what failed is no longer in the log and nothing has succeeded since:", unknown, ended, config),
     ]
     if recovered:
         more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
         named = ", ".join(_of_group(ended, each) for each in recovered[:NAMED_JOBS])
         lines += ["", f"Failed meanwhile and succeeded since: {named}{more}"]
     what = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
-    return Message(f"[XXL-JOB] {name}: no longer muted, {what}", "\n".join(lines))
+    return Message(f"[XXL-JOB] {name}: no longer muted, {what if failing else 'state unknown'}", "\n".join(lines))
 
 
 def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Message:
@@ -113,6 +112,15 @@ def _of_group(ended: EndedMute, held: Held) -> str:
     """Return the name of a job of a muted group; one that was moved away is not told to the group it has left."""
     job = ended.jobs[held.job_id]
     return _name(job) if ended.group is None or job.job_group == ended.group.id else f"job {job.id}, moved to another executor group"
+
+
+def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config) -> list[str]:
+    """Return one line for each of the jobs below a heading; nothing where there are none."""
+    if not held:
+        return []
+    more = [f"… and {len(held) - NAMED_JOBS} more jobs"] if len(held) > NAMED_JOBS else []
+    url = f"{console_url(config)}/joblog?jobId="
+    return ["", heading, *(f"{_of_group(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]), *more]
 
 
 def _held(held: Held) -> str:

@@ -102,6 +102,8 @@ class AlarmTeller:
         self._channels = Channels()
         self._deliveries: list[_Delivery] = []
         self._recovery_ms: Millis = 0
+        #: the job up to which they were looked for; 0: all
+        self._recovery_job_id = 0
         #: the latest one, until it has been told or given up
         self._notice: _Notice | None = None
 
@@ -156,8 +158,7 @@ class AlarmTeller:
 
     def _tell_ended(self, now_ms: Millis) -> None:
         """Sum up what mutes that are over have held back."""
-        take = partial(muted_alarms.take_ended, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS)
-        for ended in transact(take):
+        for ended in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
             case = _Case([], None, ended.group, [], _done(ended.mute.outcome), ended=ended)
             self._send(case, compose_mute_end(ended, self._config), now_ms)
 
@@ -227,6 +228,8 @@ class AlarmTeller:
         state, next_ms = _judge(mute.attempts, answers, now_ms)
         if state is AlarmState.PENDING:
             muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms)
+            if OK in answers.values():
+                muted_alarms.note_heard(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return
         muted_alarms.finish(session, ended, told=state is AlarmState.SENT, outcome=outcome, lease_until=now_ms + LEASE_MS)
         if state is AlarmState.FAILED:
@@ -248,14 +251,15 @@ class AlarmTeller:
 
     def _announce_recoveries(self, now_ms: Millis) -> None:
         """Say once of a job that was told as failing that it has succeeded since; of a muted one when that is over."""
-        cases = []
         with read_scope() as session:
-            for job_id, log_id in alarms.find_failing(session, limit=RECOVERY_JOBS).items():
-                success = alarms.find_success_after(session, job_id, log_id)
-                job = jobs.find_jobs(session, [job_id]).get(job_id) if success else None
-                if success and job is not None and not mutes.find_covering(session, [(job_id, job.job_group)]):
-                    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
-                    cases.append(_Case([], job, group, logs.find_logs(session, [success])))
+            failing = alarms.find_failing(session, after_id=self._recovery_job_id, limit=RECOVERY_JOBS)
+            self._recovery_job_id = failing[-1] if len(failing) == RECOVERY_JOBS else 0
+            successes = alarms.find_successes(session, failing) if failing else {}
+            of_jobs = jobs.find_jobs(session, successes)
+            of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
+            runs = logs.find_logs(session, list(successes.values()))
+            found = [(of_jobs[run.job_id], run) for run in runs if run.job_id in of_jobs]
+            cases = [_Case([], job, of_groups.get(job.job_group), [run]) for job, run in found]
         for case in cases:
             if case.job is not None and transact(partial(alarms.close, job_id=case.job.id, until_log_id=case.logs[0].id)):
                 self._send(case, compose_recovery(case.job, case.group, case.logs[0], self._config), now_ms)

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.db import read_scope, transact
 from app.domain.muting import UNTIL_UNDONE_MS, longest
 from app.models.alarm import Alarm
 from app.models.base import local_datetime, zone_name
@@ -14,7 +16,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
 from app.services.alarm_targets import mails_of
-from app.store import alarms, groups, jobs, mutes
+from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
 from app.store.jobs import JobName
 
@@ -32,8 +34,15 @@ class EndedMute:
     #: the jobs whose alarms were held back, by id, as far as they exist
     jobs: dict[int, Job]
     held: list[Held]
-    #: the job ids that have not succeeded since
+    #: the job ids that have not succeeded since, as far as the log tells
     failing: frozenset[int]
+    #: those of them whose failed run is not in the log any more: a success may have been cleaned up as well
+    unknown: frozenset[int] = frozenset()
+
+    @property
+    def last_failures(self) -> list[int]:
+        """The last runs held back of the jobs that are still failing."""
+        return [each.last_log_id for each in self.held if each.job_id in self.failing]
 
     @property
     def mails(self) -> list[str]:
@@ -67,25 +76,31 @@ def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
     alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(said, ensure_ascii=False))
 
 
-def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
-    """Take the mutes that are over and still have something to tell; those that have nothing are forgotten."""
+def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
+    """Take the mutes that are over and still have something to tell; those that have nothing are forgotten.
+
+    What is failing is looked for between two transactions: many runs may have to be read, and nobody could write meanwhile.
+    """
+    take = partial(mutes.take_ended, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE)
     found = []
-    for mute in mutes.take_ended(session, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE):
-        ended = _look_at(session, mute, now_ms)
-        if ended.failing:
+    for mute in transact(take):
+        with read_scope() as session:
+            seen = _look_at(session, mute)
+        ended = transact(partial(_settle, seen=seen, now_ms=now_ms))
+        if ended is not None:
             found.append(ended)
-        else:
-            alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)
-            mutes.delete_mute(session, mute.id)
     return found
 
 
 def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, lease_until: Millis) -> None:
-    """Forget a mute whose end was told, or could be told to nobody; unless it was muted anew meanwhile."""
+    """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
+    mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
-        last = [each.last_log_id for each in ended.held if each.job_id in ended.failing] if told else []
-        alarms.let_go(session, ended.mute.id, told=last, outcome=outcome, lease_until=lease_until)
-        mutes.delete_mute(session, ended.mute.id)
+        alarms.let_go(session, mute_id, told=ended.last_failures if told else [], outcome=outcome, lease_until=lease_until)
+        mutes.delete_mute(session, mute_id)
+    elif told and mutes.lock_renewed(session, ended.mute):
+        alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+        alarms.let_go_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
 
 
 def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
@@ -95,13 +110,35 @@ def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis
         mute.next_ms, mute.outcome = next_ms, outcome
 
 
-def _look_at(session: Session, mute: Mute, now_ms: Millis) -> EndedMute:
-    """Hand over what is muted by another mute still, and see what of the rest is failing."""
+def note_heard(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
+    """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
+    alarms.count_as_told(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+
+
+def _look_at(session: Session, mute: Mute) -> EndedMute:
+    """See what of all that a taken mute holds is failing: nothing more is held under it."""
     held = alarms.find_held(session, mute.id)
     of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
-    others = lock_mutes(session, list(of_jobs.values()), now_ms=now_ms)
-    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
-    held = [each for each in held if each.job_id in of_jobs and each.job_id not in others]
-    failing = {each.job_id for each in held if alarms.find_success_after(session, each.job_id, each.last_log_id) is None}
+    failing = of_jobs.keys() - alarms.find_successes(session, of_jobs.keys(), mute_id=mute.id).keys()
     group_id = mute.group_id or next((job.job_group for job in of_jobs.values()), 0)
-    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing))
+    last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
+    logged = logs.find_trigger_times(session, last.values())
+    unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
+    held = [each for each in held if each.job_id in of_jobs]
+    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing), unknown)
+
+
+def _settle(session: Session, *, seen: EndedMute, now_ms: Millis) -> EndedMute | None:
+    """Hand over what is muted by another mute still, and return what there is to tell of the rest; None: nothing, or muted anew."""
+    mute = seen.mute
+    if mutes.lock_taken(session, mute) is None:
+        return None
+    others = lock_mutes(session, list(seen.jobs.values()), now_ms=now_ms)
+    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
+    held = [each for each in seen.held if each.job_id not in others]
+    ended = replace(seen, held=held, failing=seen.failing - others.keys())
+    if ended.failing:
+        return ended
+    alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)
+    mutes.delete_mute(session, mute.id)
+    return None

@@ -3,16 +3,19 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import and_, case, delete, func, or_, select, update
+from sqlalchemy import and_, case, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.enums import AlarmState, AlarmStatus
+from app.domain.enums import AlarmState, AlarmStatus, HandleCode
 from app.models.alarm import Alarm
+from app.models.job import Job
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.store import bulk
 from app.store.overview import GroupIds, in_groups
+from app.store.planner_hints import unindexed_on_mysql
 
 #: what a run's `alarm_status` becomes when its alarm has come to an end
 _STATUS_OF_RUN = {
@@ -116,23 +119,44 @@ def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> No
 
 def let_go(session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis) -> None:
     """Forget that a mute held alarms; those of the runs ``told`` count as told, so that the recovery of their jobs is announced."""
-    held = Alarm.mute_id == mute_id
-    if told:
-        told_now = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
-        affected(session, update(Alarm).where(held, Alarm.log_id.in_(list(told))).values(told_now))
-    affected(session, update(Alarm).where(held).values(mute_id=None))
+    count_as_told(session, mute_id, told, outcome=outcome, lease_until=lease_until)
+    affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
 
 
-def find_failing(session: Session, *, limit: int) -> dict[int, int]:
-    """Return job id -> its last run that was told as failed and whose recovery has not been announced."""
-    rows = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(Alarm.state == AlarmState.SENT)
-    return {row.job_id: row.log_id for row in session.execute(rows.group_by(Alarm.job_id).limit(limit))}
+def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
+    """Forget that a mute held alarms, but for those of later runs: job id -> the last run."""
+    for job_id, log_id in last_log_ids.items():
+        held = (Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
+        affected(session, update(Alarm).where(*held).values(mute_id=None))
 
 
-def find_success_after(session: Session, job_id: int, log_id: int) -> int | None:
-    """Return a run of the job that succeeded after another one, or that one itself: its result may have come late."""
-    later = select(JobLog.id).where(JobLog.job_id == job_id, JobLog.id >= log_id, JobLog.handle_code == 200)
-    return session.scalar(later.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1))
+def count_as_told(session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis) -> None:
+    """Let the alarms a mute holds of these runs count as told: the recovery of their jobs is announced when the mute is gone."""
+    if log_ids:
+        told = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
+        affected(session, update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(told))
+
+
+def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
+    """Return the jobs beyond ``after_id`` that were told as failing and not as recovered, in order; those of a mute are left out."""
+    muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
+    failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
+    told = exists().where(Alarm.job_id == Job.id, Alarm.state == AlarmState.SENT)
+    return list(session.scalars(failing.where(told).order_by(Job.id).limit(limit)))
+
+
+def find_successes(session: Session, job_ids: Collection[int], *, mute_id: int | None = None) -> dict[int, int]:
+    """Return job id -> the newest run that succeeded after the last one told of, or held by a mute, or that one itself.
+
+    Its result may have come late. Each job's runs are read from the newest on: found by their result, all successes there are would be.
+    """
+    which = Alarm.state == AlarmState.SENT if mute_id is None else Alarm.mute_id == mute_id
+    last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(which, Alarm.job_id.in_(list(job_ids)))
+    since = last.group_by(Alarm.job_id).subquery()
+    later = (JobLog.job_id == since.c.job_id, JobLog.id >= since.c.log_id, unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS)
+    newest = select(JobLog.id).where(*later).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
+    rows = session.execute(select(since.c.job_id, newest.correlate(since).scalar_subquery().label("log_id")))
+    return {row.job_id: row.log_id for row in rows if row.log_id is not None}
 
 
 def close(session: Session, job_id: int, *, until_log_id: int) -> int:

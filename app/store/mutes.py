@@ -90,6 +90,11 @@ def lock_taken(session: Session, taken: Mute) -> Mute | None:
     return session.scalar(select(Mute).where(*same).with_for_update())
 
 
+def lock_renewed(session: Session, taken: Mute) -> bool:
+    """Whether a taken mute was muted anew meanwhile, and nobody has taken it since; it stays so until the end of the transaction."""
+    return session.scalar(select(Mute.id).where(Mute.id == taken.id, Mute.attempts == 0).with_for_update()) is not None
+
+
 def delete_mute(session: Session, mute_id: int) -> None:
     """Delete a mute that is over and done with."""
     affected(session, delete(Mute).where(Mute.id == mute_id))

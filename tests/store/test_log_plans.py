@@ -4,6 +4,7 @@ import pytest
 
 from app.db import read_scope
 from app.domain.list_orders import UNSORTED, Order
+from app.store.alarms import find_successes
 from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from tests.factories import T0
 from tests.store.test_recent_runs import plan
@@ -26,6 +27,14 @@ def test_a_list_is_found_by_what_is_rare(
 @pytest.mark.parametrize("order", [UNSORTED, OLDEST_FIRST])
 def test_what_succeeded_is_found_by_its_time(database: str, order: Order) -> None:
     assert "I_trigger_time" in steps_to(LogFilter(status=LogStatus.SUCCESS, from_ms=T0, order=order), None)
+
+
+def test_the_last_success_of_a_job_is_found_by_its_own_runs(database: str) -> None:
+    """Found by their result, all successes of all jobs were read for each job: seconds, where a mute ended within a transaction."""
+    with read_scope() as session:
+        steps = "; ".join(plan(session, lambda session: find_successes(session, [1, 2])))
+    assert "ix_xxl_job_log_job" in steps
+    assert "I_handle_code" not in steps
 
 
 def steps_to(wanted: LogFilter, group_ids: list[int] | None) -> str:
