@@ -3,6 +3,7 @@
 ``flask --app wsgi`` finds the application here too; it is made when it is first asked for, not by the import.
 """
 
+import gc
 import logging
 import resource
 import signal
@@ -69,6 +70,7 @@ def main() -> None:
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
+    gc.freeze()  # what lives as long as the process is not walked through again while somebody waits for a page
     try:
         server.run()
     finally:

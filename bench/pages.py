@@ -6,6 +6,7 @@ ms, and the median of this process's own CPU time, which a busy machine changes 
 """
 
 import argparse
+import gc
 import json
 import re
 import time
@@ -182,6 +183,7 @@ def measure(engine: Engine, config: Config, jobs: int, rows: int, only: str) -> 
         groups = list(connection.scalars(text("SELECT id FROM xxl_job_group ORDER BY id")))
     figures: dict[str, object] = {"filled_s": round(time.perf_counter() - started, 1)}
     readers = {"": client_of(app, "benchadmin", Role.ADMIN, []), ":user": client_of(app, "benchuser", Role.NORMAL, groups[::2])}
+    gc.freeze()  # as wsgi.py does
     for ending, client in readers.items():
         for name, path in (pages(engine) | (ADMIN_PAGES if not ending else {})).items():
             if not re.fullmatch(only, name + ending):

@@ -28,7 +28,7 @@ from app.store import jobs as job_store
 from app.store.jobs import JobName, Scheduled
 
 #: of more schedules than so many, those of fewest jobs are not counted
-SCHEDULES_MAX = 10_000
+SCHEDULES_MAX = 5_000
 #: schedules are read for about so long; one read before is read quickly again
 BUDGET_MS: Millis = 100
 #: what is kept once it is read, because reading takes its time
