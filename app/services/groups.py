@@ -107,7 +107,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("At least one executor must remain"))
     rights.delete_of_group(session, group_id)
     drains.delete_of_group(session, group_id)
-    mutes.delete_of_group(session, group_id)
+    mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)  # what it still holds back is told, then it goes
     reporting.delete_of_group(session, group_id)
     if not any(group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id):
         seen.delete_of_app(session, groups[group_id].app_name)

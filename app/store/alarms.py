@@ -108,6 +108,12 @@ def find_held(session: Session, mute_id: int) -> list[Held]:
     return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
 
 
+def holds(session: Session, mute_id: int, job_id: int) -> bool:
+    """Whether a mute holds alarms of a job back."""
+    held = select(Alarm.id).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id)
+    return session.execute(held.limit(1)).first() is not None
+
+
 def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
     """Let other mutes go on holding the alarms of a mute that ends: job id -> the other mute."""
     for job_id, other_id in to_mutes.items():

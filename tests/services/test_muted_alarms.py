@@ -1,7 +1,8 @@
 """Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.services import jobs, muted_alarms, mutes
+from app.services import groups, jobs, muted_alarms, mutes
 from app.services.alarm_texts import compose_mute_end
 from app.services.alarms import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
+from app.services.job_import_plan import DEFAULTS
 from app.services.muted_alarms import EndedMute
 from app.services.mutes import MuteDraft
 from app.store import job_lists
@@ -145,7 +147,7 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
         tell(teller, T0, *["MUTED"] * 5, "SENT")
         assert len(hook.requests) == 1, "another group is told as ever"
         call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
-        move(moved, make_group(app_name="elsewhere").id)
+        move_as_java_does(moved, make_group(app_name="elsewhere").id)
         eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
     assert messages(hook)[1]["title"] == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
     text = messages(hook)[1]["message"]
@@ -157,9 +159,74 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
     assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
 
 
+def move_as_java_does(job: Job, group_id: int) -> None:
+    """Move a job past the console: nothing of ours is asked."""
+    with session_scope() as session:
+        session.merge(job).job_group = group_id
+
+
 def move(job: Job, group_id: int) -> None:
     with session_scope() as session:
-        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0)
+        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0 + 1_000)
+
+
+def save_into(job: Job, group_id: int) -> None:
+    with session_scope() as session:
+        draft = replace(DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report")
+        jobs.update_job(session, job.id, draft, actor=ACTOR, now_ms=T0 + 1_000)
+
+
+@pytest.mark.parametrize("leave", [move, save_into])
+def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
+    database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
+) -> None:
+    with FakeExecutor() as former, telling(config) as teller:
+        job = job_told_to(former, job_desc="Nightly report")
+        stays = make_job(job_group=job.job_group)
+        mute(group_id=job.job_group, reason="upgrade")
+        run = fail_run(job)
+        fail_run(stays)
+        tell(teller, T0, "MUTED", "MUTED")
+        leave(job, make_group(app_name="next", alarm_urls=url_of(hook)).id)
+        tell(teller, T0 + 1_000, "SENT", "MUTED")
+        assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
+        assert former.requests == []
+    (message,) = messages(hook)
+    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
+
+
+def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(database: str, config: Config, hook: FakeExecutor) -> None:
+    job, other = job_told_to(hook), job_told_to(hook)
+    for each in (job, other):
+        mute(group_id=each.job_group, span=MuteSpan.DAY)
+        fail_run(each)
+    mute(other)
+    arrival = make_group(app_name="next", alarm_urls=url_of(hook))
+    mute(group_id=arrival.id)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED", "MUTED")
+        move(job, arrival.id)
+        move(other, make_group(app_name="last", alarm_urls=url_of(hook)).id)
+        eventually(lambda: teller.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
+        assert hook.requests == []
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    assert len(hook.requests) == 2
+
+
+def test_a_group_that_is_deleted_leaves_no_alarm_untold(database: str, config: Config, hook: FakeExecutor) -> None:
+    job = job_told_to(hook)
+    gone = job.job_group
+    mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
+    fail_run(job)
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        tell(teller, T0, "MUTED")
+        move_as_java_does(job, make_group(app_name="elsewhere").id)
+        with session_scope() as session:
+            groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
+        tell(teller, T0 + 1_000, "SENT")
+        assert all_rows(Mute) == []
+    assert len(hook.requests) == 1
 
 
 def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(database: str, config: Config, hook: FakeExecutor) -> None:

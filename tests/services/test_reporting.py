@@ -15,6 +15,7 @@ from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.once import Once
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
@@ -260,3 +261,12 @@ def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str,
         save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
     Cleaner(config).tick(T0)
     assert (only_row(Sighting).address, only_row(Once).name) == ("http://0", "a:0")
+
+
+def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(database: str, config: Config) -> None:
+    job = make_job()
+    mute = {"since_ms": T0, "until_ms": T0 + HOUR}
+    for ids in ((job.id, 0), (job.id + 1, 0), (0, job.job_group), (0, job.job_group + 1)):
+        save(Mute(job_id=ids[0], group_id=ids[1], **mute))
+    assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
+    assert [row.until_ms - T0 for row in all_rows(Mute)] == [HOUR, 0, HOUR, 0]
