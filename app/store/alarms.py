@@ -11,6 +11,7 @@ from app.db import affected
 from app.domain.enums import AlarmState, AlarmStatus
 from app.models.alarm import Alarm
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.store import bulk
 from app.store.overview import GroupIds, in_groups
 
@@ -148,8 +149,12 @@ def close(session: Session, job_id: int, *, until_log_id: int) -> int:
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete the oldest alarms that have been told or given up; return how many."""
-    open_states = [AlarmState.PENDING, AlarmState.SENDING]
-    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, Alarm.state.not_in(open_states)).order_by(Alarm.id).limit(limit)
+    """Delete the oldest alarms that have been told or given up; return how many.
+
+    Of those a mute holds back of a job the last is kept, however old: the end of the mute has it to tell.
+    """
+    over = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
+    last_held = select(func.max(Alarm.id)).where(Alarm.mute_id.in_(select(Mute.id))).group_by(Alarm.mute_id, Alarm.job_id)
+    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, over, Alarm.id.not_in(last_held)).order_by(Alarm.id).limit(limit)
     ids = list(session.scalars(oldest))
     return affected(session, delete(Alarm).where(Alarm.id.in_(ids))) if ids else 0

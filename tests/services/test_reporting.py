@@ -191,6 +191,15 @@ def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Confi
     assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], "what is still to be told is kept"
 
 
+def test_the_last_alarm_a_mute_holds_of_a_job_is_kept_however_old(database: str, config: Config) -> None:
+    held_by = save(Mute(job_id=0, group_id=1, since_ms=T0, until_ms=T0 + HOUR)).id
+    alarm = {"state": "MUTED", "reason": "failed", "created_ms": T0 - 60 * DAY_MS}
+    for log_id, (job_id, mute_id) in enumerate([(1, held_by), (1, held_by), (2, held_by), (2, None), (2, held_by + 1)], 1):
+        save(Alarm(log_id=log_id, job_id=job_id, mute_id=mute_id, **alarm))
+    Cleaner(config).tick(T0)
+    assert [row.log_id for row in all_rows(Alarm)] == [2, 3]
+
+
 def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> None:
     insert_old_logs(3, T0 - 4000 * DAY_MS)
     assert Cleaner(replace(config, log_retention_days=0)).tick(T0) == CLEAN_PERIOD_MS
