@@ -1,15 +1,19 @@
 """Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import Executable
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Config
-from app.db import session_scope, transact
+from app.db import affected, session_scope, transact
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
@@ -24,11 +28,12 @@ from app.services.alarms import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RET
 from app.services.job_import_plan import DEFAULTS
 from app.services.muted_alarms import EndedMute
 from app.services.mutes import MuteDraft
-from app.store import job_lists
+from app.store import alarms, job_lists
+from app.store import mutes as mute_store
 from app.store.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.test_alarms import fail_run, job_told_to, messages, states, tell, telling, url_of
@@ -337,3 +342,35 @@ def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
     with session_scope() as session:
         job_lists.delete_job(session, job.id)
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
+
+
+def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    job = make_job()
+    mute(job)
+    held_by = only_row(Mute)
+    save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
+    wants_the_mute = threading.Event()
+
+    def affected_noted(session: Session, statement: Executable) -> int:
+        if str(statement).startswith("DELETE FROM xxl_job_mute"):
+            wants_the_mute.set()
+        return affected(session, statement)
+
+    monkeypatch.setattr(job_lists, "affected", affected_noted)
+    with ThreadPoolExecutor(1) as other:
+        with session_scope() as session:
+            assert mute_store.lock_taken(session, held_by) is not None
+            deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
+            assert wants_the_mute.wait(10)
+            alarms.let_go(session, held_by.id, told=[1], outcome="{}", lease_until=0)
+            mute_store.delete_mute(session, held_by.id)
+        deleted.result(10)
+    assert all_rows(Mute) == all_rows(Alarm) == []
+
+
+def transact_once(work: Callable[[Session], None]) -> None:
+    """Do the work in one transaction: a lost deadlock is an error."""
+    with session_scope() as session:
+        work(session)
