@@ -266,7 +266,7 @@ def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_l
             now_ms += wait_ms
         eventually(lambda at=now_ms: teller.tick(at) and all_rows(Mute) == [])
         assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
-    assert states() == ["MUTED"]
+    assert states() == ["SENT"], "who has heard of it hears of the recovery"
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], "that nobody was told is never muted"
 
 
@@ -374,3 +374,21 @@ def transact_once(work: Callable[[Session], None]) -> None:
     """Do the work in one transaction: a lost deadlock is an error."""
     with session_scope() as session:
         work(session)
+
+
+def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
+    mails = {1: "ann@example.com", 2: "bob@example.com, ann@example.com", 3: "bob@example.com", 4: "eve@example.com", 5: ""}
+    of_jobs = {
+        number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
+        for number, text in mails.items()
+    }
+    held = [Held(number, 1, 0, number, number) for number in mails]
+    muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
+    shop = Group(id=7, title="Shop", app_name="shop")
+    ended = EndedMute(muted, shop, of_jobs, held, frozenset({1, 2, 4, 5}))
+    assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], "job 4 has left the group"
+    told = {mail: compose_mute_end(ended.of_mail(mail), config) for mail in ended.mails}
+    named = {mail: [number for number in mails if f"job-{number} " in message.body] for mail, message in told.items()}
+    assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
+    assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
