@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from email import message_from_bytes
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from sqlalchemy import Executable
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Config
+from app.config import Config, MailConfig
 from app.db import affected, session_scope, transact
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
@@ -37,6 +38,7 @@ from tests.factories import T0, all_rows, make_group, make_job, make_run, only_r
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.test_alarms import fail_run, job_told_to, messages, states, tell, telling, url_of
+from tests.services.test_channels import mail_server
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -392,3 +394,20 @@ def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
     assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
     assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
     assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
+
+
+def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(database: str, config: Config, hook: FakeExecutor) -> None:
+    group = make_group(alarm_urls=url_of(hook))
+    server = mail_server()
+    with server as (inbox, port), telling(config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")) as teller:
+        mute(group_id=group.id)
+        for name in ("ann", "bob"):
+            fail_run(make_job(job_group=group.id, job_desc=f"of-{name}", alarm_email=f"{name}@example.com"))
+        tell(teller, T0, "MUTED", "MUTED")
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    bodies = {
+        envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode() for envelope, _ in inbox.mails
+    }
+    bodies["hook"] = messages(hook)[0]["message"]
+    told = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
+    assert told == {"ann@example.com": ["of-ann"], "bob@example.com": ["of-bob"], "hook": ["of-ann", "of-bob"]}
