@@ -96,7 +96,7 @@ def update_group(
 
 
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a group no job uses, with every right on it, drained addresses and mute; one always remains. Administrators only."""
+    """Delete a group no job uses, with every right on it and drained addresses; its mute ends. One always remains. Administrators only."""
     require_admin(actor)
     groups = {group.id: group for group in group_lists.lock_groups(session)}
     if group_id not in groups:
