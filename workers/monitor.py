@@ -75,9 +75,12 @@ class Monitor:
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Tell people of failed runs, and of a clock that keeps this node from firing; return the wait until the next round.
 
-        The clock is compared here once more, so that the scan has nobody to tell and nothing to wait for.
+        The clock is compared here once more, so that the scan has nobody to tell and nothing to wait for. A wrong one is put right by
+        what it is off: failures are told still, and no mute or lease ends too early for all nodes.
         """
         news = self._clock.news()
+        if not self._clock.trusted:
+            at_ms -= self._clock.skew_ms
         if news:
             self._teller.announce(compose_clock(self._node, news, self._config), at_ms)
         return self._teller.tick(at_ms)

@@ -1,5 +1,7 @@
 """What is done to a job: switched on and off, run once, deleted. Each asks first and names what will come of it."""
 
+from functools import partial
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -11,7 +13,7 @@ from app.console.forms import RunForm
 from app.console.language import _
 from app.console.listing import whole_number
 from app.console.notices import done, way_back
-from app.db import read_scope, session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
 from app.domain.permissions import Right
 from app.domain.schedule import next_after_ms
@@ -62,8 +64,7 @@ def remove(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.EDIT)
     if request.method == "POST":
         jobs.clear_before_removal(job_id, actor=current_actor())
-        with session_scope() as session:
-            jobs.remove_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+        transact(partial(jobs.remove_job, job_id=job_id, actor=current_actor(), now_ms=now_ms()))
         back = way_back("jobs.index")
         return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
     with read_scope() as session:

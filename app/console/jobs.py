@@ -1,5 +1,7 @@
 """The job pages: list, one job, add, edit, copy, and what is done to a job."""
 
+from functools import partial
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -17,7 +19,7 @@ from app.console.notices import done
 from app.console.saved_views import views_of
 from app.console.sorting import JOBS, Sorting
 from app.console.strips import strip_drawer
-from app.db import read_scope, session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -108,8 +110,7 @@ def edit(job_id: int) -> ResponseReturnValue:
     if _is_saving():
         try:
             draft = draft_of(form, settings().time_zone)
-            with session_scope() as session:
-                jobs.update_job(session, job_id, draft, actor=current_actor(), now_ms=now_ms())
+            transact(partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), now_ms=now_ms()))
             return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
         except InvalidInput as exc:
             form.refuse(exc)

@@ -1,15 +1,17 @@
 """The original's JSON endpoints of jobs and of their code. spec/console.md, 7 to 9."""
 
 from datetime import datetime
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response
+from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.current import current_actor, say, settings
 from app.console.scripting import FAIL, bean_int, envelope, int_parameter, page_range, table, text_or_empty, text_parameter
 from app.console.scripting_rows import job_row
-from app.db import read_scope, session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import Delivery, ScheduleType, TriggerStatus
 from app.domain.permissions import Right
@@ -55,9 +57,7 @@ def add() -> Response:
 def update() -> Response:
     """Change a job; what the original does not know stays as it is."""
     job_id = bean_int("id")
-    with session_scope() as session:
-        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-        jobs.update_job(session, job_id, _draft(job), actor=current_actor(), now_ms=now_ms())
+    transact(partial(_update, job_id=job_id))
     return envelope()
 
 
@@ -67,8 +67,7 @@ def remove() -> Response:
     job_id, actor = int_parameter("id"), current_actor()
     try:
         jobs.clear_before_removal(job_id, actor=actor)
-        with session_scope() as session:
-            jobs.remove_job(session, job_id, actor=actor, now_ms=now_ms())
+        transact(partial(jobs.remove_job, job_id=job_id, actor=actor, now_ms=now_ms()))
     except NotFound:
         pass
     return envelope()
@@ -127,6 +126,11 @@ def save_code() -> Response:
     with session_scope() as session:
         glue.save_source(session, job_id, source, remark, actor=current_actor(), now_ms=now_ms())
     return envelope()
+
+
+def _update(session: Session, *, job_id: int) -> None:
+    job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+    jobs.update_job(session, job_id, _draft(job), actor=current_actor(), now_ms=now_ms())
 
 
 def _draft(own: Job | None) -> JobDraft:

@@ -119,6 +119,11 @@ class ClockWatch:
         """How far this node's clock is ahead of the database's, as far as was seen."""
         return self._guard.skew_ms
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the clock is right, as far as was seen."""
+        return self._guard.trusted
+
     def news(self) -> ClockNews | None:
         """Return what there is to tell, None almost always. Reads the database; call it outside of transactions."""
         if not self._guard.look():

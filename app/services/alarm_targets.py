@@ -27,6 +27,11 @@ def mails_of(text: str | None) -> list[str]:
     return [address.strip() for address in (text or "").split(",") if address.strip()]
 
 
+def mail_name(address: str) -> str:
+    """Return the name of a mail address among the targets."""
+    return f"mail {address}"
+
+
 def targets_of(config: Config, mails: Sequence[str], group_urls: str | None, further: Sequence[str] = ()) -> dict[str, Target]:
     """Return who is to be told, by a name fit for people to read: mails, then the channels of a group, further ones, the installation's.
 
@@ -35,7 +40,7 @@ def targets_of(config: Config, mails: Sequence[str], group_urls: str | None, fur
     targets: dict[str, Target] = {}
     if config.mail.host:
         for address in dict.fromkeys(mails):
-            targets[f"mail {address}"] = Target("mail", partial(send_mail, config.mail, address))
+            targets[mail_name(address)] = Target("mail", partial(send_mail, config.mail, address))
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
         targets[f"{number} {label(url)}"] = Target(url, partial(send_apprise, url))

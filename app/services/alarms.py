@@ -7,7 +7,7 @@ is kept with the alarm.
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services import audit, muted_alarms
-from app.services.alarm_targets import Channels, Target, mails_of, targets_of
+from app.services.alarm_targets import Channels, Target, mail_name, mails_of, targets_of
 from app.services.alarm_texts import compose, compose_mute_end, compose_recovery
 from app.services.channels import OK, Message
 from app.services.muted_alarms import EndedMute
@@ -68,6 +68,8 @@ class _Case:
     notice: "_Notice | None" = None
     #: what is told is the end of this mute
     ended: EndedMute | None = None
+    #: mail addresses that get another message than the channels
+    to_mails: Mapping[str, Message] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -159,13 +161,15 @@ class AlarmTeller:
     def _tell_ended(self, now_ms: Millis) -> None:
         """Sum up what mutes that are over have held back."""
         for ended in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
-            case = _Case([], None, ended.group, [], _done(ended.mute.outcome), ended=ended)
+            own = {address: compose_mute_end(ended.of_mail(address), self._config) for address in dict.fromkeys(ended.mails)}
+            case = _Case([], None, ended.group, [], _done(ended.mute.outcome), ended=ended, to_mails=own)
             self._send(case, compose_mute_end(ended, self._config), now_ms)
 
     def _send(self, case: _Case, message: Message, now_ms: Millis) -> None:
         """Hand a message to all its channels; those of ``case.done`` have had it."""
         targets = {name: target for name, target in self._targets(case).items() if name not in case.done}
-        answers = {name: self._channels.submit(target, message) for name, target in targets.items()}
+        own = {mail_name(address): theirs for address, theirs in case.to_mails.items()}
+        answers = {name: self._channels.submit(target, own.get(name, message)) for name, target in targets.items()}
         self._deliveries.append(_Delivery(case, answers, now_ms + DELIVERY_MS))
 
     def _send_notice(self, notice: _Notice, now_ms: Millis) -> None:
@@ -231,7 +235,8 @@ class AlarmTeller:
             if OK in answers.values():
                 muted_alarms.note_heard(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return
-        muted_alarms.finish(session, ended, told=state is AlarmState.SENT, outcome=outcome, lease_until=now_ms + LEASE_MS)
+        told = OK in answers.values()  # of many mails some never arrive: who has heard of a failure shall hear of the recovery
+        muted_alarms.finish(session, ended, told=told, outcome=outcome, lease_until=now_ms + LEASE_MS)
         if state is AlarmState.FAILED:
             target = ("group", mute.group_id) if mute.group_id else ("job", mute.job_id)
             self._record_not_told(session, target, _failed(answers), now_ms)

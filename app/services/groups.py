@@ -96,7 +96,7 @@ def update_group(
 
 
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a group no job uses, with every right on it, drained addresses and mute; one always remains. Administrators only."""
+    """Delete a group no job uses, with every right on it and drained addresses; its mute ends. One always remains. Administrators only."""
     require_admin(actor)
     groups = {group.id: group for group in group_lists.lock_groups(session)}
     if group_id not in groups:
@@ -107,7 +107,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("At least one executor must remain"))
     rights.delete_of_group(session, group_id)
     drains.delete_of_group(session, group_id)
-    mutes.delete_of_group(session, group_id)
+    mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)  # what it still holds back is told, then it goes
     reporting.delete_of_group(session, group_id)
     if not any(group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id):
         seen.delete_of_app(session, groups[group_id].app_name)

@@ -19,7 +19,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit, job_tags
 from app.services.job_replan import PLANNED_BY, first_instant, unscanned
 from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
-from app.store import fires, groups, job_lists, locks, once, registry
+from app.store import fires, groups, job_lists, locks, mutes, once, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
 from app.store.paging import Page
@@ -76,6 +76,8 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     changes = audit.difference(before, columns)
     if any(name in changes for name in PLANNED_BY):
         _skip_unscanned(session, job, now_ms=now_ms, reason="edited")
+    if "job_group" in changes:
+        mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
@@ -93,6 +95,7 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
     if job.job_group == group_id:
         return
     changes = {"job_group": [job.job_group, group_id]}
+    mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     job.job_group, job.update_time = group_id, now_ms
     session.flush()
     _record(session, "job.update", job, actor, now_ms, changes)

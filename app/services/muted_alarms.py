@@ -46,8 +46,17 @@ class EndedMute:
 
     @property
     def mails(self) -> list[str]:
-        """The mail addresses of the jobs that are still failing."""
-        return [mail for job_id in sorted(self.failing) for mail in mails_of(self.jobs[job_id].alarm_email)]
+        """The mail addresses of the jobs that are still failing; one that has left the group is none of its."""
+        return [mail for job_id in sorted(self.failing) for mail in self._mails_of(job_id)]
+
+    def of_mail(self, address: str) -> "EndedMute":
+        """Return what one of the mail addresses is told: of its own jobs alone."""
+        own = [each for each in self.held if address in self._mails_of(each.job_id)]
+        return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
+
+    def _mails_of(self, job_id: int) -> list[str]:
+        job = self.jobs[job_id]
+        return mails_of(job.alarm_email) if self.group is None or job.job_group == self.group.id else []
 
 
 def when_text(until_ms: Millis) -> str:

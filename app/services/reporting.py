@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.store import alarms, once, orphans, reporting, seen
+from app.store import alarms, mutes, once, orphans, reporting, seen
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -99,6 +99,7 @@ class Cleaner:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(seen.delete_old, before_ms=now_ms - SEEN_DAYS * DAY_MS))
+        _end_orphaned_mutes(now_ms)
         return DELETE_WAIT_MS if _delete_orphans() == DELETE_ROWS else CLEAN_PERIOD_MS
 
 
@@ -113,3 +114,12 @@ def _delete_orphans() -> int:
             logger.info("rows without owner deleted table=%s count=%s", belonging.rows.__tablename__, deleted)
         most = max(most, len(ids))
     return most
+
+
+def _end_orphaned_mutes(now_ms: Millis) -> None:
+    """Let mutes end whose job or group a Java admin has deleted; the teller tells what they hold back, and deletes them."""
+    for belonging in orphans.MUTES:
+        with read_scope() as session:
+            ids = orphans.find_orphans(session, belonging, limit=DELETE_ROWS)
+        if ids:
+            transact(partial(mutes.end_mutes, mute_ids=ids, now_ms=now_ms))

@@ -111,6 +111,12 @@ def find_held(session: Session, mute_id: int) -> list[Held]:
     return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
 
 
+def holds(session: Session, mute_id: int, job_id: int) -> bool:
+    """Whether a mute holds alarms of a job back."""
+    held = select(Alarm.id).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id)
+    return session.execute(held.limit(1)).first() is not None
+
+
 def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
     """Let other mutes go on holding the alarms of a mute that ends: job id -> the other mute."""
     for job_id, other_id in to_mutes.items():
@@ -166,8 +172,12 @@ def close(session: Session, job_id: int, *, until_log_id: int) -> int:
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete the oldest alarms that have been told or given up; return how many."""
-    open_states = [AlarmState.PENDING, AlarmState.SENDING]
-    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, Alarm.state.not_in(open_states)).order_by(Alarm.id).limit(limit)
+    """Delete the oldest alarms that have been told or given up; return how many.
+
+    Of those a mute holds back of a job the last is kept, however old: the end of the mute has it to tell.
+    """
+    over = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
+    last_held = select(func.max(Alarm.id)).where(Alarm.mute_id.in_(select(Mute.id))).group_by(Alarm.mute_id, Alarm.job_id)
+    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, over, Alarm.id.not_in(last_held)).order_by(Alarm.id).limit(limit)
     ids = list(session.scalars(oldest))
     return affected(session, delete(Alarm).where(Alarm.id.in_(ids))) if ids else 0

@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.db import affected
 from app.models.job import Job
 from app.models.mute import Mute
-from app.store import bulk
+from app.store import alarms, bulk
 from app.store.overview import GroupIds, in_groups
 
 
@@ -46,8 +46,7 @@ def save_mute(session: Session, row: dict[str, Any]) -> None:
 
     Two makers at once can deadlock on MySQL: call it in ``transact``.
     """
-    bulk.insert_ignore(session, Mute, [row])
-    mute = session.scalars(select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()).one()
+    mute = _claim(session, row)
     mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
     mute.attempts, mute.owner, mute.next_ms, mute.outcome = 0, "", 0, None
 
@@ -100,9 +99,35 @@ def delete_mute(session: Session, mute_id: int) -> None:
     affected(session, delete(Mute).where(Mute.id == mute_id))
 
 
-def delete_of_group(session: Session, group_id: int) -> None:
-    """Delete the mute of a group, so that a later group of the same id inherits none."""
-    affected(session, delete(Mute).where(Mute.group_id == group_id))
+def end_mutes(session: Session, mute_ids: Collection[int], *, now_ms: Millis) -> int:
+    """Let these mutes end now; what they hold back is told, then they go. Returns how many held."""
+    holding = update(Mute).where(Mute.id.in_(list(mute_ids)), Mute.until_ms > now_ms)
+    return affected(session, holding.values(until_ms=now_ms))
+
+
+def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -> None:
+    """Hand what the mute of a group holds of a job that leaves it to a mute of the job itself; one made for that ends at once.
+
+    So the group it comes into, or a mute that still holds there, has the alarms. Others can deadlock with it: call it in ``transact``.
+    """
+    left = session.scalar(select(Mute).where(_is_of(0, group_id)).with_for_update())
+    if left is None or not alarms.holds(session, left.id, job_id):
+        return
+    row = {"job_id": job_id, "group_id": 0, "since_ms": left.since_ms, "until_ms": now_ms}
+    own = _claim(session, row | {"username": left.username, "reason": left.reason})
+    own.attempts, own.owner, own.next_ms, own.outcome = 0, "", 0, None
+    alarms.hand_over(session, left.id, {job_id: own.id})
+
+
+def _claim(session: Session, row: dict[str, Any]) -> Mute:
+    """Insert a mute unless there is one, and lock what is there then."""
+    query = select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()
+    bulk.insert_ignore(session, Mute, [row])
+    found = session.scalar(query)
+    if found is None:  # PostgreSQL: somebody had locked it at the insert, and has deleted it since
+        bulk.insert_ignore(session, Mute, [row])
+        found = session.scalars(query).one()
+    return found
 
 
 def _is_of(job_id: int, group_id: int) -> ColumnElement[bool]:

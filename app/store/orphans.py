@@ -38,8 +38,6 @@ BELONGINGS = (
     Belonging(JobTag, "job_id", Job),
     Belonging(Favourite, "job_id", Job),
     Belonging(Skip, "job_id", Job),
-    Belonging(Mute, "job_id", Job),
-    Belonging(Mute, "group_id", Group),
     Belonging(Drain, "group_id", Group),
     Belonging(Right, "group_id", Group),
     Belonging(GroupDay, "job_group", Group),
@@ -48,6 +46,8 @@ BELONGINGS = (
     Belonging(SavedView, "user_id", User),
     Belonging(StartPage, "user_id", User),
 )
+#: these rows are not deleted but ended: what a mute holds back is told first
+MUTES = (Belonging(Mute, "job_id", Job), Belonging(Mute, "group_id", Group))
 
 
 def find_orphans(session: Session, belonging: Belonging, *, limit: int) -> list[int]:

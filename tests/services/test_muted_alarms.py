@@ -1,14 +1,20 @@
 """Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from email import message_from_bytes
 from typing import Any
 
 import pytest
+from sqlalchemy import Executable
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Config
-from app.db import session_scope
+from app.config import Config, MailConfig
+from app.db import affected, session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
@@ -17,19 +23,22 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.services import jobs, muted_alarms, mutes
+from app.services import groups, jobs, muted_alarms, mutes
 from app.services.alarm_texts import compose_mute_end
 from app.services.alarms import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
+from app.services.job_import_plan import DEFAULTS
 from app.services.muted_alarms import EndedMute
 from app.services.mutes import MuteDraft
-from app.store import job_lists
+from app.store import alarms, job_lists
+from app.store import mutes as mute_store
 from app.store.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.test_alarms import fail_run, job_told_to, messages, states, tell, telling, url_of
+from tests.services.test_channels import mail_server
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -145,7 +154,7 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
         tell(teller, T0, *["MUTED"] * 5, "SENT")
         assert len(hook.requests) == 1, "another group is told as ever"
         call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
-        move(moved, make_group(app_name="elsewhere").id)
+        move_as_java_does(moved, make_group(app_name="elsewhere").id)
         eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
     assert messages(hook)[1]["title"] == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
     text = messages(hook)[1]["message"]
@@ -157,9 +166,74 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
     assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
 
 
+def move_as_java_does(job: Job, group_id: int) -> None:
+    """Move a job past the console: nothing of ours is asked."""
+    with session_scope() as session:
+        session.merge(job).job_group = group_id
+
+
 def move(job: Job, group_id: int) -> None:
     with session_scope() as session:
-        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0)
+        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0 + 1_000)
+
+
+def save_into(job: Job, group_id: int) -> None:
+    with session_scope() as session:
+        draft = replace(DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report")
+        jobs.update_job(session, job.id, draft, actor=ACTOR, now_ms=T0 + 1_000)
+
+
+@pytest.mark.parametrize("leave", [move, save_into])
+def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
+    database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
+) -> None:
+    with FakeExecutor() as former, telling(config) as teller:
+        job = job_told_to(former, job_desc="Nightly report")
+        stays = make_job(job_group=job.job_group)
+        mute(group_id=job.job_group, reason="upgrade")
+        run = fail_run(job)
+        fail_run(stays)
+        tell(teller, T0, "MUTED", "MUTED")
+        leave(job, make_group(app_name="next", alarm_urls=url_of(hook)).id)
+        tell(teller, T0 + 1_000, "SENT", "MUTED")
+        assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
+        assert former.requests == []
+    (message,) = messages(hook)
+    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
+
+
+def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(database: str, config: Config, hook: FakeExecutor) -> None:
+    job, other = job_told_to(hook), job_told_to(hook)
+    for each in (job, other):
+        mute(group_id=each.job_group, span=MuteSpan.DAY)
+        fail_run(each)
+    mute(other)
+    arrival = make_group(app_name="next", alarm_urls=url_of(hook))
+    mute(group_id=arrival.id)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED", "MUTED")
+        move(job, arrival.id)
+        move(other, make_group(app_name="last", alarm_urls=url_of(hook)).id)
+        eventually(lambda: teller.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
+        assert hook.requests == []
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    assert len(hook.requests) == 2
+
+
+def test_a_group_that_is_deleted_leaves_no_alarm_untold(database: str, config: Config, hook: FakeExecutor) -> None:
+    job = job_told_to(hook)
+    gone = job.job_group
+    mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
+    fail_run(job)
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        tell(teller, T0, "MUTED")
+        move_as_java_does(job, make_group(app_name="elsewhere").id)
+        with session_scope() as session:
+            groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
+        tell(teller, T0 + 1_000, "SENT")
+        assert all_rows(Mute) == []
+    assert len(hook.requests) == 1
 
 
 def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(database: str, config: Config, hook: FakeExecutor) -> None:
@@ -194,7 +268,7 @@ def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_l
             now_ms += wait_ms
         eventually(lambda at=now_ms: teller.tick(at) and all_rows(Mute) == [])
         assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
-    assert states() == ["SENT"], "one channel has had it, and hears of the recovery"
+    assert states() == ["SENT"], "who has heard of it hears of the recovery"
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], "that nobody was told is never muted"
 
 
@@ -270,3 +344,70 @@ def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
     with session_scope() as session:
         job_lists.delete_job(session, job.id)
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
+
+
+def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    job = make_job()
+    mute(job)
+    held_by = only_row(Mute)
+    save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
+    wants_the_mute = threading.Event()
+
+    def affected_noted(session: Session, statement: Executable) -> int:
+        if str(statement).startswith("DELETE FROM xxl_job_mute"):
+            wants_the_mute.set()
+        return affected(session, statement)
+
+    monkeypatch.setattr(job_lists, "affected", affected_noted)
+    with ThreadPoolExecutor(1) as other:
+        with session_scope() as session:
+            assert mute_store.lock_taken(session, held_by) is not None
+            deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
+            assert wants_the_mute.wait(10)
+            alarms.let_go(session, held_by.id, told=[1], outcome="{}", lease_until=0)
+            mute_store.delete_mute(session, held_by.id)
+        deleted.result(10)
+    assert all_rows(Mute) == all_rows(Alarm) == []
+
+
+def transact_once(work: Callable[[Session], None]) -> None:
+    """Do the work in one transaction: a lost deadlock is an error."""
+    with session_scope() as session:
+        work(session)
+
+
+def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
+    mails = {1: "ann@example.com", 2: "bob@example.com, ann@example.com", 3: "bob@example.com", 4: "eve@example.com", 5: ""}
+    of_jobs = {
+        number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
+        for number, text in mails.items()
+    }
+    held = [Held(number, 1, 0, number, number) for number in mails]
+    muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
+    shop = Group(id=7, title="Shop", app_name="shop")
+    ended = EndedMute(muted, shop, of_jobs, held, frozenset({1, 2, 4, 5}))
+    assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], "job 4 has left the group"
+    told = {mail: compose_mute_end(ended.of_mail(mail), config) for mail in ended.mails}
+    named = {mail: [number for number in mails if f"job-{number} " in message.body] for mail, message in told.items()}
+    assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
+    assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
+
+
+def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(database: str, config: Config, hook: FakeExecutor) -> None:
+    group = make_group(alarm_urls=url_of(hook))
+    server = mail_server()
+    with server as (inbox, port), telling(config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")) as teller:
+        mute(group_id=group.id)
+        for name in ("ann", "bob"):
+            fail_run(make_job(job_group=group.id, job_desc=f"of-{name}", alarm_email=f"{name}@example.com"))
+        tell(teller, T0, "MUTED", "MUTED")
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    bodies = {
+        envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode() for envelope, _ in inbox.mails
+    }
+    bodies["hook"] = messages(hook)[0]["message"]
+    told = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
+    assert told == {"ann@example.com": ["of-ann"], "bob@example.com": ["of-bob"], "hook": ["of-ann", "of-bob"]}

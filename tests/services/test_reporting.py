@@ -15,6 +15,7 @@ from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.once import Once
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
@@ -198,6 +199,15 @@ def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Confi
     assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], "what is still to be told is kept"
 
 
+def test_the_last_alarm_a_mute_holds_of_a_job_is_kept_however_old(database: str, config: Config) -> None:
+    held_by = save(Mute(job_id=0, group_id=1, since_ms=T0, until_ms=T0 + HOUR)).id
+    alarm = {"state": "MUTED", "reason": "failed", "created_ms": T0 - 60 * DAY_MS}
+    for log_id, (job_id, mute_id) in enumerate([(1, held_by), (1, held_by), (2, held_by), (2, None), (2, held_by + 1)], 1):
+        save(Alarm(log_id=log_id, job_id=job_id, mute_id=mute_id, **alarm))
+    Cleaner(config).tick(T0)
+    assert [row.log_id for row in all_rows(Alarm)] == [2, 3]
+
+
 def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> None:
     insert_old_logs(3, T0 - 4000 * DAY_MS)
     assert Cleaner(replace(config, log_retention_days=0)).tick(T0) == CLEAN_PERIOD_MS
@@ -268,3 +278,12 @@ def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str,
         save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
     Cleaner(config).tick(T0)
     assert (only_row(Sighting).address, only_row(Once).name) == ("http://0", "a:0")
+
+
+def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(database: str, config: Config) -> None:
+    job = make_job()
+    mute = {"since_ms": T0, "until_ms": T0 + HOUR}
+    for ids in ((job.id, 0), (job.id + 1, 0), (0, job.job_group), (0, job.job_group + 1)):
+        save(Mute(job_id=ids[0], group_id=ids[1], **mute))
+    assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
+    assert [row.until_ms - T0 for row in all_rows(Mute)] == [HOUR, 0, HOUR, 0]

@@ -1,11 +1,17 @@
 """Mutes: which hold for whom, one row each however often somebody mutes, gone with their group."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.db import session_scope, transact
 from app.models.mute import Mute
-from app.store import mutes
-from tests.factories import T0, make_job
+from app.store import bulk, mutes
+from tests.factories import T0, make_job, only_row
 
 
 def save(session: Session, *, job_id: int = 0, group_id: int = 0, until_ms: Millis = T0 + 100) -> None:
@@ -53,8 +59,36 @@ def test_muting_again_moves_the_end_and_ends_the_telling_of_the_one_before(sessi
     assert mutes.has_ended(session, now_ms=T0 + 201)
 
 
-def test_a_deleted_group_leaves_no_mute(session: Session) -> None:
+def test_mutes_of_what_is_gone_end_and_stay_until_that_is_told(session: Session) -> None:
     save(session, group_id=7)
     save(session, group_id=8)
-    mutes.delete_of_group(session, 7)
+    gone = mutes.find_mute(session, group_id=7)
+    assert gone is not None
+    assert mutes.end_mutes(session, [gone.id], now_ms=T0) == 1
+    assert mutes.end_mutes(session, [gone.id], now_ms=T0 + 1) == 0
     assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [(0, 8)]
+    assert keys(mutes.take_ended(session, owner="one", now_ms=T0, lease_ms=50, limit=5)) == [(0, 7)]
+
+
+def test_muting_anew_while_the_end_is_written_down_makes_a_new_mute(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not database.startswith("postgresql"):
+        pytest.skip("elsewhere the insert waits for who has locked the row")
+    with session_scope() as session:
+        save(session, job_id=1)
+    asked = threading.Event()
+
+    def insert(*given: Any) -> None:
+        insert_ignore(*given)
+        asked.set()
+
+    insert_ignore = bulk.insert_ignore
+    monkeypatch.setattr(bulk, "insert_ignore", insert)
+    with ThreadPoolExecutor(1) as other:
+        with session_scope() as session:
+            ended = mutes.lock_taken(session, only_row(Mute))
+            assert ended is not None
+            made = other.submit(transact, lambda own: save(own, job_id=1, until_ms=T0 + 900))
+            assert asked.wait(10)
+            mutes.delete_mute(session, ended.id)
+        made.result(10)
+    assert only_row(Mute).until_ms == T0 + 900

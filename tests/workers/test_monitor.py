@@ -13,9 +13,11 @@ from sqlalchemy import update
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import session_scope
+from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
+from app.models.mute import Mute
 from app.models.node import Node
 from app.models.registry import Registration
 from app.pipeline import clock_guard, registration
@@ -23,8 +25,9 @@ from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.reporting import Cleaner
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
+from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, make_run, only_row, save
 from tests.fake_executor import FakeExecutor
+from tests.pipeline.steps import call_back
 from workers.loop import Tick
 from workers.monitor import CLOCK_WAIT_MS, Monitor, RegistryRound, by_a_right_clock
 
@@ -167,15 +170,33 @@ def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config,
     url = f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2"
     made = Monitor(replace(config, alarm_urls=(url,), access_tokens=("a-token-of-some-length",), node_name="one"))
     made._clock = ClockWatch(clocks.guard(), lambda: clocks.monotonic_ms)
-    made.tick_alarms(T0)
+    made.tick_alarms(clocks.wall_ms)
     clocks.wall_ms += 5_000
     for _ in range(30):
         clocks.monotonic_ms += PERIOD_MS
         clocks.wall_ms += PERIOD_MS
-        made.tick_alarms(T0)
-    eventually(lambda: made.tick_alarms(T0) and hook.requests)
+        made.tick_alarms(clocks.wall_ms)
+    eventually(lambda: made.tick_alarms(clocks.wall_ms) and hook.requests)
     (request,) = hook.requests
     assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    made._teller.close()
+    made._resolver.close()
+
+
+def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
+    group = make_group(alarm_urls=f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2")
+    muted, other = make_job(job_group=group.id), make_job(job_group=group.id, job_desc="Nightly report")
+    save(Mute(job_id=muted.id, group_id=0, since_ms=T0, until_ms=T0 + HOUR))
+    for job in (muted, other):
+        assert call_back(make_run(job).id, 500, "disk full")
+    made = Monitor(replace(config, access_tokens=("a-token-of-some-length",), node_name="one"))
+    made._clock = ClockWatch(clocks.guard(), lambda: clocks.monotonic_ms)
+    clocks.wall_ms += 2 * HOUR
+    eventually(lambda: made.tick_alarms(clocks.wall_ms) and [row.state for row in all_rows(Alarm)] == ["MUTED", "SENT"])
+    made.tick_alarms(clocks.wall_ms)
+    assert only_row(Mute).attempts == 0
+    titles = [request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]]
+    assert titles == [f"[XXL-JOB] Nightly report (job {other.id}): 1 run failed"]
     made._teller.close()
     made._resolver.close()
 
