@@ -15,6 +15,9 @@ from app.models.user import User
 from app.store import rights
 from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
 
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "mariadb")
+
 GROUP = {"appname": "some-app", "title": "Some executor", "addressType": "1", "addressList": "http://10.0.0.5:9999,http://10.0.0.6:9999"}
 GROUP_KEYS = ["id", "appname", "title", "addressType", "addressList", "updateTime", "registryList"]
 LOG_KEYS = """
