@@ -198,9 +198,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect garbage now and then."""
+    """Collect garbage now and then; what is left is what is kept for all tests, and is not gone through again."""
     if next(_finished) % COLLECTED_EVERY == 0:
         gc.collect()
+        gc.freeze()
 
 
 def weight(item: pytest.Item) -> int:
