@@ -1,5 +1,9 @@
 """Muting the alarms of a job or of an executor group, and undoing it. For whoever may operate the group."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
@@ -28,14 +32,8 @@ def mute_job(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
-    form = _form(mute)
-    if request.method == "POST":
-        try:
-            transact(lambda session: mutes.mute_job(session, job_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
-            return done("muted", back, at=job_id)
-        except InvalidInput as exc:
-            form.refuse(exc)
-    return _page(form, f"{job.id} · {job.job_desc}", back, mute, is_group=False)
+    shown = {"subject": f"{job.id} · {job.job_desc}", "back": back, "mute": mute, "is_group": False}
+    return _answer(shown, partial(mutes.mute_job, job_id=job_id), partial(done, "muted", back, at=job_id))
 
 
 @blueprint.post("/jobinfo/<int(max=2147483647):job_id>/unmute")
@@ -53,14 +51,8 @@ def mute_group(group_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
-    form = _form(mute)
-    if request.method == "POST":
-        try:
-            transact(lambda session: mutes.mute_group(session, group_id, _draft(form), actor=current_actor(), now_ms=now_ms()))
-            return done("muted", back)
-        except InvalidInput as exc:
-            form.refuse(exc)
-    return _page(form, f"{group.title} ({group.app_name})", back, mute, is_group=True)
+    shown = {"subject": f"{group.title} ({group.app_name})", "back": back, "mute": mute, "is_group": True}
+    return _answer(shown, partial(mutes.mute_group, group_id=group_id), partial(done, "muted", back))
 
 
 @blueprint.post("/jobgroup/<int(max=2147483647):group_id>/unmute")
@@ -71,16 +63,16 @@ def unmute_group(group_id: int) -> ResponseReturnValue:
     return done("unmuted", way_back("group_page.show", group_id=group_id))
 
 
-def _form(mute: Mute | None) -> MuteForm:
+def _answer(shown: dict[str, Any], change: Callable[..., None], muted: Callable[[], ResponseReturnValue]) -> ResponseReturnValue:
+    """Show the form of a mute; once it is sent, mute and return what ``muted`` says, or say what is wrong with it."""
+    mute: Mute | None = shown["mute"]
     form = MuteForm(request.form, span=MuteSpan.HOUR.value, reason=mute.reason if mute else "")
     form.span.choices = choices(MUTE_SPANS)
-    return form
-
-
-def _draft(form: MuteForm) -> MuteDraft:
-    return MuteDraft(form.span.data or "", form.reason.data or "", reader_zone().key)
-
-
-def _page(form: MuteForm, subject: str, back: str, mute: Mute | None, *, is_group: bool) -> ResponseReturnValue:
-    shown = {"subject": subject, "back": back, "mute": mute, "is_group": is_group, "action": here()}
-    return render_template("alarms/mute.html", form=form, **shown), 400 if form.errors else 200
+    if request.method == "POST":
+        draft = MuteDraft(form.span.data or "", form.reason.data or "", reader_zone().key)
+        try:
+            transact(partial(change, draft=draft, actor=current_actor(), now_ms=now_ms()))
+            return muted()
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return render_template("alarms/mute.html", form=form, action=here(), **shown), 400 if form.errors else 200

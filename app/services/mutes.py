@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.muting import REASON_MAX, MuteSpan, end_of
+from app.domain.muting import REASON_MAX, MuteSpan, end_of, is_muted
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
@@ -110,4 +110,4 @@ def _ids(target: tuple[str, int]) -> dict[str, int]:
 
 
 def _holding(mute: Mute | None, now_ms: Millis) -> Mute | None:
-    return mute if mute is not None and mute.until_ms > now_ms else None
+    return mute if mute is not None and is_muted(mute.until_ms, now_ms) else None

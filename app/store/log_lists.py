@@ -1,6 +1,6 @@
 """`xxl_job_log` as the console lists and clears it; what the pipeline needs is in ``logs``."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -20,7 +20,7 @@ from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
-#: the same for a page whose rows must be read to be counted: no index holds both a group or a job and a result
+#: the same for a page whose rows must be read to be counted: but for failures no index holds both a group or a job and a result
 COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
 #: rows a statement names by their ids
@@ -112,11 +112,10 @@ def list_logs(
 ) -> Page[JobLog]:
     """Return a page of the runs of these groups (None: of all), in the order wanted; the count stops at ``count_to``, None: at the last."""
     ids = fetch_page(session, _ordered_ids(wanted, group_ids), start=start, length=length, count_to=count_to)
-    found: dict[int, JobLog] = {}
+    rows: list[JobLog] = []
     for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts ask for long pages
-        rows = select(JobLog).where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE]))
-        found |= {log.id: log for log in session.scalars(rows)}
-    return Page([found[log_id] for log_id in ids.rows if log_id in found], ids.total, ids.capped)
+        rows += logs.find_logs(session, ids.rows[first : first + ROWS_AT_ONCE])
+    return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
 
 
 def list_ids(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int) -> list[int]:
@@ -129,8 +128,7 @@ def find_listed(session: Session, log_ids: Collection[int], *, group_ids: Collec
     query = select(JobLog).options(defer(JobLog.trigger_msg)).where(JobLog.id.in_(log_ids))
     if group_ids is not None:
         query = query.where(JobLog.job_group.in_(list(group_ids)))
-    found = {log.id: log for log in session.scalars(query)}
-    return [found[log_id] for log_id in log_ids if log_id in found]
+    return _in_order(log_ids, session.scalars(query))
 
 
 def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
@@ -175,6 +173,12 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     elif clearing.before_ms is not None:
         scope.append(JobLog.trigger_time <= clearing.before_ms)
     return scope
+
+
+def _in_order(log_ids: Collection[int], rows: Iterable[JobLog]) -> list[JobLog]:
+    """Return the rows in the order of these ids; one that is gone is left out."""
+    found = {log.id: log for log in rows}
+    return [found[log_id] for log_id in log_ids if log_id in found]
 
 
 def _delete(session: Session, log_ids: list[int]) -> int:

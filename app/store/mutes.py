@@ -48,13 +48,11 @@ def save_mute(session: Session, row: dict[str, Any]) -> None:
     """
     mute = _claim(session, row)
     mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
-    mute.attempts, mute.owner, mute.next_ms, mute.outcome = 0, "", 0, None
 
 
 def end_mute(session: Session, *, job_id: int, group_id: int, now_ms: Millis) -> bool:
     """Let a mute end now; False where none holds."""
-    holding = update(Mute).where(_is_of(job_id, group_id), Mute.until_ms > now_ms)
-    return affected(session, holding.values(until_ms=now_ms)) > 0
+    return _end(session, _is_of(job_id, group_id), now_ms) > 0
 
 
 def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
@@ -101,8 +99,7 @@ def delete_mute(session: Session, mute_id: int) -> None:
 
 def end_mutes(session: Session, mute_ids: Collection[int], *, now_ms: Millis) -> int:
     """Let these mutes end now; what they hold back is told, then they go. Returns how many held."""
-    holding = update(Mute).where(Mute.id.in_(list(mute_ids)), Mute.until_ms > now_ms)
-    return affected(session, holding.values(until_ms=now_ms))
+    return _end(session, Mute.id.in_(list(mute_ids)), now_ms)
 
 
 def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -> None:
@@ -115,19 +112,23 @@ def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -
         return
     row = {"job_id": job_id, "group_id": 0, "since_ms": left.since_ms, "until_ms": now_ms}
     own = _claim(session, row | {"username": left.username, "reason": left.reason})
-    own.attempts, own.owner, own.next_ms, own.outcome = 0, "", 0, None
     alarms.hand_over(session, left.id, {job_id: own.id})
 
 
 def _claim(session: Session, row: dict[str, Any]) -> Mute:
-    """Insert a mute unless there is one, and lock what is there then."""
+    """Insert a mute unless there is one, and lock what is there then; its end has not been told to anybody."""
     query = select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()
     bulk.insert_ignore(session, Mute, [row])
     found = session.scalar(query)
     if found is None:  # PostgreSQL: somebody had locked it at the insert, and has deleted it since
         bulk.insert_ignore(session, Mute, [row])
         found = session.scalars(query).one()
+    found.attempts, found.owner, found.next_ms, found.outcome = 0, "", 0, None
     return found
+
+
+def _end(session: Session, which: ColumnElement[bool], now_ms: Millis) -> int:
+    return affected(session, update(Mute).where(which, Mute.until_ms > now_ms).values(until_ms=now_ms))
 
 
 def _is_of(job_id: int, group_id: int) -> ColumnElement[bool]:
