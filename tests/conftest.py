@@ -23,6 +23,7 @@ from app.config import Config
 from app.db import bind_engine, session_scope, unbind_engine
 from app.services import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
+from tests.fake_executor import FakeExecutor
 
 KINDS = ("sqlite", *STARTERS)
 #: a zone that is hardly the machine's, so that a missing conversion shows
@@ -263,3 +264,10 @@ def session(database: str) -> Iterator[Session]:
     """A writing session for tests that need only one; committed at the end."""
     with session_scope() as opened:
         yield opened
+
+
+@pytest.fixture
+def hook() -> Iterator[FakeExecutor]:
+    """A webhook that says yes."""
+    with FakeExecutor() as server:
+        yield server

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -34,13 +34,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 HOUR = 60 * MINUTE_MS
 OPERATOR = frozenset({Right.VIEW, Right.OPERATE})
-
-
-@pytest.fixture
-def hook() -> Iterator[FakeExecutor]:
-    """A webhook that says yes."""
-    with FakeExecutor() as server:
-        yield server
 
 
 def told(server: FakeExecutor) -> list[str]:

@@ -31,13 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 MINUTE: Millis = 60_000
 
 
-@pytest.fixture
-def hook() -> Iterator[FakeExecutor]:
-    """A webhook that says yes."""
-    with FakeExecutor() as server:
-        yield server
-
-
 def url_of(server: FakeExecutor, path: str = "") -> str:
     """Return the channel of a webhook; its patience is short."""
     return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=2"

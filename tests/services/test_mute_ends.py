@@ -1,6 +1,5 @@
 """The end of a mute: what is looked for, who hears of the recovery, what is not told twice."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,13 +25,6 @@ from tests.services.test_muted_alarms import HOUR, mute, take
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-@pytest.fixture
-def hook() -> Iterator[FakeExecutor]:
-    """A webhook that says yes."""
-    with FakeExecutor() as server:
-        yield server
 
 
 def test_what_is_failing_is_looked_for_while_others_write(database: str, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:

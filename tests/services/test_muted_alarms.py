@@ -1,20 +1,14 @@
 """Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from email import message_from_bytes
 from typing import Any
 
 import pytest
-from sqlalchemy import Executable
-from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Config, MailConfig
-from app.db import affected, session_scope
+from app.db import session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
@@ -23,18 +17,15 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.services import groups, jobs, muted_alarms, mutes
+from app.services import muted_alarms, mutes
 from app.services.alarm_texts import compose_mute_end
 from app.services.alarms import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
-from app.services.job_import_plan import DEFAULTS
 from app.services.muted_alarms import EndedMute
 from app.services.mutes import MuteDraft
-from app.store import alarms, job_lists
-from app.store import mutes as mute_store
 from app.store.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, save
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.test_alarms import fail_run, job_told_to, messages, states, tell, telling, url_of
@@ -44,13 +35,6 @@ from tests.services.test_channels import mail_server
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 HOUR: Millis = 3_600_000
-
-
-@pytest.fixture
-def hook() -> Iterator[FakeExecutor]:
-    """A webhook that says yes."""
-    with FakeExecutor() as server:
-        yield server
 
 
 def mute(job: Job | None = None, *, group_id: int = 0, span: MuteSpan = MuteSpan.HOUR, now_ms: Millis = T0, reason: str = "") -> None:
@@ -143,6 +127,12 @@ def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(databa
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.unmute"]
 
 
+def move_as_java_does(job: Job, group_id: int) -> None:
+    """Move a job past the console: nothing of ours is asked."""
+    with session_scope() as session:
+        session.merge(job).job_group = group_id
+
+
 def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: str, config: Config, hook: FakeExecutor) -> None:
     group = make_group(title="Shop orders", app_name="shop-orders", alarm_urls=url_of(hook))
     failing, broken, fine, moved = (make_job(job_group=group.id, job_desc=name) for name in ("failing", "broken", "fine", "secret"))
@@ -164,76 +154,6 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
     assert f"job {moved.id}, moved to another executor group: 1 alarm" in text
     assert "secret" not in text
     assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
-
-
-def move_as_java_does(job: Job, group_id: int) -> None:
-    """Move a job past the console: nothing of ours is asked."""
-    with session_scope() as session:
-        session.merge(job).job_group = group_id
-
-
-def move(job: Job, group_id: int) -> None:
-    with session_scope() as session:
-        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0 + 1_000)
-
-
-def save_into(job: Job, group_id: int) -> None:
-    with session_scope() as session:
-        draft = replace(DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report")
-        jobs.update_job(session, job.id, draft, actor=ACTOR, now_ms=T0 + 1_000)
-
-
-@pytest.mark.parametrize("leave", [move, save_into])
-def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
-    database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
-) -> None:
-    with FakeExecutor() as former, telling(config) as teller:
-        job = job_told_to(former, job_desc="Nightly report")
-        stays = make_job(job_group=job.job_group)
-        mute(group_id=job.job_group, reason="upgrade")
-        run = fail_run(job)
-        fail_run(stays)
-        tell(teller, T0, "MUTED", "MUTED")
-        leave(job, make_group(app_name="next", alarm_urls=url_of(hook)).id)
-        tell(teller, T0 + 1_000, "SENT", "MUTED")
-        assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
-        assert former.requests == []
-    (message,) = messages(hook)
-    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
-    assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
-
-
-def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(database: str, config: Config, hook: FakeExecutor) -> None:
-    job, other = job_told_to(hook), job_told_to(hook)
-    for each in (job, other):
-        mute(group_id=each.job_group, span=MuteSpan.DAY)
-        fail_run(each)
-    mute(other)
-    arrival = make_group(app_name="next", alarm_urls=url_of(hook))
-    mute(group_id=arrival.id)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED", "MUTED")
-        move(job, arrival.id)
-        move(other, make_group(app_name="last", alarm_urls=url_of(hook)).id)
-        eventually(lambda: teller.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
-        assert hook.requests == []
-        tell(teller, T0 + HOUR, "SENT", "SENT")
-    assert len(hook.requests) == 2
-
-
-def test_a_group_that_is_deleted_leaves_no_alarm_untold(database: str, config: Config, hook: FakeExecutor) -> None:
-    job = job_told_to(hook)
-    gone = job.job_group
-    mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
-    fail_run(job)
-    with telling(config, alarm_urls=(url_of(hook),)) as teller:
-        tell(teller, T0, "MUTED")
-        move_as_java_does(job, make_group(app_name="elsewhere").id)
-        with session_scope() as session:
-            groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
-        tell(teller, T0 + 1_000, "SENT")
-        assert all_rows(Mute) == []
-    assert len(hook.requests) == 1
 
 
 def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(database: str, config: Config, hook: FakeExecutor) -> None:
@@ -334,48 +254,6 @@ def test_the_message_names_only_so_many_jobs(config: Config) -> None:
     assert "Reason" not in message.body
     assert message.body.count("… and 5 more jobs") == 2
     assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (True, False, False)
-
-
-def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
-    job, other = make_job(), make_job()
-    mute(job)
-    mute(other)
-    mute(group_id=job.job_group)
-    with session_scope() as session:
-        job_lists.delete_job(session, job.id)
-    assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
-
-
-def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if database.startswith("sqlite"):
-        pytest.skip("SQLite has one writer at a time")
-    job = make_job()
-    mute(job)
-    held_by = only_row(Mute)
-    save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
-    wants_the_mute = threading.Event()
-
-    def affected_noted(session: Session, statement: Executable) -> int:
-        if str(statement).startswith("DELETE FROM xxl_job_mute"):
-            wants_the_mute.set()
-        return affected(session, statement)
-
-    monkeypatch.setattr(job_lists, "affected", affected_noted)
-    with ThreadPoolExecutor(1) as other:
-        with session_scope() as session:
-            assert mute_store.lock_taken(session, held_by) is not None
-            deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
-            assert wants_the_mute.wait(10)
-            alarms.let_go(session, held_by.id, told=[1], outcome="{}", lease_until=0)
-            mute_store.delete_mute(session, held_by.id)
-        deleted.result(10)
-    assert all_rows(Mute) == all_rows(Alarm) == []
-
-
-def transact_once(work: Callable[[Session], None]) -> None:
-    """Do the work in one transaction: a lost deadlock is an error."""
-    with session_scope() as session:
-        work(session)
 
 
 def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,12 +52,6 @@ class Clocks:
 def clocks(database: str, monkeypatch: pytest.MonkeyPatch) -> Clocks:
     monkeypatch.setattr(clock_guard, "database_now_ms", lambda _session: T0)
     return Clocks()
-
-
-@pytest.fixture
-def hook() -> Iterator[FakeExecutor]:
-    with FakeExecutor() as server:
-        yield server
 
 
 def test_a_tick_pauses_while_the_clock_is_wrong(clocks: Clocks) -> None:
