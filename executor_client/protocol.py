@@ -5,7 +5,7 @@ as numbers, absent and null alike become 0 or "", unknown fields are ignored. Wh
 reason. Times are UTC epoch milliseconds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from executor_client.lenient_json import (
@@ -298,6 +298,8 @@ class Reply:
     msg: str | None = None
     #: payload: ``content`` up to 3.2, ``data`` from 3.3 on
     content: Any = None
+    #: False: what came is no envelope with an integer code, so ``code`` and ``msg`` are ours
+    well_formed: bool = field(default=True, compare=False)
 
     def to_wire(self, *, with_data: bool = True) -> dict[str, Any]:
         """Return ``code, msg, content`` in this order, then the payload again as ``data`` for 3.3 and later."""
@@ -308,15 +310,17 @@ class Reply:
     def parse(cls, status: int, body: bytes) -> "Reply":
         """Read an answer; whatever is no envelope with an integer ``code`` is a failure that carries its text."""
         text = body[: FOREIGN_TEXT_MAX * 4].decode("utf-8", "replace").strip()[:FOREIGN_TEXT_MAX]
-        if status != SUCCESS:
-            return cls(FAIL, f"HTTP status {status}: {as_text(text)}")
         try:
             value = load_json(body)
             if not isinstance(value, dict) or value.get("code") in (None, ""):
                 raise Unreadable("no code")
             code = whole_number(value["code"], "code")
         except ValueError:
-            return cls(FAIL, f"no usable answer: {as_text(text)}" if text else "the answer is empty")
+            value, code = {}, None
+        if status != SUCCESS:  # litert repeats its code as the HTTP status
+            return cls(FAIL, f"HTTP status {status}: {as_text(text)}", well_formed=code == status)
+        if code is None:
+            return cls(FAIL, f"no usable answer: {as_text(text)}" if text else "the answer is empty", well_formed=False)
         msg = value.get("msg")
         return cls(code, None if msg is None else as_text(msg), first_of(value, "content", "data"))
 

@@ -200,19 +200,23 @@ def _give_up_accepted(look: Look) -> Step:
 ABSENT_LOGS = ("readLog fail, logFile not exists", "readLog fail, logFile not found", "No such logid logs.")
 #: how an executor refuses to read a log that does not exist
 ABSENT_LOG_REFUSALS = ("logfile not exist", "log not found", "log not exist", "no such file", "no such log")
-#: refusals of ``/idleBeat`` that say nothing about the job
-NO_ANSWERS = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5", "no usable answer", "the answer is empty")
+#: refusals of ``/idleBeat`` that say nothing about the job, however well formed
+NOT_ABOUT_THE_JOB = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5")
 
 
 def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
-    """Put together what ``/beat``, ``/idleBeat`` and ``/log`` said; None: that one could not be asked."""
+    """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that one could not be asked.
+
+    Only a well-formed answer is evidence: a port that another program has taken answers too.
+    """
     if not alive:
         return Sign.SILENT
     if idle is None:
         return Sign.MUTE
     if idle.code != SUCCESS:
         said = idle.msg or ""
-        return Sign.MUTE if said.startswith(NO_ANSWERS) or "token" in said.lower() else Sign.BUSY
+        about_the_job = idle.well_formed and not said.startswith(NOT_ABOUT_THE_JOB) and "token" not in said.lower()
+        return Sign.BUSY if about_the_job else Sign.MUTE
     if log is None:
         return Sign.MUTE
     if log.code != SUCCESS:

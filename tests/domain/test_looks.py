@@ -182,7 +182,7 @@ def log(text: str | None, **more: Any) -> Reply:
     ("who", "idle", "found", "sign"),
     [
         ("busy, whatever its log says", Reply(500, "job thread is running or has trigger queue."), log(ABSENT), BUSY),
-        ("litert, busy", Reply(500, "HTTP status 402: busy"), None, BUSY),
+        ("litert, busy", Reply.parse(402, b'{"code":402,"msg":"Busy"}'), None, BUSY),
         ("idle, and the log cannot be asked for", OK, None, MUTE),
         ("no answer to idleBeat", None, None, MUTE),
         ("Java, our own client", OK, log(ABSENT, toLineNum=0, isEnd=True), NO_TRACE),
@@ -202,7 +202,13 @@ def log(text: str | None, **more: Any) -> Reply:
         ("idleBeat refused by a status", Reply(500, "HTTP status 401: unauthorized"), log(ABSENT), MUTE),
         ("no idleBeat", Reply(500, "HTTP status 404: no such path"), log(ABSENT), MUTE),
         ("idleBeat is an error page", Reply(500, "HTTP status 500: <html>"), log(ABSENT), MUTE),
-        ("idleBeat says nothing", Reply(500, "the answer is empty"), log(ABSENT), MUTE),
+        ("idleBeat says nothing", Reply.parse(200, b""), log(ABSENT), MUTE),
+        ("idleBeat is no content", Reply.parse(204, b""), log(ABSENT), MUTE),
+        ("idleBeat is a redirect", Reply.parse(302, b""), log(ABSENT), MUTE),
+        ("idleBeat is plain HTTP to a TLS port", Reply.parse(400, b"<h1>400 Bad Request</h1>"), log(ABSENT), MUTE),
+        ("idleBeat is a page", Reply.parse(200, b"<html>welcome</html>"), log(ABSENT), MUTE),
+        ("idleBeat is JSON without a code", Reply.parse(200, b'{"status":"UP"}'), log(ABSENT), MUTE),
+        ("idleBeat is another program's JSON error", Reply.parse(400, b'{"code":10001,"msg":"bad"}'), log(ABSENT), MUTE),
     ],
 )
 def test_what_probes_say_together(who: str, idle: Reply | None, found: Reply | None, sign: Sign) -> None:
