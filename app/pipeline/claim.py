@@ -126,14 +126,14 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     batch = ClaimBatch()
     pending = fires.lock_pending(session, [fire.id for fire in due])
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
-    crews = find_crews(session, {job.job_group for job in of_jobs.values()}, pending)
-    fires.delete_fires(session, [fire.id for fire in pending if fire.job_id not in of_jobs])
+    begun = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
+    to_run = [fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)]
+    fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
+    crews = find_crews(session, {job.job_group for job in of_jobs.values()}, to_run)
     taken: Counter[str] = Counter()
     routed: list[_Routed] = []
-    for fire in pending:
-        job = of_jobs.get(fire.job_id)
-        if job is None:
-            continue
+    for fire in to_run:
+        job = of_jobs[fire.job_id]
         crew = crews[job.job_group]
         found = _route(session, fire, job, crew, claimer)
         if found is None:
@@ -144,7 +144,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
             if found.address is not None:
                 taken[found.address] += 1
             routed.append(found)
-    _write(session, routed, batch, claimer, now_ms)
+    _write(session, routed, batch, claimer, begun, now_ms)
     return batch
 
 
@@ -191,13 +191,14 @@ def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], nod
     return [DueFire(shard_id, fire.job_id, fire.due_time) for shard_id in ids]
 
 
-def _write(session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claimer: Claimer, now_ms: Millis) -> None:
+def _write(
+    session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claimer: Claimer, begun: Mapping[int, Begun], now_ms: Millis
+) -> None:
     """Insert the log rows, mark the fires, and end those that have nobody to go to."""
     fresh = [one for one in routed if one.fire.log_id is None]
     sent_before = {one.address for one in routed if one.address and one.fire.attempt}
     boots = registry.find_boots(session, sent_before) if sent_before else {}
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
-    begun = logs.find_begun(session, [one.fire.log_id for one in routed if one.fire.log_id])
     empty = {one.crew.group.app_name for one in routed if not one.addresses}
     last = seen.find_last(session, empty) if empty else {}
     sending, homeless = [], []

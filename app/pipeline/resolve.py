@@ -96,11 +96,13 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
     """Take the runs that are due for a look, with all that is known of them."""
 
     def work(session: Session) -> list[_Case]:
-        taken = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + LOOK_AGAIN_MS, limit=LOOK_ROWS)
+        due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + LOOK_AGAIN_MS, limit=LOOK_ROWS)
+        unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
+        taken = [fire for fire in due if fire.log_id in unfinished]
+        _forget(session, [fire for fire in due if fire.log_id not in unfinished])
         of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
         of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
         boots = registry.find_boots(session, {fire.address for fire in taken})
-        times = logs.find_trigger_times(session, [fire.log_id for fire in taken])
         reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
         cases = []
         for fire in taken:
@@ -113,13 +115,22 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
             durable = accepted_durably or "durable-dedup" in said
             registered = manual or (group is not None and fire.address in group.addresses)
             boot_id = boot_id if durable else ""
-            cases.append(_Case(fire, peer, _delivery(delivery), durable, boot_id, registered, times.get(fire.log_id, 0), reachable))
+            cases.append(
+                _Case(fire, peer, _delivery(delivery), durable, boot_id, registered, unfinished[fire.log_id].trigger_ms, reachable)
+            )
         return cases
 
     with read_scope() as session:
         if not fires.has_open(session, now_ms=now_ms):
             return []
     return transact(work)
+
+
+def _forget(session: Session, over: Sequence[OpenFire]) -> None:
+    """Delete the fires of runs that ended without this program: a Java admin wrote their result, or deleted their log row."""
+    if over:
+        fires.delete_fires(session, [fire.id for fire in over])
+        logger.info("fires removed, their runs were ended by another admin log_ids=%s", [fire.log_id for fire in over])
 
 
 def _delivery(name: str) -> Delivery:
@@ -190,9 +201,13 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
     stories: list[bulk.Row] = []
     again: list[bulk.Row] = []
     marks: list[bulk.Row] = []
+    over: list[OpenFire] = []
     for case, step in steps:
         fire, run = case.fire, runs.get(case.fire.log_id)
-        if run is None or held.get(fire.id) != (fire.state, fire.epoch):
+        if held.get(fire.id) != (fire.state, fire.epoch):
+            continue
+        if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
+            over.append(fire)
             continue
         if step.outcome is Outcome.WAIT:
             marks.append(_mark(case, step, now_ms))
@@ -212,6 +227,7 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
     bulk.update_many(session, JobLog, stories)
     bulk.update_many(session, Fire, again)
     bulk.update_many(session, Fire, marks)
+    _forget(session, over)
     if lost:
         complete(session, lost, now_ms=now_ms)
 

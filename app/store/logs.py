@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
 from app.store import bulk
 
@@ -81,16 +82,28 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
 
 
 class Begun(NamedTuple):
-    """What the log row of a run that is claimed again says: when it was triggered, and where it was sent last."""
+    """A run with a log row: when it was triggered, and where it was sent last."""
 
     trigger_ms: Millis
     address: str | None
 
 
-def find_begun(session: Session, log_ids: Collection[int]) -> dict[int, Begun]:
-    """Return log id -> when the run was triggered, and the address it was sent to."""
-    rows = session.execute(select(JobLog.id, JobLog.trigger_time, JobLog.executor_address).where(JobLog.id.in_(log_ids)))
-    return {row.id: Begun(row.trigger_time or 0, row.executor_address) for row in rows}
+def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Begun]:
+    """Return the runs that still wait for a result, by log id.
+
+    One that is missing is over: it has a result, or its row was deleted. A Java admin on the same database does both without
+    touching our fires.
+    """
+    if not log_ids:
+        return {}
+    rows = select(JobLog.id, JobLog.trigger_time, JobLog.executor_address, JobLog.trigger_code, JobLog.handle_code)
+    found = session.execute(rows.where(JobLog.id.in_(log_ids)))
+    return {row.id: Begun(row.trigger_time or 0, row.executor_address) for row in found if is_unfinished(row.trigger_code, row.handle_code)}
+
+
+def is_unfinished(trigger_code: int, handle_code: int) -> bool:
+    """Whether a log row with these codes waits for a result."""
+    return handle_code == HandleCode.NONE and trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
 
 
 def find_logs(session: Session, log_ids: Collection[int]) -> list[JobLog]:

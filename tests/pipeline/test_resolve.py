@@ -171,7 +171,7 @@ def test_a_callback_settles_an_open_run_before_any_look(database: str, config: C
 
 def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, config: Config, executor: FakeExecutor) -> None:
     run = open_run(executor.address, probe_count=1)
-    executor.tell("log", ABSENT.but(wait=(answer := _Signal(lambda: call_back(run.id, 200)))))
+    executor.tell("log", ABSENT.but(wait=(answer := Signal(lambda: call_back(run.id, 200)))))
     with resolving(config) as look:
         look(10_000)
     assert answer.called
@@ -179,7 +179,7 @@ def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, conf
     assert "Resolver" not in story()
 
 
-class _Signal:
+class Signal:
     """Stands in for an event: what is to happen before the answer leaves."""
 
     def __init__(self, work: Any) -> None:
