@@ -94,9 +94,7 @@ def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> 
 def _is_open(run: RunState, result: Result) -> bool:
     if run.handle_code != HandleCode.NONE:
         return False
-    if result.source is Source.REFUSED:
-        return run.trigger_code == TriggerCode.NONE
-    if result.source is Source.RESOLVER:
+    if result.source in (Source.REFUSED, Source.RESOLVER):
         return run.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)
     return run.trigger_code in OPEN_CODES
 

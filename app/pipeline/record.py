@@ -14,6 +14,7 @@ from app.pipeline.claim import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
 from app.store import bulk, drains, fires, logs
+from app.store.fires import SentFire
 
 #: an accepted run is first looked at so long after its acceptance
 FIRST_LOOK_MS: Millis = 10_000
@@ -32,7 +33,7 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     marks: list[bulk.Row] = []
     for sent in sents:
         claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), held.get(sent.claimed.fire_id)
-        ours = fire is not None and fire.belongs_to(node, claimed.epoch)
+        ours = fire is not None and _counts(sent, fire, node)
         if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
             story = join_lines(claimed.story, sent.story)
             refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), story=story))
@@ -49,6 +50,20 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     gone = {address for sent in sents for address in sent.unreachable}
     if gone:
         fires.look_soon(session, gone, now_ms=now_ms)
+
+
+def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
+    """Whether an outcome may still change its fire: what is known counts after the lease too, until the row is claimed again.
+
+    A definite refusal also overrules the resolver, which took a busy executor for one that has the run; but not where an
+    earlier send may have begun it.
+    """
+    fate = sent.verdict.fate
+    if fire.state == FireState.ACCEPTED:
+        return fate is Fate.REFUSED and sent.claimed.attempt == 1 and fire.is_of(node, sent.claimed.epoch)
+    if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
+        return False
+    return fire.belongs_to(node, sent.claimed.epoch)
 
 
 def _refusal_code(sent: Sent) -> int:
@@ -83,7 +98,7 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None
     for claimed in claims:
         fire = held.get(claimed.fire_id)
         if fire is not None and fire.belongs_to(node, claimed.epoch):
-            pending = {"state": FireState.PENDING.value, "address": claimed.given, "owner": "", "lease_until": 0}
+            pending = {"state": FireState.PENDING.value, "address": claimed.given, "owner": "", "lease_until": 0, "deadline_ms": 0}
             rows.append({"id": fire.id, **pending, "attempt": fire.attempt - 1})
             if claimed.attempt > 1:
                 told.append({"id": claimed.log_id, "executor_address": claimed.sent_to})

@@ -114,10 +114,8 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
             boot_id, said = boots.get(fire.address, (fire.boot_id, ""))
             durable = accepted_durably or "durable-dedup" in said
             registered = manual or (group is not None and fire.address in group.addresses)
-            boot_id = boot_id if durable else ""
-            cases.append(
-                _Case(fire, peer, _delivery(delivery), durable, boot_id, registered, unfinished[fire.log_id].trigger_ms, reachable)
-            )
+            boot_id, trigger_ms = boot_id if durable else "", unfinished[fire.log_id].trigger_ms
+            cases.append(_Case(fire, peer, _delivery(delivery), durable, boot_id, registered, trigger_ms, reachable))
         return cases
 
     with read_scope() as session:

@@ -152,8 +152,12 @@ class SentFire(NamedTuple):
     attempt: int
 
     def belongs_to(self, owner: str, epoch: int) -> bool:
-        """Whether this claim still holds the row: after its lease another may have it."""
-        return self.owner == owner and self.epoch == epoch and self.state in (FireState.SENDING, FireState.ROUTING)
+        """Whether this claim still holds the row: UNKNOWN is one whose lease has ended and that was not claimed again since."""
+        return self.is_of(owner, epoch) and self.state in (FireState.SENDING, FireState.ROUTING, FireState.UNKNOWN)
+
+    def is_of(self, owner: str, epoch: int) -> bool:
+        """Whether this claim is the last one, whatever has become of the run since."""
+        return (self.owner, self.epoch) == (owner, epoch)
 
 
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:

@@ -120,7 +120,7 @@ def test_batches_that_overlap_in_other_orders_end_each_run_once(database: str) -
         *((code, source, True) for code in (0, 200, 504) for source in (Source.CALLBACK, Source.KILL)),
         *((code, source, False) for code in (500, 402) for source in Source),
         (0, Source.REFUSED, True),
-        (200, Source.REFUSED, False),
+        (200, Source.REFUSED, True),  # what the resolver took for accepted; record() knows whose word counts
         (504, Source.REFUSED, False),
         (0, Source.RESOLVER, True),
         (200, Source.RESOLVER, True),

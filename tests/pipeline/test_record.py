@@ -84,17 +84,69 @@ def test_whatever_the_record_says_an_early_result_stands(database: str, fate: Fa
     assert all_rows(Fire) == all_rows(Alarm) == []
 
 
-@pytest.mark.parametrize("fate", Fate)
-def test_a_late_record_adds_only_the_missing_story(database: str, fate: Fate) -> None:
+def test_an_acceptance_counts_after_the_lease_where_no_other_took_the_row(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    lose_lease()
+    record_sent(sent(claimed), now_ms=T0 + 12_000)
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.accepted_ms, log.trigger_code) == ("ACCEPTED", T0 + 12_000, 200)
+
+
+@pytest.mark.parametrize("state", ["UNKNOWN", "ACCEPTED"])
+def test_a_refusal_counts_after_the_lease_and_is_retried(database: str, state: str) -> None:
+    """Also where the resolver took the executor, busy with another run of the job, for one that has this run."""
+    make_fire(make_job(executor_fail_retry_count=1))
+    claimed = claim_one()
+    lose_lease()
+    if state == "ACCEPTED":
+        transact(lambda session: session.execute(update(Fire).values(state="ACCEPTED")))
+        transact(lambda session: session.execute(update(JobLog).values(trigger_code=200)))
+    record_sent(sent(claimed, Fate.REFUSED, text="no handler"), now_ms=T0 + 12_000)
+    log, retry = only_row(JobLog), only_row(Fire)
+    assert (log.trigger_code, log.handle_code) == (500, 0)
+    assert (retry.trigger_type, retry.fire_key) == ("RETRY", f"retry:{claimed.log_id}:1")
+    assert "no handler" in (log.trigger_msg or "")
+
+
+def test_an_unknown_fate_after_the_lease_adds_only_the_missing_story(database: str) -> None:
     make_fire(make_job(executor_fail_retry_count=2))
     claimed = claim_one()
     lose_lease()
-    record_sent(sent(claimed, fate), now_ms=T0 + 60_000)
+    since_ms = only_row(Fire).lease_until
+    for _ in range(2):  # again where the commit went through and its answer did not
+        record_sent(sent(claimed, Fate.UNKNOWN), now_ms=T0 + 60_000)
     fire, log = only_row(Fire), only_row(JobLog)
-    assert (fire.state, fire.accepted_ms) == ("UNKNOWN", 0)
-    assert (log.trigger_code, log.handle_code, log.alarm_status) == (200 if fate is Fate.ACCEPTED else 0, 0, 0)
-    assert f"Result: {fate}" in (log.trigger_msg or "")
+    assert (fire.state, fire.accepted_ms, fire.lease_until) == ("UNKNOWN", 0, since_ms)
+    assert (log.trigger_code, log.handle_code, log.alarm_status) == (0, 0, 0)
+    assert (log.trigger_msg or "").count("Result: unknown") == 1
     assert all_rows(Alarm) == []
+
+
+def test_an_acceptance_that_is_written_twice_is_said_once(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    for _ in range(2):
+        record_sent(sent(claimed), now_ms=T0 + 40)
+    assert (only_row(JobLog).trigger_msg or "").count("Result: accepted") == 1
+
+
+def test_a_refusal_of_a_second_send_does_not_end_a_run_the_first_may_have_begun(database: str) -> None:
+    make_fire(make_job(), attempt=1)
+    claimed = claim_one()
+    lose_lease()
+    transact(lambda session: session.execute(update(Fire).values(state="ACCEPTED")))
+    record_sent(sent(claimed, Fate.REFUSED))
+    assert (only_row(Fire).state, only_row(JobLog).trigger_code) == ("ACCEPTED", 0)
+
+
+def test_a_run_of_which_no_byte_was_sent_is_given_back_after_its_lease(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    lose_lease()
+    give_back_all(claimed)
+    fire = only_row(Fire)
+    assert (fire.state, fire.owner, fire.attempt, fire.lease_until, fire.deadline_ms) == ("PENDING", "", 0, 0, 0)
 
 
 @pytest.mark.parametrize("fate", Fate)
