@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import Config
 from app.errors import NotConfigured
 from app.models.base import Base, use_zone
+from app.wake_up import send_wake_up
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,6 +41,8 @@ _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 #: the part of a result code of SQLite without its extension
 _PRIMARY_CODE = 0xFF
+#: marks a session whose transaction holds fires that are due
+_DUE_FIRES = "due fires"
 #: what a wait between two attempts waits for
 _never = threading.Event()
 
@@ -49,6 +52,7 @@ class _Binding:
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
+        self.home = Path()
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
         self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
 
@@ -77,7 +81,10 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     use_zone(config.time_zone)
     if not event.contains(engine, "before_cursor_execute", _note_start):
         _listen(engine)
-    _binding.engine = engine
+    if not event.contains(Session, "after_commit", _wake_dispatchers):
+        event.listen(Session, "after_commit", _wake_dispatchers)
+        event.listen(Session, "after_soft_rollback", _forget_due_fires)
+    _binding.engine, _binding.home = engine, config.home
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
     return engine
@@ -121,6 +128,20 @@ def is_transient(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed when it is tried again at once."""
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     return code in _TRANSIENT_MYSQL or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
+
+
+def announce_due_fires(session: Session) -> None:
+    """Let the commit of this transaction wake the dispatchers of this machine: it holds fires that are due."""
+    session.info[_DUE_FIRES] = True
+
+
+def _wake_dispatchers(session: Session) -> None:
+    if session.info.pop(_DUE_FIRES, False):
+        send_wake_up(_binding.home)
+
+
+def _forget_due_fires(session: Session, _transaction: object) -> None:
+    session.info.pop(_DUE_FIRES, None)
 
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:

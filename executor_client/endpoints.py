@@ -19,8 +19,7 @@ from executor_client.protocol import (
     MSG_URI_EMPTY,
     MSG_URI_NOT_FOUND,
     SUCCESS,
-    IdleBeatRequest,
-    KillRequest,
+    JobRequest,
     LogRequest,
     Reply,
     RunRequest,
@@ -58,10 +57,10 @@ class Endpoints:
         self._tokens = [sha256(token.encode()).digest() for token in tokens]
         self._actions: dict[str, Callable[[bytes], Reply]] = {
             "/beat": lambda body: Reply(SUCCESS),
-            "/idleBeat": lambda body: self._intake.idle_beat(IdleBeatRequest.from_wire(load_json(body)).job_id),
+            "/idleBeat": lambda body: self._intake.idle_beat(JobRequest.from_wire(load_json(body)).job_id),
             "/run": self._run,
             "/trigger": self._run,
-            "/kill": lambda body: self._intake.kill(KillRequest.from_wire(load_json(body)).job_id),
+            "/kill": lambda body: self._intake.kill(JobRequest.from_wire(load_json(body)).job_id),
             "/log": self._log,
         }
 

@@ -286,10 +286,6 @@ class JobRequest:
         return cls(long_field(object_of(value, "the request"), "jobId"))
 
 
-IdleBeatRequest = JobRequest
-KillRequest = JobRequest
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The envelope of every answer in both directions."""

@@ -16,7 +16,16 @@ MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 50
 
 #: what every layer may use
-BASE = ("app.clock", "app.errors", "app.config", "app.home", "app.log_setup", "executor_client.protocol", "executor_client.lenient_json")
+BASE = (
+    "app.clock",
+    "app.errors",
+    "app.config",
+    "app.home",
+    "app.log_setup",
+    "app.wake_up",
+    "executor_client.protocol",
+    "executor_client.lenient_json",
+)
 DATABASE = ("app.models", "app.db", "app.group_commit")
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = ("flask", "flask_babel", "flask_bootstrap", "flask_login", "flask_wtf", "werkzeug", "jinja2", "markupsafe", "wtforms")

@@ -26,7 +26,7 @@ from app.store.jobs import JobToRun
 from app.store.logs import Begun
 from executor_client.protocol import RunRequest
 
-#: a probe of FAILOVER and BUSYOVER that has not answered by then counts as a no
+#: while a probe of FAILOVER and BUSYOVER has not been answered for so long, the next candidate is asked too
 PROBE_MS: Millis = 300
 #: what a lease counts for each candidate: connecting, and a busy machine, come on top
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
@@ -45,6 +45,8 @@ class Claimer:
     #: the token of groups without one of their own
     token: str
     lease_ms: Millis
+    #: what the lease of a run that has to be probed for counts on top, beside PROBE_LEASE_MS a candidate: the wait for the last answers
+    probing_ms: Millis
     routes: RouteState
     #: free slots of an address
     room: Callable[[str], int]
@@ -262,9 +264,14 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
         "attempt": one.fire.attempt + 1,
         "owner": claimer.node,
         "epoch": one.fire.epoch + 1,
-        "lease_until": now_ms + claimer.lease_ms + (len(one.addresses) * PROBE_LEASE_MS if one.probes else 0),
+        "lease_until": now_ms + claimer.lease_ms + (probing_ms(claimer, len(one.addresses)) if one.probes else 0),
         "sent_ms": now_ms,
     }
+
+
+def probing_ms(claimer: Claimer, candidates: int) -> Millis:
+    """Return how long asking so many candidates may take."""
+    return candidates * PROBE_LEASE_MS + claimer.probing_ms
 
 
 def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], begun: Begun, *, remembered: bool) -> Claimed:

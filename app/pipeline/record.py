@@ -106,6 +106,19 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None
     bulk.update_many(session, Fire, rows)
 
 
+def renew(session: Session, claims: Sequence[Claimed], *, node: str, lease_until: Millis) -> list[Claimed]:
+    """Begin the leases of claims anew of which no byte was sent; return those that are still held."""
+    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    kept = [one for one in claims if (fire := held.get(one.fire_id)) is not None and fire.belongs_to(node, one.epoch)]
+    bulk.update_many(session, Fire, [_renewed(claimed, lease_until) for claimed in kept])
+    return kept
+
+
+def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
+    state = FireState.ROUTING if claimed.address is None else FireState.SENDING
+    return {"id": claimed.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
+
+
 def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis, late: bool = False) -> bool:
     """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile.
 

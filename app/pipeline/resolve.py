@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Config
-from app.db import read_scope, transact
+from app.db import announce_due_fires, read_scope, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Look, Outcome, Sign, Step, judge_look, judge_probe
 from app.domain.trigger_report import format_instant, join_lines
@@ -223,7 +223,9 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
         else:
             again.append(_again(case, step))
     bulk.update_many(session, JobLog, stories)
-    bulk.update_many(session, Fire, again)
+    if again:
+        bulk.update_many(session, Fire, again)
+        announce_due_fires(session)
     bulk.update_many(session, Fire, marks)
     _forget(session, over)
     if lost:

@@ -10,7 +10,7 @@ from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
 from app.domain.trigger_report import one_line
 from app.executors.dispatch_client import DispatchClient
 from app.executors.replies import CallOutcome, Delivered
-from app.pipeline.claim import PROBE_MS, Claimed
+from app.pipeline.claim import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
 
 
@@ -54,15 +54,25 @@ class Sender:
 
     async def probe(self, claimed: Claimed, address: str) -> Probed:
         """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER)."""
-        busy = claimed.route is RouteStrategy.BUSYOVER
-        action, body = ("idleBeat", JobRequest(claimed.job_id).to_wire()) if busy else ("beat", {})
-        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=PROBE_MS / 1000)
+        action = probe_action(claimed)
+        body = JobRequest(claimed.job_id).to_wire() if action == "idleBeat" else {}
+        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=self._timeout_s)
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         said = outcome.reason
         if outcome.reply is not None:
             said = f"code {outcome.reply.code}{': ' + one_line(outcome.reply.msg) if outcome.reply.msg else ''}"
-        line = f"Probe {action} {address}: {'yes' if yes else 'no'}, {said} ({outcome.took_ms} ms)"
+        line = probe_line(claimed, address, f"{'yes' if yes else 'no'}, {said}", outcome.took_ms)
         return Probed(yes, line, outcome.delivered is Delivered.NO)
+
+
+def probe_action(claimed: Claimed) -> str:
+    """Return what candidates are asked: whether they live, or whether the job is idle there."""
+    return "idleBeat" if claimed.route is RouteStrategy.BUSYOVER else "beat"
+
+
+def probe_line(claimed: Claimed, address: str, said: str, took_ms: Millis) -> str:
+    """Return the line of the run's trace about one probe."""
+    return f"Probe {probe_action(claimed)} {address}: {said} ({took_ms} ms)"
 
 
 def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:

@@ -8,7 +8,7 @@ from sqlalchemy import and_, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.db import affected, announce_due_fires
 from app.domain.enums import FireState, TriggerType
 from app.domain.planning import DueFire
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
@@ -47,7 +47,9 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
 
 def insert_unless_known(session: Session, fires: Sequence[NewFire]) -> None:
     """Insert fires; one whose key exists already is left out, whoever wrote it."""
-    bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+    if fires:
+        bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+        announce_due_fires(session)
 
 
 def insert_manual(session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis) -> str:
@@ -55,6 +57,7 @@ def insert_manual(session: Session, job_id: int, *, executor_param: str | None, 
     key = f"manual:{uuid.uuid4().hex}"
     fire = NewFire(key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list)
     session.execute(insert(Fire).values(_row(fire)))
+    announce_due_fires(session)
     return key
 
 

@@ -24,7 +24,14 @@ TOKEN = "a-token-of-some-length"
 
 def claimer(node: str = "one", **changes: Any) -> Claimer:
     """Return a claimer with room for everything and a fixed random source."""
-    values = {"zone": "Asia/Shanghai", "token": TOKEN, "lease_ms": LEASE_MS, "routes": RouteState(random.Random(1)), "room": lambda _: 1000}
+    values = {
+        "zone": "Asia/Shanghai",
+        "token": TOKEN,
+        "lease_ms": LEASE_MS,
+        "probing_ms": 3_000,
+        "routes": RouteState(random.Random(1)),
+        "room": lambda _: 1000,
+    }
     return Claimer(node=node, **{**values, **changes})
 
 

@@ -13,7 +13,6 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline import send
 from app.services import drains, logs
 from app.services.logs import Caller
 from tests.eventually import eventually
@@ -21,7 +20,7 @@ from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due, call_back
 from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, await_states, dispatching, executors, fires_of, group_of
-from workers import lanes
+from workers import candidates, lanes
 
 ACTOR = system_actor("test")
 
@@ -40,7 +39,7 @@ def runs_of(*members: FakeExecutor) -> list[int]:
 def test_a_drained_address_gets_nothing_while_the_others_get_all(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, route: str
 ) -> None:
-    monkeypatch.setattr(send, "PROBE_MS", 5_000)  # a machine that stands still must not fail a candidate
+    monkeypatch.setattr(candidates, "PROBE_S", 5.0)  # a machine that stands still must not fail a candidate
     with executors(3) as members:
         drained, *others = members
         job = make_job(addresses=group_of(*members), executor_route_strategy=route)

@@ -1,0 +1,155 @@
+"""Candidate search: who is asked when, and who is taken. No executors, no clock: each test says when which answer comes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.domain.enums import RouteStrategy
+from app.pipeline.claim import Claimed
+from app.pipeline.send import Probed
+from executor_client.protocol import RunRequest
+from workers import candidates
+from workers.candidates import CandidateSearch
+
+A, B, C = (f"http://10.0.0.{number}:9999/" for number in (1, 2, 3))
+RUN = RunRequest(7, "h", "", "SERIAL_EXECUTION", 0, 1, 0, "BEAN", "", 0, 0, 1)
+
+
+class Answers:
+    """Stands in for the sender: a probe waits until its answer is given."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._answers: dict[str, asyncio.Future[bool]] = {}
+
+    async def probe(self, _claimed: Claimed, address: str) -> Probed:
+        self.asked.append(address)
+        answer = self._answers[address] = asyncio.get_running_loop().create_future()
+        yes = await answer
+        return Probed(yes, f"Probe beat {address}: {'yes' if yes else 'no'}", unreachable=not yes)
+
+    async def give(self, *answers: tuple[str, bool]) -> None:
+        """Give some answers at once, and let the search go on."""
+        for address, yes in answers:
+            self._answers[address].set_result(yes)
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def search(answers: Any) -> CandidateSearch:
+    peers: dict[str, Any] = {A: None, B: None, C: None}
+    return CandidateSearch(answers, Claimed(1, 1, 7, 1, 1, 0, RouteStrategy.FAILOVER, None, peers, RUN, ()))
+
+
+def next_yes(searching: CandidateSearch, *, stopping: bool = False) -> "asyncio.Task[str | None]":
+    return asyncio.create_task(searching.next_yes(stopping=lambda: stopping))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next candidate is asked at once, whatever the one before says."""
+    monkeypatch.setattr(candidates, "PROBE_S", 0.0)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next candidate is asked only when the one before has said no."""
+    monkeypatch.setattr(candidates, "PROBE_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_next_is_asked_as_soon_as_the_last_has_said_no() -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        searching = search(answers)
+        found = next_yes(searching)
+        await settle()
+        assert answers.asked == [A]
+        await answers.give((A, False))
+        assert answers.asked == [A, B]
+        await answers.give((B, True))
+        assert await found == B
+        assert answers.asked == [A, B]
+        assert searching.unreachable == [A]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("said", "taken"), [((A, B), A), ((B, A), A), ((C, B), B), ((C,), C)])
+def test_of_those_that_say_yes_the_first_in_order_is_taken(said: tuple[str, ...], taken: str) -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        found = next_yes(search(answers))
+        await asyncio.sleep(0.01)
+        assert answers.asked == [A, B, C]
+        await answers.give(*((address, True) for address in said))
+        assert await found == taken
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_slow_candidate_is_listened_to_after_the_others_were_asked() -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        searching = search(answers)
+        found = next_yes(searching)
+        await asyncio.sleep(0.01)
+        await answers.give((B, False), (C, False))
+        assert not found.done()
+        await answers.give((A, True))
+        assert await found == A
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_after_a_refused_run_the_next_yes_is_taken_and_in_the_end_none() -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        searching = search(answers)
+        first = next_yes(searching)
+        await asyncio.sleep(0.01)
+        await answers.give((B, True))
+        assert await first == B
+        second = next_yes(searching)
+        await answers.give((A, True))
+        assert await second == A
+        third = next_yes(searching)
+        await answers.give((C, False))
+        assert await third is None
+        assert [line.split()[2] for line in searching.lines] == [f"{B}:", f"{A}:", f"{C}:"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_those_that_have_not_answered_are_named_and_let_go() -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        searching = search(answers)
+        found = next_yes(searching)
+        await asyncio.sleep(0.01)
+        await answers.give((C, True))
+        assert await found == C
+        searching.close()
+        assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == [f"Probe beat {one}: no, no answer yet" for one in (A, B)]
+        await settle()
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_asks_nobody() -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        assert await next_yes(search(answers), stopping=True) is None
+        assert answers.asked == []
+
+    asyncio.run(scenario())

@@ -1,0 +1,81 @@
+"""The poll for due fires that no ring holds: rows of the console, of a dead node, of this node's earlier life.
+
+It runs at once when a process of this machine says that it has written some (``app.wake_up``), else with its period.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import now_ms
+from app.domain.planning import DueFire
+from app.pipeline.claim import find_unseen
+from workers.lanes import Lanes
+
+logger = logging.getLogger(__name__)
+
+#: period where nobody wakes it, and the shortest distance of two polls
+PERIOD_S = 0.25
+APART_S = 0.02
+#: period while fires wait to be claimed: what it finds would wait behind them
+BUSY_PERIOD_S = 1.0
+#: between two looks whether they still do
+BUSY_LOOK_S = 0.01
+#: rows of one poll
+ROWS = 1_000
+#: wait after a database error
+DATABASE_WAIT_S = 1.0
+
+
+class Poll:
+    """Finds due fires and hands over those that are not held off; ``run`` belongs to the dispatcher's loop."""
+
+    def __init__(self, node: str, lanes: Lanes, take: Callable[[Sequence[DueFire]], None]) -> None:
+        self._node = node
+        self._lanes = lanes
+        self._take = take
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Poll at once; from the loop's thread."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """Wait for the statement that is being executed."""
+        self._reader.shutdown(wait=True)
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        loop, after_id = asyncio.get_running_loop(), 0
+        while True:
+            begun = loop.time()
+            look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
+            try:
+                found = await loop.run_in_executor(self._reader, look)
+            except DBAPIError as exc:
+                logger.error("poll failed database_error=%s", exc.orig)
+                await asyncio.sleep(DATABASE_WAIT_S)
+                continue
+            except Exception:
+                logger.exception("poll failed")
+                await asyncio.sleep(DATABASE_WAIT_S)
+                continue
+            after_id = found[-1].id if len(found) == ROWS else 0
+            self._take([fire for fire in found if not self._lanes.is_held_off(fire.id, loop.time())])
+            await self._pause(begun)
+
+    async def _pause(self, begun: float) -> None:
+        """Wait for a wake-up or the period, and while fires wait to be claimed for the longer one."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(APART_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), PERIOD_S - APART_S)
+        while self._lanes.waiting and loop.time() < begun + BUSY_PERIOD_S:
+            await asyncio.sleep(BUSY_LOOK_S)
+        self._woken.clear()

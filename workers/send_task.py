@@ -1,0 +1,121 @@
+"""One claimed run on its way: its turn, its candidates where the route asks for them, its one POST. Lives in the dispatcher's loop."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import now_ms
+from app.domain.evidence import Fate
+from app.pipeline.claim import Claimed, Claimer, probing_ms
+from app.pipeline.record import fix_address
+from app.pipeline.send import Sender, Sent, nobody_said_yes
+from workers.candidates import CandidateSearch
+from workers.claim_pace import ClaimPace, timed
+from workers.group_writer import GroupWriter
+from workers.lanes import Lanes
+from workers.turns import Place
+
+
+@dataclass(frozen=True, slots=True)
+class SendParts:
+    """What all runs of a dispatcher share."""
+
+    lanes: Lanes
+    sender: Sender
+    writer: GroupWriter
+    pace: ClaimPace
+    claimer: Claimer
+    stopping: Callable[[], bool]
+
+
+class SendTask:
+    """A claimed run and the slots it holds; ``enter`` before, ``leave`` after ``run``."""
+
+    __slots__ = ("_lane", "_parts", "_slots", "_start_before", "claimed")
+
+    def __init__(self, parts: SendParts, claimed: Claimed, start_before: float) -> None:
+        self._parts = parts
+        self.claimed = claimed
+        #: the monotonic instant after which its call may no longer begin
+        self._start_before = start_before
+        self._lane = parts.lanes.lane_of(claimed.job_id)
+        self._slots: list[str] = []
+
+    def enter(self) -> None:
+        """Count the run in its lane and, where that is known, at its address."""
+        self._parts.lanes.enter(self._lane, self.claimed.address)
+        if self.claimed.address is not None:
+            self._slots.append(self.claimed.address)
+
+    def leave(self) -> None:
+        """Give back what the run holds."""
+        for address in self._slots:
+            self._parts.lanes.free_slot(address)
+        self._parts.lanes.leave(self._lane)
+
+    async def run(self) -> Sent | None:
+        """Return what came of the run; None: no byte of it was sent, it is to be given back."""
+        address = self.claimed.address
+        return await (self._probe_and_send() if address is None else self._send_to(address))
+
+    async def _send_to(self, address: str) -> Sent | None:
+        """Send, unless this process was held up for so long that another may have the row by now."""
+        place = await self._take_place(address)
+        if place is None:
+            return None
+        lanes = self._parts.lanes
+        try:
+            sent = await self._parts.sender.send(self.claimed, address)
+        finally:
+            lanes.turns.end(place, now=time.monotonic())
+        lanes.note(self.claimed.job_id, address, sent.took_ms, now_ms())
+        return sent
+
+    async def _take_place(self, address: str) -> Place | None:
+        """Wait for a turn, no longer than the claim allows; None: it came too late or not at all."""
+        lanes = self._parts.lanes
+        begun = lanes.turns.begin(self._lane, address, now=time.monotonic(), until=self._start_before)
+        place = begun if isinstance(begun, Place) else await begun
+        if place is None:
+            lanes.hold_back(address)
+        elif time.monotonic() > self._start_before:
+            self._parts.pace.shrink()
+            lanes.turns.end(place, now=time.monotonic())
+            return None
+        return place
+
+    async def _probe_and_send(self) -> Sent | None:
+        """Take the first candidate that says yes, and the next one where it then refuses; at a stop none any more."""
+        parts, fresh_until = self._parts, self._start_before
+        search = CandidateSearch(parts.sender, self.claimed)
+        try:
+            while address := await search.next_yes(stopping=parts.stopping):
+                parts.lanes.take_slot(address)
+                self._slots.append(address)
+                late = time.monotonic() > fresh_until
+                sent = await self._send_to(address) if await self._fix(address, late=late) else None
+                if sent is None:
+                    return None
+                search.add(sent)
+                if sent.verdict.fate is not Fate.REFUSED:
+                    search.close()
+                    return sent._replace(story=tuple(search.lines), unreachable=tuple(search.unreachable))
+            return None if parts.stopping() else nobody_said_yes(self.claimed, search.lines, search.unreachable)
+        finally:
+            search.close()
+
+    async def _fix(self, address: str, *, late: bool) -> bool:
+        """Commit to a candidate before the first byte leaves, with a lease that begins now and covers the asking of the others."""
+        parts, lease_ms = self._parts, self._parts.pace.lease_ms
+        asking_ms = probing_ms(parts.claimer, len(self.claimed.peers))
+
+        def fix(session: Session, group: Sequence[Claimed]) -> bool:
+            lease_until = now_ms() + lease_ms + asking_ms
+            return fix_address(session, group[0], address, node=parts.claimer.node, lease_until=lease_until, late=late)
+
+        for held, timing in await parts.writer.write([self.claimed], timed(fix, lease_ms)):
+            self._start_before = parts.pace.start_before(timing, time.monotonic())
+            return held
+        return False
