@@ -45,7 +45,7 @@ class Monitor:
         self._loops = [
             Loop("node-beat", self.tick_beat),
             Loop("registry", by_a_right_clock(RegistryRound().tick, guard)),
-            Loop("leases", by_a_right_clock(tick_leases, guard)),
+            Loop("leases", by_a_right_clock(self.tick_leases, guard)),
             Loop("resolve", by_a_right_clock(self._resolver.tick, guard)),
             Loop("delays", by_a_right_clock(tick_delays, guard)),
             Loop("alarms", self.tick_alarms),
@@ -71,6 +71,11 @@ class Monitor:
     def tick_beat(self, at_ms: Millis) -> Millis:
         """Say that this node lives, and how far its clock is off."""
         return nodes.beat(self._config, NodeKind.WORKERS, now_ms=at_ms, skew_ms=self._clock.skew_ms)
+
+    def tick_leases(self, at_ms: Millis) -> Millis:
+        """Call unknown what a sender took and never reported."""
+        resolve.expire_leases(node=self._node, now_ms=at_ms)
+        return LEASE_PERIOD_MS
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Tell people of failed runs, and of a clock that keeps this node from firing; return the wait until the next round.
@@ -134,12 +139,6 @@ class RegistryRound:
             return False
         at_ms, ahead_ms = self._last
         return monotonic - at_ms <= REGISTRY_PERIOD_MS + REGISTRY_LATE_MS and abs(now_ms - monotonic - ahead_ms) <= JUMP_MS
-
-
-def tick_leases(now_ms: Millis) -> Millis:
-    """Call unknown what a sender took and never reported."""
-    resolve.expire_leases(now_ms=now_ms)
-    return LEASE_PERIOD_MS
 
 
 def run(config: Config, stop: threading.Event) -> None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from sqlalchemy.exc import DBAPIError
 
-from app.clock import Millis, now_ms
+from app.clock import Millis, monotonic_ms, now_ms
 from app.config import Config
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
@@ -52,9 +52,13 @@ def _agree(node: Node, own: list[str]) -> bool:
 
 
 def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> Millis:
-    """Say that a node lives, and how far its clock is ahead of the database's; return the wait until the next time."""
+    """Say that a node lives, and how far its clock is ahead of the database's; return the wait until the next time.
+
+    The period counts from one beginning to the next, so that a slow database does not make the node look dead.
+    """
+    begun = monotonic_ms()
     transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms))
-    return NODE_BEAT_MS
+    return max(NODE_BEAT_MS - (monotonic_ms() - begun), 0)
 
 
 def end(config: Config, kind: NodeKind) -> None:
@@ -85,8 +89,10 @@ class Heartbeat:
             logger.info("end of node not written: the database is away")
 
     def _run(self) -> None:
-        while not self._stop.wait(NODE_BEAT_MS / 1000):
+        wait_ms = NODE_BEAT_MS
+        while not self._stop.wait(wait_ms / 1000):
             try:
-                beat(self._config, self._kind, now_ms=now_ms())
+                wait_ms = beat(self._config, self._kind, now_ms=now_ms())
             except DBAPIError as exc:
+                wait_ms = NODE_BEAT_MS
                 logger.warning("heartbeat not written database_error=%s", exc.orig)

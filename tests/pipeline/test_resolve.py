@@ -290,7 +290,7 @@ def test_a_sender_that_died_leaves_a_story_all_the_same(database: str, config: C
     make_fire(make_job(addresses=executor.address), due_time=T0 - 30)
     claim_fires(who=claimer("dead"))
     assert only_row(JobLog).trigger_msg is None
-    expire_leases(now_ms=T0 + LEASE_MS + 1)
+    expire_leases(node="two", now_ms=T0 + LEASE_MS + 1)
     with resolving(config) as look:
         look(LEASE_MS + 1)
     assert story().splitlines() == [
