@@ -107,6 +107,8 @@ class CronExpression:
         time = self._find_time(local.hour, local.minute, local.second)
         if time is None:
             time, day = self.first_time, day + 1
+            if day > days_in_month(year, month):  # a new search at the 1st, as in the reference: matters for "31W"
+                (year, month), day = _month_after(year, month), 1
         date = self._find_date(year, month, day)
         if date is None:
             return None
@@ -125,7 +127,7 @@ class CronExpression:
         return None
 
     def _find_date(self, year: int, month: int, day: int) -> tuple[int, int, int] | None:
-        """Return the first allowed date that is not before this one, whose day may lie behind the month's end."""
+        """Return the first allowed date that is not before this one."""
         last_year = min(max(LAST_SEARCH_YEAR, year + SEARCH_YEARS), MAXYEAR)
         while year <= last_year:
             found = self.days.day_in(year, month, day)
