@@ -90,8 +90,8 @@ def test_a_field_keeps_its_option(field: Field, text: str, allowed: Allowed) -> 
         ("99999999999 0 0 1 1 ?", "second", "99999999999", "too large"),
         ("0 0 0 * * *", "expression", "0 0 0 * * *", "exactly one"),
         ("0 0 0 ? * ?", "expression", "0 0 0 ? * ?", "exactly one"),
-        ("0 0 0 * *", "expression", "0 0 0 * *", "6 or 7 fields"),
-        ("", "expression", "", "6 or 7 fields"),
+        ("0 0 0 *", "expression", "0 0 0 *", "5, 6 or 7 fields"),
+        ("", "expression", "", "5, 6 or 7 fields"),
     ],
 )
 def test_an_error_names_the_field_the_text_and_what_would_be_right(expression: str, field: str, text: str, hint: str) -> None:
