@@ -10,7 +10,7 @@ from app.models.job import Job
 from app.models.user import User
 from app.store import bulk
 from app.store.overview import GroupIds, in_groups
-from app.store.paging import contains_any_case, to_id
+from app.store.paging import contains, to_id
 
 
 def search_jobs(
@@ -44,12 +44,12 @@ def search_users(session: Session, text: str, *, limit: int) -> list[str]:
     """Return names of users."""
     query = select(User.username).order_by(User.username, User.id).limit(limit)
     if text:
-        query = query.where(contains_any_case(User.username, text))
+        query = query.where(contains(User.username, text))
     return [row[0] for row in bulk.read_rows(session, query)]
 
 
 def _matches(text: str, own_id: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]) -> ColumnElement[bool]:
-    return or_(own_id == to_id(text), *(contains_any_case(column, text) for column in columns))
+    return or_(own_id == to_id(text), *(contains(column, text) for column in columns))
 
 
 def _exact_first(text: str, own_id: InstrumentedAttribute[int]) -> ColumnElement[int]:

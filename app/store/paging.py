@@ -30,12 +30,7 @@ class Page(Generic[T]):
 
 
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
-    """Match ``text`` anywhere in the column; its ``%`` and ``_`` mean themselves, and what no column holds matches nothing."""
-    return column.contains(text, autoescape=True) if is_storable(text) else false()
-
-
-def contains_any_case(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
-    """Match ``text`` anywhere in the column like ``contains``, in whatever case on every database."""
+    """Match ``text`` anywhere in the column, in any case; ``%`` and ``_`` mean themselves. A text no column holds matches nothing."""
     return column.icontains(text, autoescape=True) if is_storable(text) else false()
 
 
