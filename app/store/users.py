@@ -1,6 +1,6 @@
 """Statements on `xxl_job_user`."""
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
@@ -29,15 +29,24 @@ def lock_user(session: Session, user_id: int) -> User | None:
 
 
 def find_by_name(session: Session, username: str) -> User | None:
-    """Return the user of exactly this name; MySQL would find ``ADMIN`` for ``admin`` too."""
-    found = session.scalars(select(User).where(User.username == username)).all()
-    return next((user for user in found if user.username == username), None)
+    """Return the user of this name in any case; where there are several, as in databases of others, only the one of exactly this name.
+
+    MySQL alone would take ``ádmin`` for ``admin`` too.
+    """
+    folded = username.casefold()
+    found = [user for user in session.scalars(select(User).where(_has_name(username))) if user.username.casefold() == folded]
+    named = [user for user in found if user.username == username] or found
+    return named[0] if len(named) == 1 else None
 
 
 def is_name_taken(session: Session, username: str) -> bool:
-    """Whether the name is in use, in the database's own idea of equality and without regard to case."""
-    query = select(func.count()).select_from(User).where(func.lower(User.username) == username.lower())
-    return bool(session.scalar(query))
+    """Whether the name is in use, in any case and in the database's own idea of equality."""
+    return bool(session.scalar(select(func.count()).select_from(User).where(_has_name(username))))
+
+
+def _has_name(username: str) -> ColumnElement[bool]:
+    """Match a name without regard to case, as far as the database knows the case of its letters."""
+    return func.lower(User.username) == func.lower(username)
 
 
 def count_users(session: Session) -> int:

@@ -106,7 +106,6 @@ def test_the_login_page_sends_whoever_is_logged_in_home(admin: Console) -> None:
         ("admin", " ", "Enter user name and password"),
         ("admin", "wrong-password", "Wrong user name or password"),
         ("nobody", "wrong-password", "Wrong user name or password"),
-        ("ADMIN", ADMIN_PASSWORD, "Wrong user name or password"),
     ],
 )
 def test_a_refused_login_says_one_text_and_sets_no_cookie(console: Console, username: str, password: str, text: str) -> None:

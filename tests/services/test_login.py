@@ -177,6 +177,37 @@ def test_an_account_waits_after_five_failures_ever_longer_but_not_for_ever() -> 
         log_in(password="wrong", now_ms=at_ms)
 
 
+def test_a_name_logs_in_in_any_case_as_it_is_stored() -> None:
+    user_id = add_user("Norman-Å")
+    for typed in ("Norman-Å", "nORMAN-Å"):
+        made = log_in(typed)
+        found = visitor(made.token, NOW)
+        assert found is not None
+        assert (made.username, found.actor.username, found.actor.user_id) == ("Norman-Å", "Norman-Å", user_id)
+    with pytest.raises(InvalidInput, match="Wrong user name or password"):
+        log_in("Nörman-Å")  # equal to MySQL
+
+
+def test_of_names_that_differ_only_in_case_each_is_its_own(database: str) -> None:
+    if database.startswith("mysql"):
+        pytest.skip("the column's unique key has no two of them")
+    add_user("norman", "-")
+    add_user("Norman")
+    assert log_in("Norman").username == "Norman"
+    for username in ("norman", "NORMAN"):
+        with pytest.raises(InvalidInput, match="Wrong user name or password"):
+            log_in(username)
+
+
+def test_failures_count_for_a_name_in_any_case() -> None:
+    add_user()
+    for username in ("norman", "Norman", "NORMAN", "nOrman", "normaN"):
+        with pytest.raises(InvalidInput):
+            log_in(username, "wrong")
+    with pytest.raises(TooManyAttempts):
+        log_in("NorMan")
+
+
 def test_a_right_password_is_not_looked_at_during_a_wait() -> None:
     add_user()
     for _ in range(5):
