@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 from flask import Blueprint, Response
 from werkzeug.exceptions import BadRequest
 
-from app.clock import DAY_MS, Millis, now_ms, storable_ms
+from app.clock import DAY_MS, Millis, now_ms
 from app.console.current import current_actor, executor_caller, settings
 from app.console.scripting import LONG_BITS, envelope, int_parameter, page_range, table, text_or_empty
+from app.console.scripting_dates import read_lenient, read_strict
 from app.console.scripting_rows import job_row, log_row
 from app.db import read_scope
 from app.services import dashboard, jobs, logs
@@ -17,7 +18,6 @@ from app.services.logs import LogFilter
 
 blueprint = Blueprint("scripting_logs", __name__)
 
-TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 RANGE_SEPARATOR = " - "
 #: days of the chart where no range is asked for
 CHART_DAYS = 7
@@ -102,24 +102,17 @@ def chart_info() -> Response:
 
 
 def _range(text: str) -> tuple[Millis | None, Millis | None]:
-    """Read ``2024-05-01 00:00:00 - 2024-05-01 23:59:59``; a half that cannot be read bounds nothing."""
+    """Read ``2024-05-01 00:00:00 - 2024-05-01 23:59:59``; a half that is no date bounds nothing, as in the original."""
     halves = text.split(RANGE_SEPARATOR)
     if len(halves) != 2:
         return None, None
-    return _instant(halves[0]), _instant(halves[1])
-
-
-def _instant(text: str) -> Millis | None:
-    try:
-        local = datetime.strptime(text.strip(), TIME_FORMAT)
-    except ValueError:
-        return None
-    return storable_ms(int(local.replace(tzinfo=ZoneInfo(settings().time_zone)).timestamp()) * 1000)
+    zone = settings().time_zone
+    return read_lenient(halves[0], zone), read_lenient(halves[1], zone)
 
 
 def _chart_bound(name: str) -> Millis | None:
     text = text_or_empty(name).strip()
-    instant = _instant(text)
+    instant = read_strict(text, settings().time_zone)
     if text and instant is None:
         raise BadRequest(f"{name} is no date such as 2024-05-01 00:00:00")
     return instant
