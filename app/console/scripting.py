@@ -47,8 +47,9 @@ def date_text(ms: Millis | None) -> str | None:
 
 
 def text_parameter(name: str) -> str | None:
-    """Return a parameter of the query string or the form; None where it is absent."""
-    return request.values.get(name)
+    """Return a parameter of the query string or the form, joined by commas where it was sent more than once; None where it is absent."""
+    texts = request.values.getlist(name)
+    return ",".join(texts) if texts else None
 
 
 def text_or_empty(name: str) -> str:
@@ -57,8 +58,11 @@ def text_or_empty(name: str) -> str:
 
 
 def int_parameter(name: str, default: int | None = None, *, bits: int = INT_BITS) -> int:
-    """Return a number. Absent: ``default``, or InvalidInput where there is none; anything but a number of that size: HTTP 400."""
-    text = text_parameter(name)
+    """Return a number, the first of several. Absent: ``default``, or InvalidInput where there is none.
+
+    Anything but a number of that size: HTTP 400.
+    """
+    text = request.values.get(name)
     if text is None:
         if default is None:
             raise InvalidInput(name, N_("Parameter %(name)s is missing", name=name))

@@ -5,7 +5,7 @@ from flask import Blueprint, Response, request
 from app.clock import now_ms
 from app.console.auth import check_login
 from app.console.current import COOKIE, current_user, delete_cookie, set_cookie
-from app.console.scripting import envelope
+from app.console.scripting import envelope, text_parameter
 from app.db import session_scope
 from app.services import login
 
@@ -15,7 +15,7 @@ blueprint = Blueprint("scripting_login", __name__)
 @blueprint.post("/login")
 def log_in() -> Response:
     """Open a login; the cookie is the answer's only one."""
-    made = check_login(request.values)
+    made = check_login({name: text_parameter(name) for name in ("userName", "password", "ifRemember")})
     response = envelope()
     set_cookie(response, made.token, max_age_s=made.max_age_s)
     return response

@@ -294,3 +294,13 @@ def test_code_needs_a_remark(admin: Console, remark: str | None) -> None:
     parameters = {"id": job_id, "glueSource": "id"} | ({} if remark is None else {"glueRemark": remark})
     assert admin.call("/jobcode/save", **parameters)["code"] == 500
     assert admin.call("/jobcode/save", id=add_job(add_group("app-two")), glueSource="id", glueRemark="four")["code"] == 500
+
+
+def test_a_text_sent_twice_is_joined_and_of_a_number_the_first_counts(admin: Console) -> None:
+    job_id = add_job(add_group())
+    body = "id=77&executorParam=p2&executorParam=&addressList="
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    answer = admin.post(f"/jobinfo/trigger?id={job_id}&executorParam=p1", body, **form)
+    assert answer.get_json()["code"] == 200
+    with session_scope() as session:
+        assert session.scalar(select(Fire.executor_param)) == "p1,p2,"
