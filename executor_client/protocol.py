@@ -183,7 +183,7 @@ class CallbackBatch:
 def parse_callbacks(body: bytes) -> CallbackBatch:
     """Read an array of results, or 3.5's ``{"callbackList": […]}``; raise ``ValueError`` if the body is neither.
 
-    A bad element spoils only itself.
+    ``null`` counts as an empty array. A bad element spoils only itself.
     """
     elements = _callback_elements(body)
     items: list[CallbackItem] = []
@@ -200,6 +200,8 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
 
 def _callback_elements(body: bytes) -> list[Any]:
     value = load_json(body, trailing_comma=True)
+    if value is None:
+        return []
     if isinstance(value, dict):
         if "callbackList" not in value:
             raise Unreadable("an array of results is expected, not an object without callbackList")
