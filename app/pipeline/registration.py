@@ -29,8 +29,6 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     """Raise InvalidInput for a registration that can never be used; the wire's own text where a field is missing."""
     if not (request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()):
         raise InvalidInput("registryValue", "Illegal Argument.")
-    if request.registry_group not in RegistryGroup.__members__:
-        raise InvalidInput("registryGroup", f"registryGroup {request.registry_group[:50]!r} is unknown: EXECUTOR is needed")
     if len(request.registry_key) > APP_NAME_MAX:
         raise InvalidInput("registryKey", f"registryKey is longer than {APP_NAME_MAX} characters")
     check_address(request.registry_value, networks)
@@ -42,6 +40,9 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
     Whoever registers anew, or with a new boot id, has been restarted: the runs it had are looked at at once.
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
+    if group not in RegistryGroup.__members__:  # the original answers 200 as well, and fills no address list
+        logger.info("registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address)
+        return
     words = "durable-dedup" if said.durable_dedup else ""
     boot_id = registry.find_boot(session, group, app_name, address) if said.boot_id else ""
     if registry.touch(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms):

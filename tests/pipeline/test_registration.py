@@ -96,6 +96,15 @@ def test_other_registry_groups_are_stored_and_not_routed_to(database: str) -> No
     assert only_row(Registration).registry_group == "ADMIN"
 
 
+@pytest.mark.parametrize("group", ["OTHER", "executor"])
+def test_an_unknown_registry_group_is_taken_and_ignored(database: str, group: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    check_registration(asked(A, group=group), NETWORKS)
+    register(A, group=group)
+    assert lists() == {"one": None}
+    assert all_rows(Registration) == []
+
+
 def test_first_registrations_at_once_make_one_row(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     at_once(*(lambda: register(A) for _ in range(4)))
@@ -252,7 +261,6 @@ def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
         (asked("  "), "Illegal Argument."),
         (asked(A, " "), "Illegal Argument."),
         (asked(A, "demo", ""), "Illegal Argument."),
-        (asked(A, "demo", "executor"), "registryGroup 'executor' is unknown"),
         (asked(A, "x" * 256), "longer than 255"),
         (asked("10.0.0.1:9999"), "must begin with http"),
         (asked("http://8.8.8.8:9999/"), "outside the networks"),
