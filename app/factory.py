@@ -97,7 +97,6 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_CONTENT_LENGTH": BODY_MAX,
         "MAX_FORM_MEMORY_SIZE": BODY_MAX,
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
-        "PROVIDE_AUTOMATIC_OPTIONS": False,
         # the gate checks the token of every form (console.guards)
         "WTF_CSRF_ENABLED": False,
         # a cookie of this name makes Flask-Login overlook ours; nobody sends one

@@ -38,7 +38,7 @@ from app.domain.texts import N_
 from app.errors import PermissionDenied
 from app.services import login
 
-SAFE_METHODS = frozenset({"GET", "HEAD"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = SAFE_METHODS | {"POST"}
 FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -199,7 +199,10 @@ def _load_user(incoming: Request) -> LoggedIn | None:
 
 
 def _gate() -> Response | None:
-    """Refuse, send to the login page, or let through (None)."""
+    """Refuse, send to the login page, or let through (None).
+
+    OPTIONS never reaches a view: Flask answers with the methods in ``Allow``, as in the original only to users who are logged in.
+    """
     access = POLICY.get(request.endpoint or "")
     if request.method not in METHODS:
         raise MethodNotAllowed(valid_methods=sorted(METHODS))
@@ -210,7 +213,7 @@ def _gate() -> Response | None:
         return _outside()
     if request.method not in SAFE_METHODS:
         _check_origin()
-    if access is Access.PUBLIC:
+    if access is Access.PUBLIC and request.method != "OPTIONS":
         _check_body_type()
         return None
     user = current_user()
@@ -221,6 +224,8 @@ def _gate() -> Response | None:
     if access is None:
         current_app.logger.error("endpoint without a policy entry endpoint=%s", request.endpoint)
         abort(403)
+    if request.method == "OPTIONS":
+        return None
     _check_body_type()
     _check_token(user)
     return _check_access(user, access)

@@ -48,14 +48,15 @@ def test_every_endpoint_has_an_entry_and_every_entry_an_endpoint(app: Flask) -> 
 def test_no_address_has_two_endpoints(app: Flask) -> None:
     seen: dict[tuple[str, str], str] = {}
     for rule in app.url_map.iter_rules():
-        for method in rule.methods or set():
+        for method in (rule.methods or set()) - {"OPTIONS"}:
             assert seen.setdefault((rule.rule, method), rule.endpoint) == rule.endpoint
 
 
 def test_an_endpoint_without_an_entry_is_refused(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(POLICY, "scripting_groups.page_list")
     admin = Console(app, app.test_client()).log_in()
-    assert admin.post("/jobgroup/pageList").status_code == 403
+    for method in ("POST", "OPTIONS"):
+        assert admin.client.open(f"{CONTEXT}/jobgroup/pageList", method=method).status_code == 403
 
 
 def test_without_a_login_only_public_endpoints_answer(app: Flask) -> None:
@@ -63,6 +64,32 @@ def test_without_a_login_only_public_endpoints_answer(app: Flask) -> None:
         response = app.test_client().open(path_of(app, rule), method=method_of(rule))
         is_open = POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE)
         assert is_open or response.headers.get("Location") == f"{CONTEXT}/toLogin", rule
+
+
+def test_options_without_a_login_lead_to_the_login_page(app: Flask) -> None:
+    for rule in app.url_map.iter_rules():
+        response = app.test_client().options(path_of(app, rule))
+        expected = (200, None) if POLICY[rule.endpoint] is Access.PROBE else (302, f"{CONTEXT}/toLogin")
+        assert (response.status_code, response.headers.get("Location")) == expected, rule
+        assert response.data == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/", {"GET", "HEAD", "OPTIONS"}),
+        ("/jobinfo/pageList", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("/jobinfo/start", {"POST", "OPTIONS"}),
+        ("/toLogin", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("/health", {"GET", "HEAD", "OPTIONS"}),
+    ],
+)
+def test_options_tell_the_methods_to_whoever_is_logged_in(app: Flask, path: str, methods: set[str]) -> None:
+    add_user("norman")
+    norman = Console(app, app.test_client()).log_in("norman")
+    response = norman.client.options(CONTEXT + path)
+    assert (response.status_code, response.allow.as_set(), response.data) == (200, {method.lower() for method in methods}, b"")
+    assert norman.client.options(f"{CONTEXT}/no/such/page").status_code == 404
 
 
 def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
