@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.enums import Delivery, FireState
-from executor_client.protocol import MSG_DISCARD_LATER, SUCCESS, Reply, says_repeated
+from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, says_repeated
 
 #: statuses of proxies that may have handed the request on
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504")
@@ -48,6 +48,16 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
     if sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, f"{text} (what keeps it busy may be our own first send)")
     return Verdict(Fate.REFUSED, reply.code, text)
+
+
+#: how failures begin that were made of an answer without an envelope
+NO_ENVELOPE = ("HTTP status", "no usable answer")
+
+
+def is_unknown_path(reply: Reply, action: str) -> bool:
+    """Whether an executor refused a request because it does not serve ``/<action>``: it has not looked at the body."""
+    text = reply.msg or ""
+    return reply.code == FAIL and f"uri-mapping(/{action}) not found" in text and not text.startswith(NO_ENVELOPE)
 
 
 def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:

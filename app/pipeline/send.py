@@ -1,4 +1,7 @@
-"""Sending one claimed run: one POST, never repeated, and what came of it as a value. DESIGN section 4, stage 4."""
+"""Sending one claimed run: one POST, and what came of it as a value. DESIGN section 4, stage 4.
+
+The POST is repeated in one case: the executor does not serve its path, and so has not looked at the run. spec/protocol.md, 9.1.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,12 +9,17 @@ from typing import NamedTuple
 from app.clock import Millis
 from app.config import Config
 from app.domain.enums import RouteStrategy
-from app.domain.evidence import Fate, Verdict, judge_answer, judge_silence
+from app.domain.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
 from app.domain.trigger_report import one_line
 from app.executors.dispatch_client import DispatchClient
 from app.executors.replies import CallOutcome, Delivered
 from app.pipeline.claim import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
+
+#: path of a run up to 3.4, and from 3.5 on
+RUN, TRIGGER = "run", "trigger"
+#: addresses remembered for serving TRIGGER; beyond so many all are forgotten, at one call more for each
+TRIGGER_ADDRESSES_MAX = 5_000
 
 
 class Sent(NamedTuple):
@@ -40,17 +48,41 @@ class Sender:
     def __init__(self, config: Config) -> None:
         self._client = DispatchClient(config.executor_networks)
         self._timeout_s = config.trigger_timeout_s
+        self._at_trigger: set[str] = set()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
 
     async def send(self, claimed: Claimed, address: str) -> Sent:
-        """POST ``/run`` once. Never raises for what an executor or a network can do."""
-        outcome = await self._client.call(claimed.peers[address], "run", claimed.request.to_wire(), timeout_s=self._timeout_s)
+        """POST the run. Never raises for what an executor or a network can do."""
+        path = TRIGGER if address in self._at_trigger else RUN
+        outcome = await self._client.call(claimed.peers[address], path, claimed.request.to_wire(), timeout_s=self._timeout_s)
+        if outcome.reply is not None and is_unknown_path(outcome.reply, path):
+            outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
         verdict = _judge(outcome, claimed, address)
         unreachable = (address,) if outcome.delivered is Delivered.NO else ()
         return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable)
+
+    async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
+        """POST the run at the other path in the time that is left, and remember the path unless it is unknown as well."""
+        self._remember_path(address, path)
+        left_s = self._timeout_s - refused.took_ms / 1000
+        if left_s <= 0:
+            return refused
+        outcome = await self._client.call(claimed.peers[address], path, claimed.request.to_wire(), timeout_s=left_s)
+        if outcome.reply is not None and is_unknown_path(outcome.reply, path):
+            self._remember_path(address, RUN)
+            return refused
+        return outcome._replace(took_ms=refused.took_ms + outcome.took_ms)
+
+    def _remember_path(self, address: str, path: str) -> None:
+        if path == RUN:
+            self._at_trigger.discard(address)
+            return
+        if len(self._at_trigger) >= TRIGGER_ADDRESSES_MAX:
+            self._at_trigger.clear()
+        self._at_trigger.add(address)
 
     async def probe(self, claimed: Claimed, address: str) -> Probed:
         """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER)."""

@@ -1,0 +1,132 @@
+"""Sending a run: which path an executor takes it at. Executors up to 3.4 serve ``/run``, those of 3.5 ``/trigger``."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.config import Config
+from app.domain.enums import RouteStrategy
+from app.domain.evidence import Fate
+from app.executors.gateway import Peer
+from app.pipeline import send
+from app.pipeline.claim import Claimed
+from app.pipeline.send import Sender, Sent
+from executor_client.protocol import RunRequest
+from tests.fake_executor import Answer, FakeExecutor, Fault
+from tests.workers.test_dispatcher import LOOPBACK, PATIENT_S, TOKEN
+
+REQUEST = RunRequest(17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1)
+
+
+def unknown(path: str) -> Answer:
+    return Answer.json(code=500, msg=f"invalid request, uri-mapping({path}) not found.")
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        yield running
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(home=tmp_path, executor_networks=LOOPBACK, trigger_timeout_s=PATIENT_S)
+
+
+def run_at(address: str) -> Claimed:
+    peers = {address: Peer(address, "demo-executor", TOKEN)}
+    return Claimed(1, 90213, 17, 1, 1, 0, RouteStrategy.FIRST, address, peers, REQUEST, ())
+
+
+def send_each(config: Config, *executors: FakeExecutor, at_once: bool = False) -> list[Sent]:
+    """Send a run to each of the executors, one after the other."""
+
+    async def work() -> list[Sent]:
+        sender = Sender(config)
+        try:
+            sends = [sender.send(run_at(each.address), each.address) for each in executors]
+            return list(await asyncio.gather(*sends)) if at_once else [await each for each in sends]
+        finally:
+            await sender.close()
+
+    return asyncio.run(work())
+
+
+def paths(executor: FakeExecutor) -> list[str]:
+    return [request.target for request in executor.requests]
+
+
+def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"))
+    sent = send_each(config, executor, executor)
+    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED, Fate.ACCEPTED]
+    assert paths(executor) == ["/run", "/trigger", "/trigger"]
+    assert {request.body for request in executor.requests} == {executor.requests[0].body}
+
+
+def test_first_runs_at_once_each_find_the_path(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"))
+    sent = send_each(config, *[executor] * 8, at_once=True)
+    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 8
+    assert sorted(paths(executor)) == ["/run"] * 8 + ["/trigger"] * 8
+
+
+def test_another_address_is_asked_at_run(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"))
+    with FakeExecutor() as other:
+        send_each(config, executor, other)
+        assert paths(other) == ["/run"]
+
+
+def test_an_executor_that_went_back_to_run_is_found_again(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"), Answer.json())
+    executor.tell("trigger", Answer.json(), unknown("/trigger"))
+    sent = send_each(config, executor, executor, executor)
+    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 3
+    assert paths(executor) == ["/run", "/trigger", "/trigger", "/run", "/run"]
+
+
+def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"))
+    executor.tell("trigger", unknown("/trigger"))
+    for sent in send_each(config, executor, executor):
+        assert (sent.verdict.fate, sent.verdict.text) == (Fate.REFUSED, "invalid request, uri-mapping(/run) not found.")
+    assert paths(executor) == ["/run", "/trigger"] * 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer.json(code=500, msg="job handler [x] not found."),
+        Answer.json(code=200, msg="uri-mapping(/run) not found"),
+        unknown("/beat"),
+        unknown("/run").but(status=502),
+        Answer(b"uri-mapping(/run) not found"),
+        Answer(fault=Fault.CLOSE),
+    ],
+    ids=["refused", "accepted", "other path", "proxy", "no envelope", "no answer"],
+)
+def test_no_other_answer_is_followed_by_a_second_call(config: Config, executor: FakeExecutor, answer: Answer) -> None:
+    executor.tell("run", answer)
+    send_each(config, executor)
+    assert paths(executor) == ["/run"]
+
+
+def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_again(config: Config, executor: FakeExecutor) -> None:
+    executor.tell("run", unknown("/run"))
+    executor.tell("trigger", Answer(fault=Fault.CLOSE), Answer.json())
+    sent = send_each(config, executor, executor)
+    assert [each.verdict.fate for each in sent] == [Fate.UNKNOWN, Fate.ACCEPTED]
+    assert paths(executor) == ["/run", "/trigger", "/trigger"]
+
+
+def test_so_many_addresses_are_remembered_at_most(config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "TRIGGER_ADDRESSES_MAX", 1)
+    executor.tell("run", unknown("/run"))
+    with FakeExecutor() as other:
+        other.tell("run", unknown("/run"))
+        send_each(config, executor, other, other, executor)
+        assert paths(other) == ["/run", "/trigger", "/trigger"]
+    assert paths(executor) == ["/run", "/trigger"] * 2
