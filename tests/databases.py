@@ -11,6 +11,7 @@ are then started as ``mysql`` and ``postgres``.
 import ctypes
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -167,6 +168,17 @@ def migrate(url: str) -> None:
     config = AlembicConfig(ROOT / "migrations" / "alembic.ini")
     config.attributes["url"] = url
     upgrade(config, "head")
+
+
+def run_script(url: str, name: str) -> None:
+    """Run a script of tests/data on an empty database."""
+    script = (ROOT / "tests" / "data" / name).read_text(encoding="utf-8")
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        for statement in re.split(r";\n", script):
+            if re.sub(r"--.*", "", statement).strip():
+                connection.exec_driver_sql(statement.replace("%", "%%"))
+    engine.dispose()
 
 
 @contextmanager

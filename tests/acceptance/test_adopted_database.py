@@ -14,9 +14,9 @@ from tests.acceptance.cluster import Cluster
 from tests.acceptance.console import Console
 from tests.acceptance.programs import wait_for
 from tests.conftest import databases_key, kinds_key
+from tests.databases import run_script
 from tests.eventually import eventually
 
-SCRIPT = Path(__file__).resolve().parent.parent / "data" / "xxl_job_2_4_1.sql"
 GROUP_ID, RUNNING_ID, CHILD_ID = 2, 7, 9
 #: our scan looks so far ahead, and may be under way when the lock is taken
 AHEAD_MS = 5_000 + 1_000
@@ -35,15 +35,12 @@ WRITTEN_BY_JAVA = (
 
 @pytest.fixture
 def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: Path) -> Cluster:
-    """A cluster on the database of a 2.4.1 installation, not upgraded yet."""
+    """A cluster on the database of a 2.4.1 installation, or of the script given indirectly, not upgraded yet."""
     if "mariadb" not in request.config.stash[kinds_key]:
         pytest.skip("the original has MySQL databases only")
     kept = {"XXL_JOB_LOG_RETENTION_DAYS": "0"}  # the rows are older than the default keeps them
     made = Cluster(tmp_path, request.config.stash[databases_key].empty("mariadb"), kept)
-    with made.engine().begin() as connection:
-        for statement in re.split(r";\n", SCRIPT.read_text(encoding="utf-8")):
-            if re.sub(r"--.*", "", statement).strip():
-                connection.exec_driver_sql(statement.replace("%", "%%"))
+    run_script(made.database_url, getattr(request, "param", "xxl_job_2_4_1.sql"))
     clusters.append(made)
     return made
 
@@ -82,6 +79,27 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     page = adopted.console.http.get(f"{adopted.console.address}/joblog/logDetailPage", params={"id": 102}, timeout=20)
     assert page.status_code == 200
     assert "<script>alert(1)" not in page.text
+
+
+@pytest.mark.parametrize("adopted", ["xxl_job_2_2_0.sql"], indirect=True)
+def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
+    upgrade(adopted)
+    console = adopted.start_console(wait=False)
+    adopted.start_recorder()
+    adopted.start_workers()
+    adopted.await_console(console)
+    runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 2, 60)
+    assert {(run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 101} == {(200, 200, "from 2.2.0")}
+    adopted.console.stop(RUNNING_ID)
+
+    script = adopted.console.job(GROUP_ID, 8)
+    assert (script["scheduleType"], script["scheduleConf"], script["misfireStrategy"]) == ("CRON", "0 0 3 * * ?", "DO_NOTHING")
+    adopted.console.post("/jobinfo/update", **script | {"scheduleConf": "0 0 4 * * ?"})
+    assert adopted.console.job(GROUP_ID, 8)["scheduleConf"] == "0 0 4 * * ?"
+    assert adopted.console.add_job(adopted.console.add_group("added-here")) > 9
+    for path in ("/", "/jobinfo", "/jobinfo/7", "/jobgroup", f"/jobgroup/{GROUP_ID}", "/joblog"):
+        page = adopted.console.http.get(f"{adopted.console.address}{path}", timeout=20, allow_redirects=False)
+        assert page.status_code == 200, path
 
 
 def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> None:
