@@ -103,7 +103,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     before = (user.role, user.disabled)
-    draft = _granted(draft, _held(session, user))
+    draft = _granted(_without_removed_groups(session, user, draft), _held(session, user))
     told = _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
@@ -216,6 +216,13 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
         raise InvalidInput("permission", N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX))
     user.role, user.permission = draft.role, permission
     return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
+
+
+def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> UserDraft:
+    """Return the draft without ids the user still has of groups that are gone: a Java admin leaves them behind."""
+    kept = set(draft.group_ids) & set(user.group_ids)
+    removed = kept - group_lists.existing_ids(session, kept)
+    return replace(draft, group_ids=tuple(group_id for group_id in draft.group_ids if group_id not in removed))
 
 
 def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:

@@ -89,6 +89,24 @@ def test_a_removed_group_leaves_no_right_behind(admin: Console) -> None:
     assert row["permission"] == str(first)
 
 
+def test_the_permission_that_is_listed_is_accepted_without_the_groups_that_are_gone(admin: Console) -> None:
+    """A Java admin leaves the id of a removed group in the list."""
+    group_id = add_group()
+    user_id = add_user("norman", [group_id])
+    with session_scope() as session:
+        session.get_one(User, user_id).permission = f"{group_id},77777"
+    (row,) = admin.call("/user/pageList", username="norman", role=0)["data"]
+    change = {"id": user_id, "username": "norman", "role": 0}
+    assert row["permission"] == f"{group_id},77777"
+    refused = admin.call("/user/update", **change, permission=f"{row['permission']},88888")
+    assert refused == {"code": 500, "msg": "There is no executor with the id 88888", "content": None}
+    assert admin.call("/user/update", **change, permission=row["permission"])["code"] == 200
+    (row,) = admin.call("/user/pageList", username="norman", role=0)["data"]
+    assert row["permission"] == str(group_id)
+    assert rights_named(user_id) == {}
+    assert admin.call("/user/update", **change, permission=f"{group_id},77777")["code"] == 500
+
+
 def test_a_user_is_added_listed_changed_and_removed(admin: Console) -> None:
     group_id = add_group()
     added = admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(group_id))
