@@ -6,6 +6,8 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.domain.draining import Candidates, is_drained, leave_out, tell_drained
+from app.domain.enums import AddressType
+from app.domain.schemes import has_scheme
 from app.models.group import Group
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
@@ -32,8 +34,13 @@ def find_crews(session: Session, group_ids: Collection[int], pending: Sequence[P
     for group_id in group_ids:
         group = of_groups.get(group_id) or Group(id=group_id, app_name="", title="", address_type=0, address_list=None)
         bare = drained.get(group_id, frozenset())
-        crews[group_id] = Crew(group, bare, leave_out(group.addresses, bare), durable)
+        crews[group_id] = Crew(group, bare, leave_out(_routable(group), bare), durable)
     return crews
+
+
+def _routable(group: Group) -> list[str]:
+    """Return a group's addresses; of an automatic one those with a scheme, because a Java admin lists whatever has registered."""
+    return [address for address in group.addresses if has_scheme(address) or group.address_type != AddressType.AUTOMATIC]
 
 
 def entered_addresses(fire: PendingFire) -> tuple[str, ...]:

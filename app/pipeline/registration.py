@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.config import Network
 from app.domain.enums import NodeKind, RegistryGroup
+from app.domain.schemes import has_scheme
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.registry import Registration
@@ -26,12 +27,16 @@ HEARD_AFTER_MS: Millis = 40_000
 
 
 def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
-    """Raise InvalidInput for a registration that can never be used; the wire's own text where a field is missing."""
+    """Raise InvalidInput for a registration that can never be used; the wire's own text where a field is missing.
+
+    An address that lacks only its scheme is taken, as by the original, though nothing is routed to it.
+    """
     if not (request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()):
         raise InvalidInput("registryValue", "Illegal Argument.")
     if len(request.registry_key) > APP_NAME_MAX:
         raise InvalidInput("registryKey", f"registryKey is longer than {APP_NAME_MAX} characters")
-    check_address(request.registry_value, networks)
+    address = request.registry_value
+    check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
 def register(session: Session, request: RegistryRequest, said: Capabilities, *, now_ms: Millis) -> None:

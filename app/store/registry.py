@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import RegistryGroup
+from app.domain.schemes import has_scheme
 from app.models.base import local_datetime
 from app.models.registry import Registration
 from app.store import bulk
@@ -97,7 +98,7 @@ def has_beat(session: Session, *, since_ms: Millis) -> bool:
 
 
 def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:
-    """Return appname -> its live addresses, sorted; None: of all applications."""
+    """Return appname -> its live addresses that runs can be sent to, sorted; None: of all applications."""
     live = select(Registration.registry_key, Registration.registry_value).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= alive_since(now_ms)
     )
@@ -105,7 +106,8 @@ def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | 
         live = live.where(Registration.registry_key.in_(app_names))
     found: dict[str, set[str]] = {}
     for row in session.execute(live):
-        found.setdefault(row.registry_key, set()).add(row.registry_value)
+        if has_scheme(row.registry_value):
+            found.setdefault(row.registry_key, set()).add(row.registry_value)
     return {app_name: sorted(addresses) for app_name, addresses in found.items()}
 
 

@@ -107,6 +107,14 @@ def test_a_fire_may_bring_its_own_addresses(database: str, given: str | None, ad
     assert claim_one().address == address
 
 
+@pytest.mark.parametrize(("address_type", "address"), [(0, FIRST), (1, "10.0.0.1:9999")], ids=["registered", "entered"])
+def test_a_registered_address_without_a_scheme_is_passed_over(database: str, address_type: int, address: str) -> None:
+    """Also where a Java admin has written it into the list; one a person has entered fails with the reason."""
+    group = make_group(address_type=address_type, address_list=f"10.0.0.1:9999,{FIRST}")
+    make_fire(make_job(job_group=group.id))
+    assert claim_one().address == address
+
+
 @pytest.mark.parametrize(("own", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")])
 def test_the_groups_token_is_sent_where_there_is_one(database: str, own: str | None, token: str) -> None:
     make_fire(make_job(job_group=make_group(access_token=own).id))

@@ -105,6 +105,16 @@ def test_an_unknown_registry_group_is_taken_and_ignored(database: str, group: st
     assert all_rows(Registration) == []
 
 
+def test_an_address_without_a_scheme_is_stored_and_not_routed_to(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=None)
+    register("10.0.0.1:9999")
+    assert (only_row(Registration).registry_value, lists()) == ("10.0.0.1:9999", {"one": None})
+    register(A)
+    assert lists() == {"one": A}
+    deregister("10.0.0.1:9999")
+    assert [row.registry_value for row in all_rows(Registration)] == [A]
+
+
 def test_first_registrations_at_once_make_one_row(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     at_once(*(lambda: register(A) for _ in range(4)))
@@ -262,7 +272,9 @@ def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
         (asked(A, " "), "Illegal Argument."),
         (asked(A, "demo", ""), "Illegal Argument."),
         (asked(A, "x" * 256), "longer than 255"),
-        (asked("10.0.0.1:9999"), "must begin with http"),
+        (asked("ftp://10.0.0.1:9999"), "must begin with http"),
+        (asked("javascript:alert(1)"), "refused"),
+        (asked("8.8.8.8:9999"), "outside the networks"),
         (asked("http://8.8.8.8:9999/"), "outside the networks"),
         (asked("http://169.254.169.254/"), "outside the networks"),
         (asked("http://10.0.0.1:22/"), "port 22"),
@@ -274,7 +286,8 @@ def test_a_registration_that_can_never_be_used_is_refused(request_: RegistryRequ
 
 
 @pytest.mark.parametrize(
-    "request_", [asked(), asked(A, "x" * 255), asked(A, "行 app"), asked(A, group="ADMIN"), asked("http://a-name:8080/x")]
+    "request_",
+    [asked(), asked(A, "x" * 255), asked(A, "行 app"), asked(A, group="ADMIN"), asked("http://a-name:8080/x"), asked("10.0.0.1:9999")],
 )
 def test_any_other_registration_is_taken(request_: RegistryRequest) -> None:
     check_registration(request_, NETWORKS)
