@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.confirm import Question, confirm_page
-from app.console.current import current_actor, settings
+from app.console.current import current_actor, say_reason, settings
 from app.console.language import _
 from app.console.notices import done
 from app.db import read_scope, session_scope
@@ -42,6 +42,7 @@ def machines_page(group_id: int, checked: Mapping[str, Checked]) -> str:
         "groups/show.html",
         group=group,
         machines=machines,
+        unusable={address: say_reason(why) for address, why in machines.unusable(settings().executor_networks).items()},
         checked=checked,
         may_operate=actor.may(group_id, Right.OPERATE),
         may_edit=actor.may(group_id, Right.EDIT),

@@ -107,7 +107,8 @@ def nodes(group_id: int) -> ResponseReturnValue:
     group = _group(group_id)
     with read_scope() as session:
         found = machines.find_machines(session, group, now_ms=now_ms())
-    return render_template("groups/nodes.html", group=group, machines=found, back=url_for("groups.index"))
+    unusable = found.unusable(settings().executor_networks)
+    return render_template("groups/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("groups.index"))
 
 
 def _group(group_id: int) -> Group:

@@ -138,7 +138,8 @@ def nodes(job_id: int) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         found = machines.find_machines(session, group, now_ms=now_ms()) if group is not None else machines.Machines([], 0)
-    return render_template("jobs/nodes.html", group=group, machines=found, back=url_for("jobs.index"))
+    unusable = found.unusable(settings().executor_networks)
+    return render_template("jobs/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("jobs.index"))
 
 
 def _is_saving() -> bool:

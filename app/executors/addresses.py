@@ -22,42 +22,43 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?
 
 
 def check_address(address: str, networks: tuple[Network, ...]) -> None:
-    """Raise InvalidInput where an address is no base URL of an executor, or lies outside the allowed networks.
+    """Raise InvalidInput where ``refusal`` has a reason against an address."""
+    reason = refusal(address, networks)
+    if reason is not None:
+        raise InvalidInput("addressList", N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason))
+
+
+def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
+    """Return why an address is never called: it is no base URL of an executor, or lies outside the allowed networks. None: it may be.
 
     A host name is only checked as text here: what it resolves to is checked at every call.
     """
     if len(address) > ADDRESS_MAX:
-        raise _refusal(address, N_("it is longer than %(limit)s characters", limit=ADDRESS_MAX))
+        return N_("it is longer than %(limit)s characters", limit=ADDRESS_MAX)
     try:
         parts = urlsplit(address.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError as exc:
-        raise _refusal(address, str(exc)) from exc
+        return str(exc)
     if parts.scheme not in DEFAULT_PORTS:
-        raise _refusal(address, N_("it must begin with http:// or https://"))
+        return N_("it must begin with http:// or https://")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise _refusal(address, N_("it must not carry a user, a query or a fragment"))
+        return N_("it must not carry a user, a query or a fragment")
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
-        raise _refusal(address, N_("it holds characters that no address has"))
+        return N_("it holds characters that no address has")
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
-        raise _refusal(address, N_("port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are", port=port, first=FIRST_FREE_PORT))
-    _check_host(address, host, networks)
+        return N_("port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are", port=port, first=FIRST_FREE_PORT)
+    return _host_refusal(host, networks)
 
 
-def _check_host(address: str, host: str, networks: tuple[Network, ...]) -> None:
+def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
     try:
         literal = ip_address(host)
     except ValueError:
-        if not _HOST_NAME.fullmatch(host) or re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host):
-            raise _refusal(address, N_("its host is neither a name nor an IP address")) from None
-        return
-    if not is_allowed(literal, networks):
-        raise _refusal(address, N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
-
-
-def _refusal(address: str, reason: str) -> InvalidInput:
-    return InvalidInput("addressList", N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason))
+        is_name = _HOST_NAME.fullmatch(host) and not re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host)
+        return None if is_name else N_("its host is neither a name nor an IP address")
+    return None if is_allowed(literal, networks) else N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
 
 
 def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:

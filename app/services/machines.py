@@ -7,8 +7,10 @@ from enum import StrEnum
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
+from app.config import Network
 from app.domain.draining import bare_address
 from app.domain.enums import AddressType
+from app.executors.addresses import refusal
 from app.models.drain import Drain
 from app.models.group import Group
 from app.models.registry import Registration
@@ -78,6 +80,10 @@ class Machines:
     def forgotten_days(self) -> int:
         """How far back forgotten machines are listed."""
         return FORGOTTEN_DAYS
+
+    def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:
+        """Return address -> why it is never called, for those that are not."""
+        return {machine.address: reason for machine in self.rows if (reason := refusal(machine.address, networks))}
 
     @property
     def open(self) -> list[Machine]:

@@ -13,16 +13,19 @@ from app.db import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
+from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
 from app.services import audit, nodes, passwords
-from app.store import locks, users
+from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
 UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
+#: unusable addresses named at the start, each on a line
+ADDRESSES_NAMED = 5
 #: Alembic's own
 VERSION_TABLE = "alembic_version"
 
@@ -36,6 +39,7 @@ def prepare(config: Config) -> None:
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())
     wrap_adopted_hashes(config)
+    warn_of_addresses(config)
 
 
 def check_schema(engine: Engine) -> None:
@@ -95,3 +99,14 @@ def wrap_adopted_hashes(config: Config) -> int:
     if bare:
         logger.warning("adopted password hashes wrapped count=%s", len(bare))
     return len(bare)
+
+
+def warn_of_addresses(config: Config) -> None:
+    """Log the addresses of groups that are never called, with the reasons: the original calls any, so adopted groups may have such."""
+    with read_scope() as session:
+        listed = [(group.app_name, address) for group in group_lists.find_visible(session, None) for address in group.addresses]
+    unusable = [(app_name, address, reason) for app_name, address in listed if (reason := refusal(address, config.executor_networks))]
+    for app_name, address, reason in unusable[:ADDRESSES_NAMED]:
+        logger.warning("executor address unusable app_name=%s address=%s reason=%s", app_name, address, reason)
+    if len(unusable) > ADDRESSES_NAMED:
+        logger.warning("executor addresses unusable count=%s", len(unusable))

@@ -14,6 +14,7 @@ from app.models.user import User
 from app.services import passwords, startup
 from app.store import users
 from tests.databases import migrate
+from tests.factories import make_group
 
 NOW = 1_714_530_000_000
 MD5 = "e10adc3949ba59abbe56e057f20f883e"
@@ -69,6 +70,24 @@ def test_the_lock_row_is_made_where_it_is_missing(database: str, config: Config)
     startup.prepare(config)
     with read_scope() as session:
         assert session.get(Lock, SCHEDULE_LOCK) is not None
+
+
+def test_addresses_that_can_never_be_called_are_named_at_the_start(database: str, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+    make_group(app_name="fine", address_list="http://127.0.0.1:9999/")
+    make_group(app_name="adopted", address_list="http://127.0.0.1:81/,http://8.8.8.8:9999/")
+    networks = Config.from_env({}, dotenv=None).executor_networks
+    startup.warn_of_addresses(replace(config, executor_networks=networks))
+    assert [record.getMessage() for record in caplog.records] == [
+        "executor address unusable app_name=adopted address=http://127.0.0.1:81/"
+        " reason=port 81 is not allowed: 80, 443 and 1024 to 65535 are",
+        "executor address unusable app_name=adopted address=http://8.8.8.8:9999/"
+        " reason=it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS",
+    ]
+    caplog.clear()
+    make_group(app_name="more", address_list=",".join(f"http://8.8.8.{number}:9999/" for number in range(20)))
+    startup.warn_of_addresses(replace(config, executor_networks=networks))
+    assert len(caplog.records) == startup.ADDRESSES_NAMED + 1
+    assert caplog.records[-1].getMessage() == "executor addresses unusable count=22"
 
 
 def test_a_database_without_tables_is_told_with_the_command(empty_database: str, config: Config) -> None:
