@@ -1,4 +1,4 @@
-"""What a first look finds: a group for the demo executor, a job that fires every ten seconds, two to try by hand."""
+"""The sample group and job of a new database, and the demo: a job that fires every ten seconds, two to run by hand."""
 
 from sqlalchemy.orm import Session
 
@@ -10,8 +10,12 @@ from app.services.groups import GroupDraft, add_group
 from app.services.jobs import JobDraft
 from app.store import group_lists, job_lists
 
+#: the demo executor's application name, and what client libraries register as unless told otherwise. Source: spec/schema.md, section 9
 APP_NAME = "xxl-job-executor-sample"
 TITLE = "Sample executor"
+SAMPLE_JOB = "Sample job"
+SAMPLE_OWNER = "XXL"
+SAMPLE_CRON = "0 0 0 * * ? *"
 #: handler -> (description, cron, is it started)
 JOBS = {
     "demoJobHandler": ("Demo: writes a few lines every ten seconds", "0/10 * * * * ?", True),
@@ -22,30 +26,48 @@ JOBS = {
 PARAMS = {"sleepJobHandler": "5"}
 
 
+def add_sample(session: Session, *, actor: Actor, now_ms: Millis) -> bool:
+    """Make the sample group and its stopped job where there is neither a group nor a job yet; True where they were made."""
+    if job_lists.count_jobs(session) or group_lists.find_visible(session, None):
+        return False
+    draft = _draft(_sample_group(session, actor, now_ms), SAMPLE_JOB, handler="demoJobHandler", cron=SAMPLE_CRON, author=SAMPLE_OWNER)
+    jobs.add_job(session, draft, actor=actor, now_ms=now_ms)
+    return True
+
+
 def seed(session: Session, *, actor: Actor, now_ms: Millis) -> int:
-    """Make group and jobs where there is no job yet; return how many jobs were made."""
-    if job_lists.count_jobs(session):
+    """Make group and jobs of the demo where there is no job but the sample; return how many jobs were made."""
+    if job_lists.count_jobs(session) > _count_sample_jobs(session):
         return 0
-    group_id = _demo_group(session, actor, now_ms)
+    group_id = _sample_group(session, actor, now_ms)
     for handler, (description, cron, started) in JOBS.items():
-        draft = JobDraft(
-            job_group=group_id,
-            job_desc=description,
-            author=actor.username,
-            schedule_type=ScheduleType.CRON,
-            schedule_conf=cron,
-            misfire_strategy=MisfireStrategy.DO_NOTHING,
-            executor_route_strategy=RouteStrategy.FIRST,
-            executor_handler=handler,
-            executor_param=PARAMS.get(handler, ""),
-            executor_block_strategy=BlockStrategy.SERIAL_EXECUTION,
-            glue_type=GlueType.BEAN,
-        )
+        draft = _draft(group_id, description, handler=handler, cron=cron, author=actor.username)
         jobs.add_job(session, draft, actor=actor, now_ms=now_ms, start=started)
     return len(JOBS)
 
 
-def _demo_group(session: Session, actor: Actor, now_ms: Millis) -> int:
+def _draft(group_id: int, description: str, *, handler: str, cron: str, author: str) -> JobDraft:
+    return JobDraft(
+        job_group=group_id,
+        job_desc=description,
+        author=author,
+        schedule_type=ScheduleType.CRON,
+        schedule_conf=cron,
+        misfire_strategy=MisfireStrategy.DO_NOTHING,
+        executor_route_strategy=RouteStrategy.FIRST,
+        executor_handler=handler,
+        executor_param=PARAMS.get(handler, ""),
+        executor_block_strategy=BlockStrategy.SERIAL_EXECUTION,
+        glue_type=GlueType.BEAN,
+    )
+
+
+def _count_sample_jobs(session: Session) -> int:
+    groups = [group for group in group_lists.find_visible(session, None) if group.app_name == APP_NAME]
+    return sum(job.job_desc == SAMPLE_JOB for group in groups for job in job_lists.list_of_group(session, group.id))
+
+
+def _sample_group(session: Session, actor: Actor, now_ms: Millis) -> int:
     for group in group_lists.find_visible(session, None):
         if group.app_name == APP_NAME:
             return group.id

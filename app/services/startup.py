@@ -16,7 +16,7 @@ from app.errors import NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
-from app.services import audit, nodes, passwords
+from app.services import audit, demo, nodes, passwords
 from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ def prepare(config: Config) -> None:
     check_schema(engine)
     with session_scope() as session:
         locks.take_schedule_lock(session)
+        if demo.add_sample(session, actor=system_actor("start"), now_ms=now_ms()):
+            logger.info("sample group and job made app_name=%s", demo.APP_NAME)
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())
     wrap_adopted_hashes(config)

@@ -7,14 +7,18 @@ from sqlalchemy import create_engine, text
 
 from app.config import Config
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.domain.enums import AddressType, TriggerStatus
+from app.domain.permissions import system_actor
 from app.errors import NotConfigured
 from app.home import first_password
+from app.models.group import Group
+from app.models.job import Job
 from app.models.lock import SCHEDULE_LOCK, Lock
 from app.models.user import User
-from app.services import passwords, startup
+from app.services import demo, passwords, startup
 from app.store import users
 from tests.databases import migrate
-from tests.factories import make_group
+from tests.factories import all_rows, make_group, only_row
 
 NOW = 1_714_530_000_000
 MD5 = "e10adc3949ba59abbe56e057f20f883e"
@@ -70,6 +74,27 @@ def test_the_lock_row_is_made_where_it_is_missing(database: str, config: Config)
     startup.prepare(config)
     with read_scope() as session:
         assert session.get(Lock, SCHEDULE_LOCK) is not None
+
+
+def test_a_new_database_holds_the_sample_group_and_a_stopped_job(database: str, config: Config) -> None:
+    startup.prepare(config)
+    startup.prepare(config)
+    group, job = only_row(Group), only_row(Job)
+    assert (group.id, group.app_name, group.address_type, group.addresses) == (1, "xxl-job-executor-sample", AddressType.AUTOMATIC, [])
+    assert (job.id, job.job_group, job.trigger_status) == (1, 1, TriggerStatus.STOPPED)
+    assert (job.author, job.schedule_type, job.schedule_conf, job.misfire_strategy) == ("XXL", "CRON", "0 0 0 * * ? *", "DO_NOTHING")
+    assert (job.executor_handler, job.executor_param, job.executor_route_strategy) == ("demoJobHandler", "", "FIRST")
+    with session_scope() as session:
+        assert demo.seed(session, actor=system_actor("demo"), now_ms=NOW) == len(demo.JOBS), "the sample job is no reason to leave them out"
+        assert demo.seed(session, actor=system_actor("demo"), now_ms=NOW) == 0
+    assert only_row(Group).id == 1
+
+
+def test_a_database_in_use_gets_no_sample(database: str, config: Config) -> None:
+    make_group()
+    startup.prepare(config)
+    assert len(all_rows(Group)) == 1
+    assert all_rows(Job) == []
 
 
 def test_addresses_that_can_never_be_called_are_named_at_the_start(database: str, config: Config, caplog: pytest.LogCaptureFixture) -> None:
