@@ -127,6 +127,8 @@ class Findings:
     wrong_results: list[Any] = field(default_factory=list)
     #: children, retries and alarms that are too few or too many
     successors: list[Any] = field(default_factory=list)
+    #: what a scenario demands beside all this, and what was seen instead
+    violations: list[Any] = field(default_factory=list)
 
     @property
     def problems(self) -> dict[str, int]:
@@ -195,18 +197,15 @@ def _rate_begins_well(job: Watched, first: int) -> bool:
 
 
 def _check_skips(job: Watched, skips: Iterable[Skip], possible: set[int], fired: set[int], found: Findings) -> set[int]:
-    """Return the instants that were left out with a reason; each skip must be right by itself."""
+    """Return the instants that were left out with a reason; a skip counts exactly the instants from its first to its last."""
     skipped: set[int] = set()
     for skip in skips:
         inside = {instant for instant in possible if skip.from_ms <= instant <= skip.to_ms}
-        left_out = inside - fired
-        # an order to stop withdraws what is still waiting, in between of what is already out
-        overlap = inside & fired if skip.reason == "misfire" else set()
-        found.doubled += [(job.job_id, instant, "skip") for instant in sorted((left_out & skipped) | overlap)]
+        found.doubled += [(job.job_id, instant, "skip") for instant in sorted(inside & (fired | skipped))]
         hasty = skip.reason == "misfire" and skip.recorded_ms - skip.from_ms <= MISFIRE_MS
-        if len(left_out) != skip.count or hasty:
+        if len(inside) != skip.count or hasty:
             found.wrong_skips.append((job.job_id, skip.from_ms, skip.to_ms, skip.count, skip.reason, skip.recorded_ms))
-        skipped |= left_out
+        skipped |= inside
     return skipped
 
 

@@ -1,8 +1,9 @@
-"""A TCP proxy that understands requests just enough to spoil them one by one.
+"""TCP proxies: one spoils HTTP requests one by one, the other delays every byte.
 
-Per request it draws a fault: ``delay`` (forwarded late), ``swallow reply`` (forwarded, never answered), ``reset before`` (never
-forwarded), ``reset after`` (forwarded and answered, but the caller gets a reset), ``blackhole`` (neither forwarded nor answered),
-``cut reply`` (half of it). The caller cannot tell the last five apart, which is the point.
+``Proxy`` understands requests just enough to draw a fault for each: ``delay`` (forwarded late), ``swallow reply`` (forwarded,
+never answered), ``reset before`` (never forwarded), ``reset after`` (forwarded and answered, but the caller gets a reset),
+``blackhole`` (neither forwarded nor answered), ``cut reply`` (half of it). The caller cannot tell the last five apart, which is the point.
+``DelayedLink`` understands nothing: it adds a round-trip time to any protocol, a database's for one.
 """
 
 import asyncio
@@ -22,17 +23,13 @@ SILENCE_S = 8.0
 
 
 @dataclass
-class Proxy:
-    """One listening port in front of another; ``share`` of the requests is spoiled."""
+class LoopServer:
+    """TCP server on an event loop of its own thread."""
 
     port: int
     target: int
-    seed: int
-    share: float = 0.0
-    counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._dice = random.Random(self.seed)
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         #: the streams hold their task only weakly
@@ -59,6 +56,66 @@ class Proxy:
                 task.cancel()
             self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        raise NotImplementedError
+
+
+@dataclass
+class DelayedLink(LoopServer):
+    """Proxy that passes everything on, half of ``rtt_ms`` later in each direction."""
+
+    rtt_ms: int = 0
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.add(asyncio.current_task())
+        try:
+            back, forth = await asyncio.open_connection("127.0.0.1", self.target)
+            await asyncio.gather(self._pass_on(reader, forth), self._pass_on(back, writer))
+        except (OSError, asyncio.CancelledError):
+            pass  # one side is gone, or the proxy ends
+        finally:
+            self._tasks.discard(asyncio.current_task())
+            writer.close()
+
+    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Pass bytes on in order, each when it is due; an end passes on as well."""
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        receiving = asyncio.create_task(self._receive(source, under_way))
+        try:
+            while True:
+                due, piece = await under_way.get()
+                await asyncio.sleep(max(0.0, due - self._loop.time()))
+                if not piece:
+                    return
+                sink.write(piece)
+                await sink.drain()
+        finally:
+            receiving.cancel()
+            sink.close()
+
+    async def _receive(self, source: asyncio.StreamReader, under_way: asyncio.Queue[tuple[float, bytes]]) -> None:
+        piece = b"-"
+        while piece:
+            try:
+                piece = await source.read(65_536)
+            except OSError:
+                piece = b""
+            under_way.put_nowait((self._loop.time() + self.rtt_ms / 2000, piece))
+
+
+@dataclass
+class Proxy(LoopServer):
+    """One listening port in front of another; ``share`` of the requests is spoiled."""
+
+    seed: int = 0
+    share: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._dice = random.Random(self.seed)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one caller; the other side gets a connection of its own, kept as long as the caller's."""

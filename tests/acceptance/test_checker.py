@@ -91,11 +91,16 @@ def test_instants_while_a_start_or_a_stop_was_answered_may_go_either_way() -> No
     assert check(without(without(history, last), child)).problems == {}
 
 
-def test_a_stop_records_what_was_waiting_among_what_was_out() -> None:
-    history = without(without(orderly(), of(orderly(), EVERY_2_S, 7)), of(orderly(), CHILD, 7))
-    history = without(without(history, of(history, EVERY_2_S, 7)), of(history, CHILD, 7))
-    stopped = Skip(EVERY_2_S, T0 + 16_000, T0 + 18_000, 2, "stopped", T0 + 20_060)
-    assert check(replace(history, skips=[stopped])).problems == {}
+def stopped(history: History, *skips: tuple[int, int, int]) -> History:
+    """Leave the instants of the first job at 16 s and 20 s out, with these skips: first and last second, and count."""
+    for number in (9, 7):
+        history = without(without(history, of(history, EVERY_2_S, number)), of(history, CHILD, number))
+    recorded = [Skip(EVERY_2_S, T0 + first * 1000, T0 + last * 1000, count, "stopped", T0 + 20_060) for first, last, count in skips]
+    return replace(history, skips=recorded)
+
+
+def test_a_stop_records_what_was_waiting_around_what_was_out() -> None:
+    assert check(stopped(orderly(), (16, 16, 1), (20, 20, 1))).problems == {}
 
 
 Doctored = Callable[[History], History]
@@ -110,6 +115,8 @@ DISORDER: dict[str, tuple[str, Doctored]] = {
     "a request is a second early": ("early", lambda h: one_second_early(h, "recv")),
     "a skip counts too many": ("wrong_skips", lambda h: skipping(h, count=3)),
     "a skip counts too few": ("wrong_skips", lambda h: skipping(h, count=1)),
+    "a skip spans an instant that fired": ("doubled", lambda h: stopped(h, (16, 20, 2))),
+    "an instant is skipped twice": ("doubled", lambda h: stopped(h, (16, 16, 1), (16, 16, 1), (20, 20, 1))),
     "a skip comes too soon": ("wrong_skips", lambda h: skipping(h, late_ms=4_000)),
     "a run starts twice": ("started_twice", lambda h: replace(h, events=[*h.events, *ends(of(h, RATE_3_S), 900)])),
     "a run is in no row": ("unknown_starts", lambda h: replace(h, events=[*h.events, Event("start", 900, RATE_3_S, T0 + 9_000)])),

@@ -1,0 +1,62 @@
+"""Installation of one scenario: a database and the programs on it, stopped at the end; and the faults of a database file."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from tests.acceptance.cluster import Cluster
+from tests.acceptance.database_server import DatabaseServer
+from tests.databases import migrate, temporary_directory
+
+#: how long the holder of a lock waits for its turn
+LOCK_WAIT_S = 30
+
+
+class CannotRun(Exception):
+    """A scenario lacks something on this machine; the text names it."""
+
+
+def clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@contextlib.contextmanager
+def database(kind: str, folder: Path) -> Iterator[tuple[str, DatabaseServer | None]]:
+    """Make a durable, empty database."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'xxl_job.db'}", None
+        return
+    with temporary_directory() as place:
+        server = DatabaseServer(kind, place)
+        try:
+            yield server.server.create_database("xxl_job"), server
+        finally:
+            server.stop()
+
+
+@contextlib.contextmanager
+def installation(kind: str, folder: Path, **settings: str) -> Iterator[Cluster]:
+    """Make a database of the newest schema; yield a cluster on it whose programs are all stopped at the end."""
+    with database(kind, folder) as (url, _):
+        migrate(url)
+        cluster = Cluster(folder, url, settings)
+        try:
+            yield cluster
+        finally:
+            cluster.programs.stop_all()
+
+
+@contextlib.contextmanager
+def write_lock(cluster: Cluster) -> Iterator[None]:
+    """Hold the write lock of an SQLite database by a connection of its own."""
+    connection = sqlite3.connect(str(make_url(cluster.database_url).database), timeout=LOCK_WAIT_S, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()

@@ -1,0 +1,30 @@
+"""Jobs of the harness: added and stopped by script, with the clock read before and after."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from bench.faults.checker import Watched
+from bench.faults.installation import clock_ms
+from tests.acceptance.console import Console
+
+
+def add_watched(console: Console, group_id: int, **columns: Any) -> Watched:
+    """Add a job whose schedule is on at once."""
+    columns = {"scheduleType": "CRON", "scheduleConf": "* * * * * ?", "executorRouteStrategy": "ROUND", **columns}
+    asked = clock_ms()
+    job_id = console.add_job(group_id, **columns, triggerStatus=1)
+    children = (columns["childJobId"],) if "childJobId" in columns else ()
+    misfire = columns.get("misfireStrategy", "DO_NOTHING")
+    schedule = {"schedule_type": columns["scheduleType"], "schedule_conf": columns["scheduleConf"]}
+    return Watched(job_id, **schedule, start=(asked, clock_ms()), stop=(0, 0), misfire=misfire, child_ids=children)
+
+
+def stop_watched(console: Console, jobs: Iterable[Watched]) -> list[Watched]:
+    """Switch the schedules off."""
+    stopped = []
+    for job in jobs:
+        asked = clock_ms()
+        console.stop(job.job_id)
+        stopped.append(replace(job, stop=(asked, clock_ms())))
+    return stopped

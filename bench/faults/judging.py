@@ -1,0 +1,74 @@
+"""Verdict on a run of the harness: waits for the end of everything on its way, compares, and says what is wrong as JSON."""
+
+import contextlib
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from bench.faults.checker import UNRESOLVED, Findings, History, Watched
+from bench.faults.history import read_history
+from tests.acceptance.cluster import Cluster
+from tests.eventually import eventually
+
+#: lines of a log shown of the first offender
+STORY_LINES = 30
+SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+
+
+def settled_history(cluster: Cluster, jobs: Iterable[Watched], limit_s: float) -> tuple[History, float]:
+    """Return what has happened once nothing is on its way any more, or when the time is up; and how many seconds that took."""
+    began = time.monotonic()
+    with contextlib.suppress(AssertionError):  # what has no end is a finding
+        eventually(lambda: fires_left(cluster) == 0, limit_s)
+    return read_history(cluster.engine(), jobs, cluster.journals.values()), round(time.monotonic() - began, 1)
+
+
+def verdict(cluster: Cluster, history: History, found: Findings) -> dict[str, Any]:
+    """Return the findings, with the figures every scenario has."""
+    result = {"lag_ms": lag_ms(history), "unresolved": unresolved(cluster), **found.report()}
+    return result | ({"story": story(cluster, found)} if found.problems else {})
+
+
+def first_starts(history: History) -> dict[int, int]:
+    """Return log id -> first start, for the runs of schedules."""
+    scheduled = {row.log_id for row in history.rows if row.instant is not None}
+    first: dict[int, int] = {}
+    for event in history.events:
+        if event.event == "start" and event.log_id in scheduled:
+            first[event.log_id] = min(event.wall_ms, first.get(event.log_id, event.wall_ms))
+    return first
+
+
+def lag_ms(history: History) -> dict[str, int]:
+    """Return percentiles of first start minus instant."""
+    instants = {row.log_id: row.instant for row in history.rows if row.instant is not None}
+    return percentiles([wall - instants[log_id] for log_id, wall in first_starts(history).items()])
+
+
+def percentiles(values: Iterable[int]) -> dict[str, int]:
+    ordered = sorted(values)
+    return {name: ordered[min(int(len(ordered) * share), len(ordered) - 1)] for name, share in SHARES.items()} if ordered else {}
+
+
+def unresolved(cluster: Cluster) -> dict[str, int]:
+    """Return how many runs ended with an alarm because nobody can know what became of them, by executor group."""
+    sql = "SELECT app_name, count(*) AS runs FROM xxl_job_log JOIN xxl_job_group ON xxl_job_group.id = job_group"
+    rows = cluster.select(f"{sql} WHERE trigger_code = {UNRESOLVED} AND handle_code = 0 GROUP BY app_name")
+    return {row["app_name"]: row["runs"] for row in rows}
+
+
+def fires_left(cluster: Cluster) -> int:
+    return int(cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"])
+
+
+def story(cluster: Cluster, found: Findings) -> list[str]:
+    """Return what every program wrote about the first offender that has a log id."""
+    offenders = [*found.unfinished, *(item[0] for item in found.started_twice), *(item[0] for item in found.wrong_results)]
+    if not offenders:
+        return []
+    words = (f"log_id={offenders[0]} ", f'"log_id": {offenders[0]},')
+    texts = cluster.programs.outputs() | {name: path.read_text() for name, path in cluster.journals.items() if path.exists()}
+    lines = [f"{name}: {line}" for name, text in texts.items() for line in text.splitlines() if any(word in f"{line} " for word in words)]
+    row = cluster.select("SELECT * FROM xxl_job_log WHERE id = :id", id=offenders[0])
+    fire = cluster.select("SELECT * FROM xxl_job_fire WHERE log_id = :id", id=offenders[0])
+    return [*lines[:STORY_LINES], f"row: {row}", f"fire: {fire}"]

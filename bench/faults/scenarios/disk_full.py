@@ -1,0 +1,123 @@
+"""Scenario ``disk-full``: no room on the disk for a while."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from bench.faults.checker import Findings, check
+from bench.faults.installation import CannotRun
+from bench.faults.jobs import add_watched, stop_watched
+from bench.faults.judging import settled_history, verdict
+from tests.acceptance.cluster import APPNAME, Cluster
+from tests.databases import migrate
+from tests.eventually import eventually
+
+#: megabytes of the disk, and how long it is full
+SIZE_MB = 32
+FULL_S = 15
+JOBS = 6
+BEFORE_S, AFTER_S = 5, 15
+SETTLE_S = 90
+#: lines a program may write about it meanwhile
+LINES = 6
+SAYINGS = ("full", "no space", "disk i/o error", "not available", "unavailable")
+#: bytes of the ballast written at once, down to the last one
+PIECE = 64 * 1024
+
+
+def disk_full(db: str, folder: Path) -> dict[str, Any]:
+    """The home, a small disk of its own (needs root), is filled up for 15 s while six jobs run every second.
+
+    Must hold: everything goes on when there is room, nothing is lost or doubled (misfires may be skipped), no traceback in the logs of
+    console and workers meanwhile, and at most 6 lines each that say so.
+    """
+    assert db == "sqlite"
+    home = folder / "home"
+    with small_disk(home):
+        cluster = Cluster(folder, f"sqlite:///{home / 'xxl_job.db'}")
+        migrate(cluster.database_url)
+        try:
+            return fill_up(cluster, home)
+        finally:
+            cluster.programs.stop_all()
+
+
+def fill_up(cluster: Cluster, home: Path) -> dict[str, Any]:
+    group_id = cluster.start_all(appname=APPNAME)
+    jobs = [add_watched(cluster.console, group_id) for _ in range(JOBS)]
+    eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have begun")
+    time.sleep(BEFORE_S)
+    marks = {name: len(text) for name, text in outputs(cluster).items()}
+    starts = len(cluster.events("start"))
+    with ballast(home / "ballast"):
+        time.sleep(FULL_S / 2)
+        with contextlib.suppress(requests.RequestException):  # whatever it answers
+            cluster.console.http.post(f"{cluster.console.address}/jobinfo/trigger", data={"id": jobs[0].job_id}, timeout=10)
+        time.sleep(FULL_S / 2)
+    meanwhile = {name: text[marks[name] :] for name, text in outputs(cluster).items()}
+    while_full = len(cluster.events("start")) - starts
+    time.sleep(AFTER_S)
+    after = len(cluster.events("start")) - starts - while_full
+    history, settled_s = settled_history(cluster, stop_watched(cluster.console, jobs), SETTLE_S)
+    found = check(history)
+    figures = {"settled_s": settled_s, "starts_while_full": while_full, "starts_after": after, "logs": judge_logs(meanwhile, found)}
+    if after < JOBS * AFTER_S / 2:
+        found.violations.append(f"only {after} starts in {AFTER_S} s after there was room again")
+    return figures | verdict(cluster, history, found)
+
+
+def outputs(cluster: Cluster) -> dict[str, str]:
+    return {name: text for name, text in cluster.programs.outputs().items() if name in ("console", "workers")}
+
+
+def judge_logs(meanwhile: dict[str, str], found: Findings) -> dict[str, dict[str, int]]:
+    """Return what console and workers wrote while the disk was full; tracebacks and many lines are violations."""
+    figures = {}
+    for name, text in meanwhile.items():
+        lines = text.splitlines()
+        saying = sum(any(word in line.lower() for word in SAYINGS) for line in lines if line[:1].isdigit())
+        counts = {"lines": len(lines), "saying_so": saying, "tracebacks": text.count("Traceback (most recent call last)")}
+        figures[name] = counts
+        if counts["tracebacks"] or saying > LINES:
+            found.violations.append(f"{name} while the disk was full: {counts}")
+    if not any(counts["saying_so"] for counts in figures.values()):
+        found.violations.append("nothing says that the disk is full")
+    return figures
+
+
+@contextlib.contextmanager
+def small_disk(place: Path) -> Iterator[None]:
+    """Mount a file system of its own in memory."""
+    if os.geteuid() != 0:
+        raise CannotRun("disk-full mounts a small file system and needs root")
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=0700", "tmpfs", str(place)]
+    ended = subprocess.run(words, capture_output=True, text=True)
+    if ended.returncode:
+        raise CannotRun(f"disk-full cannot mount a file system here: {ended.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@contextlib.contextmanager
+def ballast(path: Path) -> Iterator[None]:
+    """Fill a disk up to its last byte with a file that is removed at the end."""
+    size = PIECE
+    with path.open("wb", buffering=0) as stream:
+        while size:
+            try:
+                stream.write(b"\0" * size)
+            except OSError:
+                size //= 2
+        try:
+            yield
+        finally:
+            path.unlink()

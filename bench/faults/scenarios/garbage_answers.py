@@ -1,0 +1,87 @@
+"""Scenario ``garbage-answers``: addresses that accept runs and answer every question about them with nonsense."""
+
+import contextlib
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.faults.checker import UNRESOLVED, Row, check
+from bench.faults.installation import installation
+from bench.faults.judging import settled_history, verdict
+from tests.acceptance.cluster import Cluster
+from tests.fake_executor import Answer, FakeExecutor
+
+HTML = b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>"
+NONSENSE = {
+    "204": Answer(b"", status=204, headers=()),
+    "302": Answer(b"", status=302, headers=(("Location", "/login"),)),
+    "200-html": Answer(HTML, headers=(("Content-Type", "text/html"),)),
+    "200-empty": Answer(b""),
+    "1-mb": Answer(random.Random(1).randbytes(1024 * 1024), headers=(("Content-Type", "application/octet-stream"),)),
+    "400": Answer(b"Client sent an HTTP request to an HTTPS server.\n", status=400, headers=(("Content-Type", "text/plain"),)),
+}
+#: what is answered so: every question, or only the one whether the job is idle
+SCOPES = {"all": ("*",), "idle": ("idleBeat",)}
+#: evidence is looked for over 90 s from 10 s after the acceptance on; a look may wait for a probe that times out
+LIMIT_S = 150
+
+
+@dataclass(frozen=True)
+class Case:
+    """One executor and the only run it got."""
+
+    name: str
+    executor: FakeExecutor
+    job_id: int
+
+
+def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
+    """Executors accept a run, then answer with 204, 302, HTML, nothing, 1 MB of noise or 400; half of them to /idleBeat only.
+
+    Must hold: within 150 s each run ends unresolved, with an alarm; none is sent again.
+    """
+    with installation(db, folder) as cluster, contextlib.ExitStack() as executors:
+        console = cluster.start_console(wait=False)
+        cluster.start_workers()
+        cluster.await_console(console)
+        cases = [accepted(cluster, executors.enter_context(FakeExecutor()), f"{scope}-{kind}") for kind in NONSENSE for scope in SCOPES]
+        began = time.monotonic()
+        for case in cases:
+            cluster.console.trigger(case.job_id)
+        history, settled_s = settled_history(cluster, (), LIMIT_S)
+        found = check(history)
+        rows = {row.job_id: row for row in history.rows}
+        ends = {case.name: end_of(rows.get(case.job_id)) for case in cases}
+        found.violations += [f"{name}: {end}" for name, end in ends.items() if end != "unresolved"]
+        for case in cases:
+            sends = len(case.executor.asked("run"))
+            if sends != 1:
+                found.violations.append(f"{case.name}: sent {sends} times")
+        figures = {"settled_s": settled_s, "watched_s": round(time.monotonic() - began, 1), "ends": ends}
+        return figures | verdict(cluster, history, found)
+
+
+def accepted(cluster: Cluster, executor: FakeExecutor, name: str) -> Case:
+    """Make a group with one executor that accepts and answers as its name says, and a job for it."""
+    scope, _, kind = name.partition("-")
+    executor.tell("run", Answer.json())
+    executor.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "begun", "isEnd": False}))
+    executor.tell("beat", Answer.json())
+    if scope == "all":
+        executor.tell("log")
+        executor.tell("beat")
+    for action in SCOPES[scope]:
+        executor.tell(action, NONSENSE[kind])
+    group_id = cluster.console.add_group(name, addressType=1, addressList=executor.address)
+    return Case(name, executor, cluster.console.add_job(group_id))
+
+
+def end_of(row: Row | None) -> str:
+    """Return in a word how a run ended."""
+    if row is None:
+        return "not sent"
+    if not row.is_final:
+        return f"still running after {LIMIT_S} s"
+    return "unresolved" if row.trigger_code == UNRESOLVED and row.handle_code == 0 else f"{row.trigger_code}/{row.handle_code}"

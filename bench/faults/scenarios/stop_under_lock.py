@@ -1,0 +1,82 @@
+"""Scenario ``stop-under-lock``: stops and edits that wait while their jobs' instants fall due."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.faults.checker import Watched, check
+from bench.faults.installation import clock_ms, installation, write_lock
+from bench.faults.jobs import add_watched, stop_watched
+from bench.faults.judging import settled_history, verdict
+from tests.acceptance.cluster import APPNAME, Cluster
+from tests.acceptance.console import JOB, Console
+from tests.eventually import eventually
+
+ROUNDS = 3
+STOPPED, EDITED = 12, 4
+HELD_S = 3.5
+#: the schedule of an edited job before and after: another text, the same instants
+EVERY_SECOND, EVERY_SECOND_TOO = "* * * * * ?", "0/1 * * * * ?"
+SETTLE_S = 60
+
+
+def stop_under_lock(db: str, folder: Path) -> dict[str, Any]:
+    """The write lock is held 3.5 s while 12 stops and 4 edits of jobs that run every second wait for it; three times.
+
+    Must hold: every instant up to the commit of a stop, and every one of an edited job, has exactly one row or one skip; a skip
+    counts exactly what it spans. No stop commits before the lock is free.
+    """
+    with installation(db, folder) as cluster:
+        group_id = cluster.start_all(appname=APPNAME)
+        consoles = [Console(cluster.console.address) for _ in range(STOPPED + EDITED)]
+        for console in consoles:
+            console.login()
+        jobs: list[Watched] = []
+        for _ in range(ROUNDS):
+            jobs += one_round(cluster, group_id, consoles)
+        history, settled_s = settled_history(cluster, jobs, SETTLE_S)
+        reasons = {skip.reason for skip in history.skips}
+        skips = {reason: sum(skip.count for skip in history.skips if skip.reason == reason) for reason in reasons}
+        return {"settled_s": settled_s, "skips": skips} | verdict(cluster, history, check(history))
+
+
+def one_round(cluster: Cluster, group_id: int, consoles: list[Console]) -> list[Watched]:
+    """Make the jobs, let them run, and stop or edit them under the lock; the edited ones are stopped at the end."""
+    known = len(cluster.events("start"))
+    jobs = [add_watched(cluster.console, group_id, scheduleConf=EVERY_SECOND) for _ in consoles]
+    eventually(lambda: len(cluster.events("start")) >= known + 2 * len(jobs), message="the jobs have begun")
+    acts: list[Callable[[], int]] = []
+    for number, (job, console) in enumerate(zip(jobs, consoles, strict=True)):
+        acts.append(stopping(console, job) if number < STOPPED else editing(console, job, group_id))
+    with ThreadPoolExecutor(len(acts)) as pool:
+        with write_lock(cluster):
+            answers: list[Future[int]] = [pool.submit(act) for act in acts]
+            time.sleep(HELD_S)
+            free_ms = clock_ms()
+        answered = [answer.result() for answer in answers]
+    stopped = [replace(job, stop=(free_ms, at_ms)) for job, at_ms in zip(jobs[:STOPPED], answered[:STOPPED], strict=True)]
+    return stopped + stop_watched(cluster.console, jobs[STOPPED:])
+
+
+def stopping(console: Console, job: Watched) -> Callable[[], int]:
+    """Return a call that stops a job and returns when that was answered."""
+
+    def act() -> int:
+        console.stop(job.job_id)
+        return clock_ms()
+
+    return act
+
+
+def editing(console: Console, job: Watched, group_id: int) -> Callable[[], int]:
+    """Return a call that changes the text of a job's schedule and returns when that was answered."""
+    columns = {"scheduleType": "CRON", "scheduleConf": EVERY_SECOND_TOO, "executorRouteStrategy": "ROUND"}
+
+    def act() -> int:
+        console.post("/jobinfo/update", **JOB | {"id": job.job_id, "jobGroup": group_id} | columns)
+        return clock_ms()
+
+    return act
