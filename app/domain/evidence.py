@@ -50,14 +50,9 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
     return Verdict(Fate.REFUSED, reply.code, text)
 
 
-#: how failures begin that were made of an answer without an envelope
-NO_ENVELOPE = ("HTTP status", "no usable answer")
-
-
 def is_unknown_path(reply: Reply, action: str) -> bool:
     """Whether an executor refused a request because it does not serve ``/<action>``: it has not looked at the body."""
-    text = reply.msg or ""
-    return reply.code == FAIL and f"uri-mapping(/{action}) not found" in text and not text.startswith(NO_ENVELOPE)
+    return reply.well_formed and reply.code == FAIL and f"uri-mapping(/{action}) not found" in (reply.msg or "")
 
 
 def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:

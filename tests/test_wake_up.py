@@ -1,0 +1,63 @@
+"""Wake-up signals: a datagram that may get lost, and that never makes its sender wait or fail."""
+
+import logging
+import select
+from pathlib import Path
+
+import pytest
+
+from app.wake_up import FOLDER, WakeSocket, send_wake_up
+
+
+def is_readable(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path: Path) -> None:
+    listeners = [WakeSocket(tmp_path, name) for name in ("one", "of/odd name")]
+    descriptors = [listener.open() for listener in listeners]
+    assert [is_readable(one) for one in descriptors if one is not None] == [False, False]
+    send_wake_up(tmp_path)
+    for listener, descriptor in zip(listeners, descriptors, strict=True):
+        assert descriptor is not None
+        assert is_readable(descriptor)
+        listener.drain()
+        assert not is_readable(descriptor)
+    for listener in listeners:
+        listener.close()
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+def test_nobody_need_listen(tmp_path: Path) -> None:
+    send_wake_up(tmp_path)
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "killed.sock").touch()
+    send_wake_up(tmp_path)
+
+
+def test_more_signals_than_a_socket_holds_wait_for_nobody(tmp_path: Path) -> None:
+    listener = WakeSocket(tmp_path, "one")
+    listener.open()
+    for _ in range(2_000):
+        send_wake_up(tmp_path)
+    listener.close()
+
+
+def test_a_node_takes_the_place_of_its_killed_life(tmp_path: Path) -> None:
+    killed = WakeSocket(tmp_path, "one")
+    killed.open()
+    heir = WakeSocket(tmp_path, "one")
+    descriptor = heir.open()
+    send_wake_up(tmp_path)
+    assert descriptor is not None
+    assert is_readable(descriptor)
+    heir.close()
+    killed.close()
+
+
+def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    home = tmp_path / ("deep" * 20) / ("er" * 40)
+    with caplog.at_level(logging.WARNING):
+        assert WakeSocket(home, "one").open() is None
+    assert "no wake-up signals" in caplog.text
+    send_wake_up(home)
