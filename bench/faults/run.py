@@ -1,9 +1,9 @@
 """The fault harness: fires under faults, judged afterwards; prints one JSON line a scenario.
 
-``.venv/bin/python bench/faults/run.py [SCENARIO …] [--db sqlite] [--keep]``. Without a scenario it is the storm: kill -9, SIGSTOP and a
-bad network, ``--db sqlite --seconds 60 [--seed N] [--network 0.1]``; the seed repeats the faults, not their timing. ``all`` runs a short
-storm and every scenario in turn, and ends with a summary. The exit code is 1 where anything is missing, doubled, early, unfinished,
-started twice or otherwise not as the scenario demands.
+``.venv/bin/python bench/faults/run.py [SCENARIO …] [--db sqlite] [--keep]``. Without a scenario it is the storm: kill -9,
+SIGSTOP and a bad network, ``--seconds 60 [--seed N] [--network 0.1]``; the seed repeats the faults, not their timing.
+``all`` runs a short storm and every scenario in turn, and ends with a summary. The exit code is 1 where anything is
+missing, doubled, early, unfinished, started twice or otherwise not as the scenario demands.
 """
 
 import argparse

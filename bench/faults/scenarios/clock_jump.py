@@ -50,9 +50,10 @@ class Clock:
 def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
     """The wall clock of console and workers jumps 600 s ahead and 20 s later back; executors keep true time.
 
-    Must hold: nothing starts before its instant by true time, no instant has two rows, jobs go on within 10 s after the way back,
-    every open run ends, also those that were accepted while the clock was wrong and lost. Before the jump and from 10 s after the
-    way back on, every instant has one row or one skip; in between instants may be left out (``unfired_while_wrong``).
+    Must hold: nothing starts before its instant by true time, no instant has two rows, jobs go on within 10 s after the
+    way back, every open run ends, also those that were accepted while the clock was wrong and lost. Before the jump and
+    from 10 s after the way back on, every instant has one row or one skip; in between it may have neither
+    (``unfired_while_wrong``).
     """
     clock = Clock(folder)
     with installation(db, folder) as cluster, FakeExecutor() as forgetful:
@@ -91,24 +92,27 @@ def add_jobs(cluster: Cluster, forgetful: FakeExecutor) -> tuple[list[Watched], 
 
 def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> dict[str, Any]:
     """Judge what came before the jump and after the way back by the usual rules, what came in between by fewer."""
-    on_ms = right_ms + GOES_ON_S * 1000
-    found = check(history)
-    # the clock's word on when it left something out is worth nothing while it is wrong
-    found.missing, left_out = _split(found.missing, lambda item: wrong_ms - 1000 < item[1] <= on_ms)
-    found.doubled = [item for item in found.doubled if item[-1] != "skip"]
-    ahead = AHEAD_S * 1000
-    found.wrong_skips = [item for item in found.wrong_skips if item[2] < wrong_ms - 1000 or item[1] > on_ms + ahead]
-    went_on = went_on_after(history, right_ms)
-    slow = {job.job_id: went_on.get(job.job_id) for job in history.jobs if job.schedule_conf == "* * * * * ?"}
     limit_ms = GOES_ON_S * 1000
+    wrong_from, wrong_to = wrong_ms - 1000, right_ms + limit_ms
+    found = check(history)
+    left_out = [item for item in found.missing if wrong_from < item[1] <= wrong_to]
+    found.missing = [item for item in found.missing if item not in left_out]
+    found.doubled = [item for item in found.doubled if item[-1] != "skip" or not wrong_from < item[1] <= wrong_to]
+    found.wrong_skips = [item for item in found.wrong_skips if item[2] <= wrong_from or item[1] > wrong_to]
+    went_on = went_on_after(history, right_ms)
+    every_second = {job.job_id: went_on.get(job.job_id) for job in history.jobs if job.schedule_conf == "* * * * * ?"}
     found.violations += [
         f"job {job_id} went on {'never' if after is None else f'{after} ms'} after the way back"
-        for job_id, after in slow.items()
+        for job_id, after in every_second.items()
         if after is None or after > limit_ms
     ]
-    early = [-item[2] for item in found.early]
-    figures = {"early_starts": len(early), "earliest_ms": max(early, default=0), "unfired_while_wrong": len(left_out)}
-    figures["went_on_ms"] = max((after for after in slow.values() if after is not None), default=0)
+    early = [-item[2] for item in found.early if item[1] == "start"]
+    figures = {
+        "early_starts": len(early),
+        "earliest_ms": max(early, default=0),
+        "unfired_while_wrong": len(left_out),
+        "went_on_ms": max((after for after in every_second.values() if after is not None), default=None),
+    }
     return figures | verdict(cluster, history, found)
 
 
@@ -121,7 +125,3 @@ def went_on_after(history: History, right_ms: int) -> dict[int, int]:
             waited = starts[row.log_id] - right_ms
             after[row.job_id] = min(waited, after.get(row.job_id, waited))
     return after
-
-
-def _split(items: list[Any], inside: Any) -> tuple[list[Any], list[Any]]:
-    return [item for item in items if not inside(item)], [item for item in items if inside(item)]

@@ -38,7 +38,7 @@ class Phase:
 
 
 def delayed_database(db: str, folder: Path) -> dict[str, Any]:
-    """Round trips of 50, 100 and 200 ms between console, workers and their database, 25 s each, two runs due a second.
+    """Round trips of 50, 100 and 200 ms to the database, for console and workers, 25 s each; two runs due a second.
 
     Must hold: every instant is sent, once, no later than 10 s after it.
     """

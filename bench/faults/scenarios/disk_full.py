@@ -34,8 +34,8 @@ PIECE = 64 * 1024
 def disk_full(db: str, folder: Path) -> dict[str, Any]:
     """The home, a small disk of its own (needs root), is filled up for 15 s while six jobs run every second.
 
-    Must hold: everything goes on when there is room, nothing is lost or doubled (misfires may be skipped), no traceback in the logs of
-    console and workers meanwhile, and at most 6 lines each that say so.
+    Must hold: everything goes on when there is room, nothing is lost or doubled (misfires may be skipped), no traceback
+    in the logs of console and workers meanwhile, and at most 6 lines each that say so.
     """
     assert db == "sqlite"
     home = folder / "home"

@@ -38,7 +38,7 @@ class Case:
 
 
 def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
-    """Executors accept a run, then answer with 204, 302, HTML, nothing, 1 MB of noise or 400; half of them to /idleBeat only.
+    """Executors accept a run, then answer with 204, 302, HTML, nothing, noise or 400; half of them to /idleBeat only.
 
     Must hold: within 150 s each run ends unresolved, with an alarm; none is sent again.
     """

@@ -20,7 +20,7 @@ RUNS = SUCCEEDED + KILLED + DELETED
 #: how long the fires of runs with a result may stay, and how long further sends are waited for
 GONE_S, WATCHED_S = 40, 60
 SETTLE_S = 10
-#: Source: XXL-JOB 2.4.1 as in spec/protocol.md: a callback counts where handle_code is 0; the kill of the console; the alarm was sent
+#: as a Java admin writes a callback's result and its console's kill, whose alarm it has sent; and clears a log row
 RESULT = "UPDATE xxl_job_log SET handle_time = :now, handle_code = 200, handle_msg = '' WHERE id = :id AND handle_code = 0"
 KILL = "UPDATE xxl_job_log SET handle_time = :now, handle_code = 500, handle_msg = :said, alarm_status = 2 WHERE id = :id"
 KILLED_BY = "Operator: Kill operation succeeded, please check log"
@@ -28,10 +28,10 @@ DELETE = "DELETE FROM xxl_job_log WHERE id = :id"
 
 
 def java_neighbour(db: str, folder: Path) -> dict[str, Any]:
-    """Twelve accepted runs get their results by SQL as a Java admin writes them: eight succeed, two are killed, two rows deleted.
+    """Accepted runs get their results by SQL as a Java admin writes them: 8 succeed, 2 are killed, 2 rows are deleted.
 
-    The executor has forgotten them, and their log files are gone. Must hold: the executor gets each run exactly once, the fires are
-    gone within 40 s, the workers report no lost result, and the rows stay as the neighbour has written them.
+    The executor has forgotten them, and their log files are gone. Must hold: the executor gets each run exactly once,
+    the fires are gone within 40 s, the workers report no lost result, and the rows stay as the neighbour wrote them.
     """
     with installation(db, folder, XXL_JOB_SHARED_WITH_JAVA="true") as cluster:
         group_id = cluster.start_all(appname=APPNAME)
