@@ -23,8 +23,9 @@ SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
 #: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
 SWITCH_INTERVAL_S = 0.0005
-#: a look for cyclic garbage comes after so many new objects, not after 700: it walks through every run of a herd that is under way
-GC_THRESHOLDS = (50_000, 20, 50)
+#: collections of cyclic garbage: of the youngest generation after 5,000 new objects, of the next one after a million, not after 700 and
+#: 7,000: that one walks through every run of a herd. Each IN list of SQLAlchemy leaves a cycle: 50,000 objects of these were 20 MB
+GC_THRESHOLDS = (5_000, 200, 50)
 
 
 class Scheduler:

@@ -21,6 +21,8 @@ from app.errors import InvalidInput
 MAX_CONF_LENGTH: Final = 128
 #: how many next times a preview shows
 PREVIEW_COUNT: Final = 5
+#: answers of cron searches that are remembered: a scan does not ask again for seconds of the scans before it
+NEXT_TIMES_KEPT: Final = 2_048
 
 #: files of the time zone folder that mean another zone on another machine
 _OF_ONE_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
@@ -127,7 +129,7 @@ def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     return partial(unix.next_after_ms, fields)
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(NEXT_TIMES_KEPT)
 def _next_cron_ms(expression: str, time_zone: str, after_s: int) -> Millis | None:
     """Return the first fire after a second. Jobs of one expression that are due together share one search."""
     return _compile(expression)(after_s * SECOND_MS, _known_zone(time_zone))

@@ -1,5 +1,6 @@
 """The scheduler child in this process: scan, ring and dispatcher together, on time and never early."""
 
+import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 
 import pytest
+from sqlalchemy import select
 
 from app.clock import now_ms
 from app.config import Config
@@ -16,7 +18,7 @@ from app.models.log import JobLog
 from tests.eventually import eventually
 from tests.factories import all_rows, make_due_job, only_row
 from tests.fake_executor import FakeExecutor
-from workers.scheduler import SCAN_PERIOD_MS, Scheduler
+from workers.scheduler import GC_THRESHOLDS, SCAN_PERIOD_MS, Scheduler
 
 
 @pytest.fixture
@@ -82,3 +84,16 @@ def test_a_stop_of_an_idle_scheduler_is_quick(database: str, node: Config) -> No
     scheduler.stop()
     assert time.monotonic() - started < 3
     assert sys.getswitchinterval() == switch, "only a process of its own sets this"
+
+
+def test_garbage_of_statements_does_not_pile_up() -> None:
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        before = len(gc.get_objects())
+        for number in range(2_000):
+            select(Fire.id).where(Fire.id.in_([number]))  # an IN list is part of a reference cycle of ten objects
+        assert len(gc.get_objects()) - before < 8_000
+    finally:
+        gc.set_threshold(*thresholds)
