@@ -142,7 +142,7 @@ def seed_demo() -> None:
     """Make a group and jobs to try things with, where there is no job yet."""
     _check_database()
     with session_scope() as session:
-        made = demo.seed(session, actor=system_actor("demo"), now_ms=now_ms())
+        made = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
     click.echo(f"demo jobs made: {made}" if made else "there are jobs already: nothing made")
 
 

@@ -1,12 +1,15 @@
 """The one reader of the wall clock.
 
 Time inside the program is UTC epoch milliseconds; it is passed as an argument. ``now_ms`` is called in views, API views and
-``run_loop`` only. Durations use ``monotonic_ms``.
+``run_loop`` only; what takes effect once it holds its locks is passed the clock itself. Durations use ``monotonic_ms``.
 """
 
 import time
+from collections.abc import Callable
 
 Millis = int
+#: reads the wall clock; given to what must know the time at which it holds its locks
+Clock = Callable[[], Millis]
 
 #: milliseconds in a second, a minute, a day
 SECOND_MS: Millis = 1_000

@@ -38,7 +38,7 @@ def start(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.OPERATE)
     if request.method == "POST":
         with session_scope() as session:
-            jobs.start_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+            jobs.start_job(session, job_id, actor=current_actor(), clock=now_ms)
         return done("started", way_back("jobs.index"), at=job_id)
     consequences = [_first_run(job)]
     question = Question(_("Start the schedule?"), _name(job), consequences, _("Start"), glyph="play-fill")
@@ -51,7 +51,7 @@ def stop(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.OPERATE)
     if request.method == "POST":
         with session_scope() as session:
-            jobs.stop_job(session, job_id, actor=current_actor(), now_ms=now_ms())
+            jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
         return done("stopped", way_back("jobs.index"), at=job_id)
     consequences = [_("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")]
     question = Question(_("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill")

@@ -127,7 +127,7 @@ def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str
 def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
     aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""), progress.key)
-    for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), now_ms=now_ms()):
+    for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), clock=now_ms):
         progress.note(each.job_id, say_error(each.error) if each.error else "", already=each.already)
     told = [
         Told(job_id, progress.names[job_id], progress.errors.get(job_id, ""), job_id in progress.already)

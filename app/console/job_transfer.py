@@ -57,7 +57,7 @@ def import_file() -> ResponseReturnValue:
     text = request.form.get("text", "")
     try:
         text = _sent_text()
-        findings = job_import.import_jobs(read_file(text), actor=current_actor(), now_ms=now_ms(), dry=is_dry)
+        findings = job_import.import_jobs(read_file(text), actor=current_actor(), clock=now_ms, dry=is_dry)
     except InvalidInput as exc:
         return _page(text, None, say(exc.message)), 400
     failed = any(finding.kind is Kind.ERROR for finding in findings)

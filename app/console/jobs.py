@@ -110,7 +110,7 @@ def edit(job_id: int) -> ResponseReturnValue:
     if _is_saving():
         try:
             draft = draft_of(form, settings().time_zone)
-            transact(partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), now_ms=now_ms()))
+            transact(partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms))
             return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
         except InvalidInput as exc:
             form.refuse(exc)
@@ -152,7 +152,7 @@ def _save_new(form: JobForm) -> int:
     try:
         draft = draft_of(form, settings().time_zone)
         with session_scope() as session:
-            return jobs.add_job(session, starters.with_starter(draft, current_actor()), actor=current_actor(), now_ms=now_ms())
+            return jobs.add_job(session, starters.with_starter(draft, current_actor()), actor=current_actor(), clock=now_ms)
     except InvalidInput as exc:
         form.refuse(exc)
     return 0

@@ -49,7 +49,7 @@ def add() -> Response:
     draft = _draft(None)
     start = bean_int("triggerStatus") == TriggerStatus.RUNNING and draft.schedule_type != ScheduleType.NONE
     with session_scope() as session:
-        job_id = jobs.add_job(session, draft, actor=current_actor(), now_ms=now_ms(), start=start)
+        job_id = jobs.add_job(session, draft, actor=current_actor(), clock=now_ms, start=start)
     return envelope(str(job_id))
 
 
@@ -77,7 +77,7 @@ def remove() -> Response:
 def start() -> Response:
     """Switch a schedule on."""
     with session_scope() as session:
-        jobs.start_job(session, int_parameter("id"), actor=current_actor(), now_ms=now_ms())
+        jobs.start_job(session, int_parameter("id"), actor=current_actor(), clock=now_ms)
     return envelope()
 
 
@@ -85,7 +85,7 @@ def start() -> Response:
 def stop() -> Response:
     """Switch a schedule off."""
     with session_scope() as session:
-        jobs.stop_job(session, int_parameter("id"), actor=current_actor(), now_ms=now_ms())
+        jobs.stop_job(session, int_parameter("id"), actor=current_actor(), clock=now_ms)
     return envelope()
 
 
@@ -130,7 +130,7 @@ def save_code() -> Response:
 
 def _update(session: Session, *, job_id: int) -> None:
     job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-    jobs.update_job(session, job_id, _draft(job), actor=current_actor(), now_ms=now_ms())
+    jobs.update_job(session, job_id, _draft(job), actor=current_actor(), clock=now_ms)
 
 
 def _draft(own: Job | None) -> JobDraft:

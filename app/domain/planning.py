@@ -4,7 +4,7 @@ Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, ev
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -82,6 +82,17 @@ def plan_delay(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, dela
     if misfire is MisfireStrategy.FIRE_ONCE_NOW:
         return Plan(((due_ms, TriggerType.MISFIRE),), None, after_run_ms)
     return Plan((), Skipped(due_ms, due_ms, 1), now_ms + delay_ms)
+
+
+def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:
+    """Group instants of a schedule into runs of consecutive ones: a run ends where the schedule has another instant before the next."""
+    runs: list[Skipped] = []
+    for instant in sorted(set(instants)):
+        if runs and next_after(runs[-1].to_ms) == instant:
+            runs[-1] = Skipped(runs[-1].from_ms, instant, runs[-1].count + 1)
+        else:
+            runs.append(Skipped(instant, instant, 1))
+    return runs
 
 
 def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:

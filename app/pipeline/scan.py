@@ -80,13 +80,11 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
 
 def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
     """Decide what to do with one due job. Raises ValueError or InvalidInput for a schedule that is none."""
-    kind = ScheduleType(job.schedule_type) if job.schedule_type in ScheduleType.__members__ else ScheduleType.NONE
-    misfire = MisfireStrategy.FIRE_ONCE_NOW if job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW else MisfireStrategy.DO_NOTHING
-    schedule = Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
-    if kind is ScheduleType.FIX_DELAY:
+    misfire, schedule = misfire_of(job), schedule_of(job, zone)
+    if schedule.type is ScheduleType.FIX_DELAY:
         delay_ms = int(schedule.conf) * 1000
         return plan_delay(job.trigger_next_time, misfire, now_ms=now_ms, delay_ms=delay_ms, after_run_ms=AFTER_THE_CURRENT_RUN)
-    period_ms = int(schedule.conf) * 1000 if kind is ScheduleType.FIX_RATE else 0
+    period_ms = int(schedule.conf) * 1000 if schedule.type is ScheduleType.FIX_RATE else 0
     return plan(
         job.trigger_next_time,
         misfire,
@@ -94,6 +92,18 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
         next_after=lambda instant: next_after_ms(schedule, instant),
         period_ms=period_ms,
     )
+
+
+def schedule_of(job: DueJob, zone: str) -> Schedule:
+    """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
+    kind = ScheduleType(job.schedule_type) if job.schedule_type in ScheduleType.__members__ else ScheduleType.NONE
+    return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+
+
+def misfire_of(job: DueJob) -> MisfireStrategy:
+    """Return a job's misfire strategy; a name that is none does nothing."""
+    once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
+    return MisfireStrategy.FIRE_ONCE_NOW if once else MisfireStrategy.DO_NOTHING
 
 
 def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:

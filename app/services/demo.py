@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock, Millis
 from app.domain.enums import AddressType, BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
 from app.domain.permissions import Actor
 from app.services import jobs
@@ -26,23 +26,23 @@ JOBS = {
 PARAMS = {"sleepJobHandler": "5"}
 
 
-def add_sample(session: Session, *, actor: Actor, now_ms: Millis) -> bool:
+def add_sample(session: Session, *, actor: Actor, clock: Clock) -> bool:
     """Make the sample group and its stopped job where there is neither a group nor a job yet; True where they were made."""
     if job_lists.count_jobs(session) or group_lists.find_visible(session, None):
         return False
-    draft = _draft(_sample_group(session, actor, now_ms), SAMPLE_JOB, handler="demoJobHandler", cron=SAMPLE_CRON, author=SAMPLE_OWNER)
-    jobs.add_job(session, draft, actor=actor, now_ms=now_ms)
+    draft = _draft(_sample_group(session, actor, clock()), SAMPLE_JOB, handler="demoJobHandler", cron=SAMPLE_CRON, author=SAMPLE_OWNER)
+    jobs.add_job(session, draft, actor=actor, clock=clock)
     return True
 
 
-def seed(session: Session, *, actor: Actor, now_ms: Millis) -> int:
+def seed(session: Session, *, actor: Actor, clock: Clock) -> int:
     """Make group and jobs of the demo where there is no job but the sample; return how many jobs were made."""
     if job_lists.count_jobs(session) > _count_sample_jobs(session):
         return 0
-    group_id = _sample_group(session, actor, now_ms)
+    group_id = _sample_group(session, actor, clock())
     for handler, (description, cron, started) in JOBS.items():
         draft = _draft(group_id, description, handler=handler, cron=cron, author=actor.username)
-        jobs.add_job(session, draft, actor=actor, now_ms=now_ms, start=started)
+        jobs.add_job(session, draft, actor=actor, clock=clock, start=started)
     return len(JOBS)
 
 

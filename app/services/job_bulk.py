@@ -9,7 +9,7 @@ from enum import StrEnum
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock
 from app.db import transact
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
@@ -49,9 +49,6 @@ NEEDED: dict[Act, Right] = {
     Act.UNTAG: Right.EDIT,
     Act.REMOVE: Right.EDIT,
 }
-
-
-STEPS = {Act.START: jobs.start_job, Act.STOP: jobs.stop_job, Act.REMOVE: jobs.remove_job}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +96,24 @@ def change_piece(
     aim: Aim,
     *,
     actor: Actor,
-    now_ms: Millis,
+    clock: Clock,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
     """Do it to the first jobs for PIECE_S, each in transactions of its own."""
     until, told = monotonic() + PIECE_S, list[Outcome]()
     for job_id in job_ids:
-        told.append(_change_one(act, job_id, aim, actor=actor, now_ms=now_ms))
+        told.append(_change_one(act, job_id, aim, actor=actor, clock=clock))
         if monotonic() >= until:
             break
     return told
 
 
-def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> Outcome:
+def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, clock: Clock) -> Outcome:
     """Change one job. Whatever the database refuses is this job's outcome: the others before it are done, and stay so."""
     try:
         if act is Act.REMOVE:
             jobs.clear_before_removal(job_id, actor=actor)
-        changed = transact(lambda session: _change(session, act, job_id, aim, actor=actor, now_ms=now_ms))
+        changed = transact(lambda session: _change(session, act, job_id, aim, actor=actor, clock=clock))
     except XxlJobError as exc:
         return Outcome(job_id, exc)
     except DBAPIError as exc:
@@ -125,14 +122,19 @@ def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis
     return Outcome(job_id, already=not changed)
 
 
-def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, now_ms: Millis) -> bool:
+def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, clock: Clock) -> bool:
     """Change one job; False where this question has done it before."""
-    if act is Act.MOVE:
-        jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=now_ms)
-    elif act in {Act.TAG, Act.UNTAG}:
-        jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=now_ms)
-    elif act is Act.RUN:
-        return jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=now_ms, asked_by=aim.key)
-    else:
-        STEPS[act](session, job_id, actor=actor, now_ms=now_ms)
+    match act:
+        case Act.START:
+            jobs.start_job(session, job_id, actor=actor, clock=clock)
+        case Act.STOP:
+            jobs.stop_job(session, job_id, actor=actor, clock=clock)
+        case Act.RUN:
+            return jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=clock(), asked_by=aim.key)
+        case Act.MOVE:
+            jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=clock())
+        case Act.TAG | Act.UNTAG:
+            jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=clock())
+        case Act.REMOVE:
+            jobs.remove_job(session, job_id, actor=actor, now_ms=clock())
     return True

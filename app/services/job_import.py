@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock, Millis
 from app.db import read_scope, session_scope
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import TriggerStatus
@@ -31,7 +31,7 @@ __all__ = ["Change", "Finding", "Kind", "import_jobs"]
 ATTEMPTS = 3
 
 
-def import_jobs(entries: Sequence[Entry], *, actor: Actor, now_ms: Millis, dry: bool) -> list[Finding]:
+def import_jobs(entries: Sequence[Entry], *, actor: Actor, clock: Clock, dry: bool) -> list[Finding]:
     """Store the jobs in one transaction and tell of each what it was; ``dry``, or any error: nothing is stored.
 
     Raises InvalidInput where others keep changing these jobs meanwhile.
@@ -39,7 +39,7 @@ def import_jobs(entries: Sequence[Entry], *, actor: Actor, now_ms: Millis, dry: 
     for _attempt in range(ATTEMPTS):
         with read_scope() as session:
             found = _find(session, entries, actor)
-        plan = plan_import(found, entries, actor=actor, now_ms=now_ms)
+        plan = plan_import(found, entries, actor=actor, now_ms=clock())
         if dry or any(planned.finding.kind is Kind.ERROR for planned in plan):
             return _in_order(planned.finding for planned in plan)
         with session_scope() as session:
@@ -47,7 +47,7 @@ def import_jobs(entries: Sequence[Entry], *, actor: Actor, now_ms: Millis, dry: 
             if found.has_children or any(entry.children for entry in entries):
                 locks.take_schedule_lock(session)  # as every writer of children does: two could close a circle together
             if _find(session, entries, actor, lock=True) == found:
-                return _in_order(_write(session, plan, actor=actor, now_ms=now_ms))
+                return _in_order(_write(session, plan, actor=actor, clock=clock))
     raise InvalidInput("file", N_("Somebody else is changing these jobs: try it again"))
 
 
@@ -71,13 +71,14 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
     return Found(groups, jobs, job_lists.find_kin(session, ids), job_tags.find_tags(session, ids))
 
 
-def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, now_ms: Millis) -> list[Finding]:
+def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:
     """Store what was planned, by a few statements; return the findings with the ids that were given."""
+    now_ms = clock()
     ids = _add(session, plan, now_ms)
     changed = [planned for planned in plan if planned.columns and planned.job_id > 0]
     replanned = {planned.job_id: planned.replan for planned in changed if planned.replan is not None}
     if replanned:
-        replan_jobs(session, replanned, now_ms=now_ms)
+        replan_jobs(session, replanned, clock=clock)
     bulk.update_many(session, Job, [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed])
     job_tags.replace_tags(session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None})
     entries = [_trail_entry(planned, ids) for planned in plan if planned.columns]

@@ -2,19 +2,22 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock, Millis
 from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.planning import Skipped
 from app.domain.schedule import Schedule, next_after_ms
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.skip import SKIPPED_MAX, Skip
+from app.models.skip import Skip
 from app.pipeline.scan import plan_job
-from app.store import bulk, fires
+from app.pipeline.skips import skip_row, skip_rows
+from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
 
 #: a change of one of these makes the instants planned so far void
@@ -32,8 +35,37 @@ def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -
     return next_ms
 
 
-def unscanned(job: DueJob, *, now_ms: Millis, reason: str) -> Skip | None:
-    """Return the instants of a running job that are due and that no scan has seen, as one skip; None where there is none."""
+@dataclass(frozen=True, slots=True)
+class Voided:
+    """What became of planned instants: when that was, how many fires were withdrawn, each job's latest instant with a fire or a skip."""
+
+    now_ms: Millis
+    withdrawn: int
+    last_ms: Mapping[int, Millis]
+
+
+def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str, clock: Clock) -> Voided:
+    """Withdraw what these jobs' schedules have planned and no claim has taken; record as skipped what is due by now.
+
+    The caller holds the jobs' locks. The clock is read once the fires are locked too: whatever falls due while this waits is skipped
+    with a reason, not lost. ``stored`` are the jobs as they were before the change.
+    """
+    withdrawn = scheduled_fires.withdraw(session, stored)
+    now_ms = clock()
+    rows: list[bulk.Row] = []
+    last_ms: dict[int, Millis] = {}
+    for job_id, job in stored.items():
+        due = [instant for instant in withdrawn.get(job_id, ()) if instant <= now_ms]
+        rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
+        missed = unscanned(job, now_ms=now_ms)
+        rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
+        last_ms[job_id] = max(job.last_fire_ms, missed.to_ms if missed else 0)
+    bulk.insert_many(session, Skip, rows)
+    return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
+
+
+def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
+    """Return the instants of a running job that are due and that no scan has seen; None where there is none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time
@@ -43,32 +75,27 @@ def unscanned(job: DueJob, *, now_ms: Millis, reason: str) -> Skip | None:
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
         last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
-    return Skip(job_id=job.id, from_ms=due_ms, to_ms=last_ms, skipped=min(count, SKIPPED_MAX), reason=reason, recorded_ms=now_ms)
+    return Skipped(due_ms, last_ms, count)
 
 
-def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, now_ms: Millis) -> None:
+def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock) -> None:
     """Void the instants of jobs that get other schedules; the caller holds their locks and writes the schedules themselves afterwards.
 
-    ``schedules`` is job id -> (new schedule, its first instant after now): most jobs never fired later than now, so that nothing
-    has to be computed while others wait.
+    ``schedules`` is job id -> (new schedule, its first instant when it was planned): most jobs never fired later than now, so that
+    nothing has to be computed while others wait.
     """
     rows = []
     stored = lock_planned(session, schedules)
-    fires.withdraw_of_jobs(session, list(stored), now_ms=now_ms, reason="edited")
+    voided = void_instants(session, stored, reason="edited", clock=clock)
     out = fires.count_scheduled_out(session, list(stored))
     for job_id, job in stored.items():
         schedule, next_ms = schedules[job_id]
-        skip = unscanned(job, now_ms=now_ms, reason="edited")
-        last_ms = job.last_fire_ms
-        if skip is not None:
-            session.add(skip)
-            last_ms = max(last_ms, skip.to_ms)
+        last_ms = voided.last_ms[job_id]
         if job.trigger_status != TriggerStatus.RUNNING:
             continue
-        if last_ms > now_ms:
-            next_ms = first_instant(schedule, last_ms, now_ms=now_ms)
+        if last_ms > voided.now_ms or next_ms <= voided.now_ms:
+            next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
         if schedule.type is ScheduleType.FIX_DELAY and out[job_id]:
             next_ms = AFTER_THE_CURRENT_RUN
         rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms})
-    session.flush()
     bulk.update_many(session, Job, rows)

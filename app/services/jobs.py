@@ -1,14 +1,14 @@
 """What people and scripts do with jobs. Every function loads the job first and checks the right on *its* group.
 
 Stop, edit and delete take effect at their commit (DESIGN section 4): the job's row is locked, its fires that were not sent yet go,
-and those already due are recorded as skipped.
+and those already due are recorded as skipped. So these functions are passed a clock, which they read once they hold their locks.
 """
 
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock, Millis
 from app.db import session_scope
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
@@ -17,7 +17,7 @@ from app.errors import InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit, job_tags
-from app.services.job_replan import PLANNED_BY, first_instant, unscanned
+from app.services.job_replan import PLANNED_BY, Voided, first_instant, void_instants
 from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
 from app.store import fires, groups, job_lists, locks, mutes, once, registry
 from app.store.job_lists import JobFilter
@@ -49,9 +49,10 @@ def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list
     return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
 
 
-def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, start: bool = False) -> int:
+def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
     """Store a new job; return its id. ``start`` switches its schedule on in the same transaction."""
     columns = check_draft(StoredNeighbours(session), draft, actor=actor)
+    now_ms = clock()
     if draft.glue_type != "BEAN" and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
     job = Job(**columns, add_time=now_ms, update_time=now_ms, glue_updatetime=now_ms)
@@ -66,7 +67,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, now_ms: Millis, 
     return job.id
 
 
-def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, now_ms: Millis) -> None:
+def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
     """Change a job; kind of code, source and switch stay. A new schedule counts from the commit on."""
     if draft.child_jobid.strip():  # two saves at once could each see no cycle, and close one together: one after the other
         locks.take_schedule_lock(session)
@@ -74,15 +75,15 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     columns = check_draft(StoredNeighbours(session), draft, actor=actor, own=job)
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
-    if any(name in changes for name in PLANNED_BY):
-        _skip_unscanned(session, job, now_ms=now_ms, reason="edited")
+    replanned = any(name in changes for name in PLANNED_BY)
+    now_ms = _void(session, job, reason="edited", clock=clock).now_ms if replanned else clock()
     if "job_group" in changes:
         mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
-    if any(name in changes for name in PLANNED_BY):
-        _replan(session, job, now_ms)
+    if replanned and job.trigger_status == TriggerStatus.RUNNING:
+        job.trigger_next_time = _first_instant(session, job, now_ms)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     _record(session, "job.update", job, actor, now_ms, told(changes))
@@ -130,26 +131,26 @@ def clear_before_removal(job_id: int, *, actor: Actor) -> None:
                 return
 
 
-def start_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
+def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch a schedule on; its first instant is the first after now that was never fired. A running one stays as it is."""
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if job.trigger_status == TriggerStatus.RUNNING:
         return
+    now_ms = clock()
     _switch_on(session, job, now_ms)
     job.update_time = now_ms
     _record(session, "job.start", job, actor, now_ms, {"trigger_next_time": job.trigger_next_time})
 
 
-def stop_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
+def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch a schedule off; what it would have fired and was not sent yet is withdrawn."""
     job = _lock_job(session, job_id, actor, Right.OPERATE)
-    withdrawn = fires.withdraw_scheduled(session, job.id, now_ms=now_ms, reason="stopped")
-    _skip_unscanned(session, job, now_ms=now_ms, reason="stopped")
-    if job.trigger_status == TriggerStatus.STOPPED and not withdrawn:
+    voided = _void(session, job, reason="stopped", clock=clock)
+    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
-    job.update_time = now_ms
-    _record(session, "job.stop", job, actor, now_ms, {"withdrawn": withdrawn})
+    job.update_time = voided.now_ms
+    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
 
 
 def trigger_job(
@@ -197,20 +198,12 @@ def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
     return next_ms
 
 
-def _replan(session: Session, job: Job, now_ms: Millis) -> None:
-    """Withdraw what the old schedule planned; a running job goes on with the first instant of the new one."""
-    fires.withdraw_scheduled(session, job.id, now_ms=now_ms, reason="edited")
-    if job.trigger_status == TriggerStatus.RUNNING:
-        job.trigger_next_time = _first_instant(session, job, now_ms)
-
-
-def _skip_unscanned(session: Session, job: Job, *, now_ms: Millis, reason: str) -> None:
-    """Record instants that are due and that no scan has seen: while the workers are away too, a stop leaves no gap without a reason."""
-    due = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
-    skip = unscanned(due, now_ms=now_ms, reason=reason)
-    if skip is not None:
-        session.add(skip)
-        job.last_fire_ms = max(job.last_fire_ms, skip.to_ms)
+def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
+    """Void what a locked job's present schedule has planned, and what is due though no scan has seen it, as while the workers are away."""
+    planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
+    voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
+    job.last_fire_ms = voided.last_ms[job.id]
+    return voided
 
 
 def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:

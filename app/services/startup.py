@@ -36,7 +36,7 @@ def prepare(config: Config) -> None:
     check_schema(engine)
     with session_scope() as session:
         locks.take_schedule_lock(session)
-        if demo.add_sample(session, actor=system_actor("start"), now_ms=now_ms()):
+        if demo.add_sample(session, actor=system_actor("start"), clock=now_ms):
             logger.info("sample group and job made app_name=%s", demo.APP_NAME)
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())

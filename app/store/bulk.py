@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Dialect, Select, String, Table, func, insert, select, text
+from sqlalchemy import CursorResult, Dialect, Select, String, Table, delete, func, insert, select, text
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
+from app.db import affected
 from app.models.base import Base
 
 Row = dict[str, Any]
@@ -115,6 +116,25 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
         return
     statement = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?"
     session.connection().exec_driver_sql(statement, list(zip(*_columns(table, [*names, "id"], ordered, dialect), strict=True)))
+
+
+def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
+    """Delete the rows with these values of an indexed column; return how many there were.
+
+    MySQL and MariaDB prefer a scan where the table is small, and wait there for rows other transactions have locked. They delete by id,
+    with a LIMIT no row exceeds: then they look the ids up.
+    """
+    if not values:
+        return 0
+    table = table_of(model)
+    of_values = table.c[column].in_(values)
+    if session.get_bind().dialect.name != "mysql":
+        return affected(session, delete(table).where(of_values))
+    ids = values if column == "id" else session.scalars(select(table.c.id).where(of_values).order_by(table.c.id)).all()
+    if not ids:
+        return 0
+    statement = f"DELETE FROM {table.name} WHERE id IN ({', '.join(['%s'] * len(ids))}) ORDER BY id LIMIT {len(ids)}"
+    return session.connection().exec_driver_sql(statement, tuple(ids)).rowcount
 
 
 def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect) -> list[Iterable[Any]]:

@@ -141,7 +141,7 @@ def job_draft(group_id: int, **changes: Any) -> JobDraft:
 def add_job(group_id: int, *, start: bool = False, **changes: Any) -> int:
     """Store a job."""
     with session_scope() as session:
-        return jobs.add_job(session, job_draft(group_id, **changes), actor=ACTOR, now_ms=now_ms(), start=start)
+        return jobs.add_job(session, job_draft(group_id, **changes), actor=ACTOR, clock=now_ms, start=start)
 
 
 def add_user(username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None) -> int:

@@ -20,7 +20,7 @@ from app.models.log import JobLog
 from app.pipeline import registration
 from app.pipeline.record import FIRST_LOOK_MS
 from app.pipeline.resolve import PROBES_AT_ONCE, Resolver, expire_leases
-from app.store import fires, nodes
+from app.store import nodes, scheduled_fires
 from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
@@ -342,5 +342,5 @@ def test_a_stop_leaves_a_claimed_run_to_its_end(database: str, config: Config, e
     with resolving(config) as look:
         look(0)
     job_id = only_row(JobLog).job_id
-    assert transact(lambda session: fires.withdraw_scheduled(session, job_id, now_ms=T0, reason="stopped")) == 0
+    assert transact(lambda session: scheduled_fires.withdraw(session, [job_id])) == {}
     assert only_row(Fire, log_id=run.id).state == "PENDING"

@@ -41,13 +41,13 @@ def draft(group_id: int, child_jobid: str) -> JobDraft:
 def save(job_id: int, group_id: int, *child_ids: int) -> None:
     with session_scope() as session:
         typed = draft(group_id, ",".join(map(str, child_ids)))
-        jobs.update_job(session, job_id, typed, actor=ADMIN, now_ms=T0)
+        jobs.update_job(session, job_id, typed, actor=ADMIN, clock=lambda: T0)
 
 
 def test_a_chain_is_looked_through_by_a_few_statements(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with session_scope() as session:
-        outside = jobs.add_job(session, draft(group_id, ""), actor=ADMIN, now_ms=T0)
+        outside = jobs.add_job(session, draft(group_id, ""), actor=ADMIN, clock=lambda: T0)
     with statements() as seen:
         save(outside, group_id, ids[0], ids[1], ids[5])
     assert len(seen) < 30

@@ -48,9 +48,11 @@ def one(number: int = 1, **changes: Any) -> dict[str, Any]:
     return {"id": number, "jobDesc": f"job {number}", **common, **changes}
 
 
-def imported(*objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW) -> list[Finding]:
+def imported(*objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW, planned_ms: Millis = 0) -> list[Finding]:
+    """Import jobs; ``planned_ms`` is when the import was planned, where it then had to wait until ``now_ms``."""
     entries = read_file(json.dumps({"format": 1, "jobs": objects}))
-    return job_import.import_jobs(entries, actor=ADMIN, now_ms=now_ms, dry=dry)
+    times = iter([planned_ms or now_ms])
+    return job_import.import_jobs(entries, actor=ADMIN, clock=lambda: next(times, now_ms), dry=dry)
 
 
 def stored(model: type[Base] = Job) -> list[Any]:
@@ -182,7 +184,7 @@ def test_another_schedule_voids_what_was_planned_and_owes_nothing_silently() -> 
     imported(one(1), one(2))
     running, stopped = stored()
     with session_scope() as session:
-        jobs.start_job(session, running.id, actor=ADMIN, now_ms=NOW)
+        jobs.start_job(session, running.id, actor=ADMIN, clock=lambda: NOW)
     make_fire(running, due_time=NOW + 5_000, trigger_type=TriggerType.CRON)
     later = NOW + 90_000
     findings = imported(one(1, scheduleConf="0 0 * * * ?"), one(2, scheduleConf="0 0 * * * ?"), now_ms=later)
@@ -195,10 +197,19 @@ def test_another_schedule_voids_what_was_planned_and_owes_nothing_silently() -> 
     assert owed == [(5_000, "edited"), (60_000, "edited")]
 
 
+def test_an_import_that_had_to_wait_begins_after_its_wait() -> None:
+    imported(one(1))
+    with session_scope() as session:
+        jobs.start_job(session, stored()[0].id, actor=ADMIN, clock=lambda: NOW)
+    imported(one(1, scheduleConf="0 0/2 * * * ?"), planned_ms=NOW + 90_000, now_ms=NOW + 130_000)
+    assert stored()[0].trigger_next_time == NOW + 240_000
+    assert [(skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped) for skip in stored(Skip)] == [(60_000, 120_000, 2)]
+
+
 def test_a_fixed_delay_whose_run_is_out_begins_after_it() -> None:
     imported(one(1))
     with session_scope() as session:
-        jobs.start_job(session, stored()[0].id, actor=ADMIN, now_ms=NOW)
+        jobs.start_job(session, stored()[0].id, actor=ADMIN, clock=lambda: NOW)
     make_fire(stored()[0], due_time=NOW - 1, trigger_type=TriggerType.CRON, state="SENDING")
     imported(one(1, scheduleType="FIX_DELAY", scheduleConf="30"))
     assert stored()[0].trigger_next_time == AFTER_THE_CURRENT_RUN
@@ -207,7 +218,7 @@ def test_a_fixed_delay_whose_run_is_out_begins_after_it() -> None:
 def test_a_running_job_gets_no_schedule_that_is_over() -> None:
     imported(one(1))
     with session_scope() as session:
-        jobs.start_job(session, stored()[0].id, actor=ADMIN, now_ms=NOW)
+        jobs.start_job(session, stored()[0].id, actor=ADMIN, clock=lambda: NOW)
     for dry in (True, False):
         (finding,) = imported(one(1, notAfter="2024-01-01T00:00:00Z"), dry=dry)
         assert (finding.kind, finding.field) == (Kind.ERROR, "scheduleConf")

@@ -38,7 +38,7 @@ def move(job: Job, group_id: int) -> None:
 def save_into(job: Job, group_id: int) -> None:
     with session_scope() as session:
         draft = replace(DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report")
-        jobs.update_job(session, job.id, draft, actor=ACTOR, now_ms=T0 + 1_000)
+        jobs.update_job(session, job.id, draft, actor=ACTOR, clock=lambda: T0 + 1_000)
 
 
 @pytest.mark.parametrize("leave", [move, save_into])

@@ -61,35 +61,6 @@ def test_each_manual_run_has_its_own_key(database: str) -> None:
         assert (fire.trigger_type, fire.due_time, fire.executor_param, fire.owner) == ("MANUAL", T0, "", "")
 
 
-def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str) -> None:
-    job, other = make_job(), make_job()
-    for late in (-2000, -1000, 0, 1, 4000):
-        make_fire(job, due_time=T0 + late)
-    make_fire(job, due_time=T0 - 3000, trigger_type="MISFIRE")
-    kept = [make_fire(job, trigger_type=kind) for kind in ("MANUAL", "RETRY", "PARENT", "API")]
-    kept += [make_fire(job, state=state, log_id=1) for state in ("ROUTING", "SENDING", "ACCEPTED", "UNKNOWN")]
-    kept.append(make_fire(other))
-    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="stopped")) == 6
-    assert [fire.id for fire in all_rows(Fire)] == [fire.id for fire in kept]
-    skip = only_row(Skip)
-    assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.recorded_ms) == (
-        job.id,
-        T0 - 3000,
-        T0,
-        4,
-        "stopped",
-        T0,
-    )
-
-
-def test_a_withdrawal_of_fires_that_are_not_due_leaves_no_skip(database: str) -> None:
-    job = make_job()
-    make_fire(job, due_time=T0 + 1)
-    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="edited")) == 1
-    assert all_rows(Fire) == all_rows(Skip) == []
-    assert write(lambda session: fires.withdraw_scheduled(session, job.id, now_ms=T0, reason="edited")) == 0
-
-
 def test_fires_of_a_deleted_job_and_of_cleared_runs_go(database: str) -> None:
     job, other = make_job(), make_job()
     for state in FireState:

@@ -1,0 +1,31 @@
+"""Skip rows: instants that were due and deliberately not fired, each in one row at most."""
+
+from collections.abc import Iterable
+
+from app.clock import Millis
+from app.domain.planning import Skipped, runs_of
+from app.domain.schedule import next_after_ms
+from app.errors import InvalidInput
+from app.models.skip import SKIPPED_MAX
+from app.pipeline.scan import schedule_of
+from app.store import bulk
+from app.store.jobs import DueJob
+
+
+def skip_rows(job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis) -> list[bulk.Row]:
+    """Return a row for each run of consecutive instants; what was fired or skipped otherwise lies outside of all of them."""
+    schedule = schedule_of(job, zone)
+
+    def next_after(instant: Millis) -> Millis | None:
+        try:
+            return next_after_ms(schedule, instant)
+        except (ValueError, InvalidInput):  # a schedule that can no longer be read: each instant alone
+            return None
+
+    return [skip_row(job.id, run, reason=reason, now_ms=now_ms) for run in runs_of(instants, next_after)]
+
+
+def skip_row(job_id: int, run: Skipped, *, reason: str, now_ms: Millis) -> bulk.Row:
+    """Return the row of one run."""
+    counted = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
+    return {"job_id": job_id, **counted, "reason": reason, "recorded_ms": now_ms}

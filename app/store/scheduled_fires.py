@@ -1,0 +1,75 @@
+"""Fires a schedule has planned and no claim has taken: withdrawn by a stop or an edit, settled when found late, handed over at a stop."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import FireState
+from app.domain.sharding import parse_shard
+from app.models.fire import Fire
+from app.store import bulk, fires
+
+
+class ScheduledFire(NamedTuple):
+    """A PENDING fire of a schedule, without a log row."""
+
+    id: int
+    job_id: int
+    due_time: Millis
+    trigger_type: str
+    fire_key: str
+    sharding_param: str | None
+    owner: str
+
+
+_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.trigger_type, Fire.fire_key, Fire.sharding_param, Fire.owner)
+#: a fire that has its log row was claimed before: it goes on, or the row would say "running" for ever
+_UNCLAIMED = and_(Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED))
+
+
+def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
+    """Return the unclaimed fires of schedules that meet the conditions, without a lock, ids ascending."""
+    rows = select(*_COLUMNS).where(_UNCLAIMED, *conditions).order_by(Fire.id)
+    return _whole([ScheduledFire._make(row) for row in bulk.read_rows(session, rows)])
+
+
+def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
+    """Return the unclaimed fires of schedules that meet the conditions, locked; the caller holds the locks of their jobs.
+
+    Read without a lock first, then locked by id: a locking read by another index takes its entries before the rows, a claim the
+    rows before the entries. Where a claim was faster its shards may have come in the place of a broadcast: read again.
+    """
+    locked: dict[int, ScheduledFire] = {}
+    while True:
+        found = select(Fire.id).where(_UNCLAIMED, *conditions)
+        fresh = [row.id for row in bulk.read_rows(session, found) if row.id not in locked]
+        rows = fires.by_id(select(*_COLUMNS)).where(Fire.id.in_(sorted(fresh)), _UNCLAIMED).order_by(Fire.id)
+        taken = bulk.read_rows(session, rows.with_for_update()) if fresh else []
+        locked |= {row.id: ScheduledFire._make(row) for row in taken}
+        if len(taken) == len(fresh):
+            return _whole(list(locked.values()))
+
+
+def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Millis]]:
+    """Remove the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
+    removed = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
+    fires.delete_fires(session, [fire.id for fire in removed])
+    times: defaultdict[int, list[Millis]] = defaultdict(list)
+    for fire in removed:
+        times[fire.job_id].append(fire.due_time)
+    return dict(times)
+
+
+def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:
+    """Leave out shards of broadcasts that have begun: where one shard has been claimed, the others run too."""
+    shards = Counter((fire.job_id, fire.due_time) for fire in found if fire.sharding_param)
+    return [fire for fire in found if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
+
+
+def _total(fire: ScheduledFire) -> int | None:
+    shard = parse_shard(fire.sharding_param)
+    return shard.total if shard is not None else None
