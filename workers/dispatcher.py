@@ -70,7 +70,7 @@ class Dispatcher:
             room=self._lanes.room,
         )
         self._writer = GroupWriter()
-        self._poll = Poll(node, self._lanes, self._take_found)
+        self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
         self._wake_socket = WakeSocket(config.home, node)
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
@@ -115,10 +115,6 @@ class Dispatcher:
         self._lanes.add(due)
         self._offered.set()
         self._wake.set()
-
-    def _take_found(self, found: Sequence[DueFire]) -> None:
-        if found and self._may_fire():
-            self._take(found)
 
     def _signalled(self) -> None:
         self._wake_socket.drain()

@@ -135,6 +135,10 @@ class Lanes:
         """Drop fires that are no longer PENDING: claimed by us or by another, or withdrawn."""
         self._known.difference_update(fire_ids)
 
+    def knows(self, fire_id: int) -> bool:
+        """Whether a fire waits here, or was tried here in vain and will be tried again."""
+        return fire_id in self._known or fire_id in self._held_off
+
     def hold_off(self, fire_id: int, now: float) -> None:
         """Leave a fire alone for a while: its claim failed, though the database is there; ``now`` in monotonic seconds."""
         self._held_off = {known: entry for known, entry in self._held_off.items() if now < entry[1] + HOLD_OFF_MAX_S}

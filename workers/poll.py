@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import now_ms
 from app.domain.planning import DueFire
 from app.pipeline.claim import find_unseen
+from app.pipeline.late import LATE_MS, settle_late
 from workers.lanes import Lanes
 
 logger = logging.getLogger(__name__)
@@ -33,12 +34,16 @@ DATABASE_WAIT_S = 1.0
 
 
 class Poll:
-    """Finds due fires and hands over those that are not held off; ``run`` belongs to the dispatcher's loop."""
+    """Finds due fires and hands over those that are to run; ``run`` belongs to the dispatcher's loop."""
 
-    def __init__(self, node: str, lanes: Lanes, take: Callable[[Sequence[DueFire]], None]) -> None:
+    def __init__(
+        self, node: str, zone: str, lanes: Lanes, *, take: Callable[[Sequence[DueFire]], None], may_fire: Callable[[], bool]
+    ) -> None:
         self._node = node
+        self._zone = zone
         self._lanes = lanes
         self._take = take
+        self._may_fire = may_fire
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
         self._woken = asyncio.Event()
 
@@ -58,6 +63,9 @@ class Poll:
             look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
             try:
                 found = await loop.run_in_executor(self._reader, look)
+                fresh = [fire for fire in found if not self._lanes.is_held_off(fire.id, loop.time())]
+                if fresh and self._may_fire():
+                    self._take(await self._without_late(fresh))
             except DBAPIError as exc:
                 logger.error("poll failed database_error=%s", exc.orig)
                 await asyncio.sleep(DATABASE_WAIT_S)
@@ -67,8 +75,16 @@ class Poll:
                 await asyncio.sleep(DATABASE_WAIT_S)
                 continue
             after_id = found[-1].id if len(found) == ROWS else 0
-            self._take([fire for fire in found if not self._lanes.is_held_off(fire.id, loop.time())])
             await self._pause(begun)
+
+    async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
+        """Settle those that nobody has seen in time by their misfire strategies; return the others."""
+        unseen = [fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)]
+        if not unseen:
+            return found
+        settle = partial(settle_late, unseen, node=self._node, zone=self._zone, now_ms=now_ms())
+        settled = await asyncio.get_running_loop().run_in_executor(self._reader, settle)
+        return [fire for fire in found if fire.id not in settled]
 
     async def _pause(self, begun: float) -> None:
         """Wait for a wake-up or the period, and while fires wait to be claimed for the longer one."""

@@ -1,0 +1,92 @@
+"""Late fires: planned by a schedule, found unclaimed long after their instant. They follow the misfire strategy, as instants do that
+no scan has seen: the node that planned them was down, or the database was away.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, transact
+from app.domain.enums import MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
+from app.domain.planning import DueFire
+from app.models.fire import Fire
+from app.models.skip import Skip
+from app.pipeline.delays import set_delayed
+from app.pipeline.scan import misfire_of
+from app.pipeline.skips import skip_rows
+from app.store import bulk, fires, jobs, nodes, scheduled_fires
+from app.store.jobs import DueJob
+from app.store.scheduled_fires import ScheduledFire
+
+logger = logging.getLogger(__name__)
+
+#: a fire found so long after its instant is late. A scan allows 5 s; a fire is a row already, so it outlives a restart of the workers or
+#: a short outage of the database, and is still sent after it
+LATE_MS: Millis = 60_000
+
+
+def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
+    """Settle those of the fires that are late by the misfire strategies of their jobs; return the ids of those that will not run.
+
+    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; all of them where a later instant of the
+    job is due as well and runs instead. ``found`` must not hold fires that wait in this process: these were seen in time. Those of other
+    live nodes are left to them, and so are runs started by hand, retries and children. Opens its own transactions.
+    """
+    late = [fire.id for fire in found if fire.due_time <= now_ms - LATE_MS]
+    if not late:
+        return frozenset()
+    with read_scope() as session:
+        others = {live.name for live in nodes.find_live(session, now_ms=now_ms) if live.kind == NodeKind.WORKERS} - {node}
+        abandoned = (Fire.id.in_(late), Fire.trigger_type == TriggerType.CRON, Fire.owner.not_in(others))
+        unclaimed = scheduled_fires.find_unclaimed(session, *abandoned)
+    if not unclaimed:
+        return frozenset()
+    gone = transact(lambda session: _settle(session, unclaimed, zone=zone, now_ms=now_ms))
+    logger.warning("late fires settled skipped=%s fired_once=%s", len(gone), len(unclaimed) - len(gone))
+    return gone
+
+
+def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> frozenset[int]:
+    stored = jobs.lock_planned(session, {fire.job_id for fire in late})
+    of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
+    for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
+        of_jobs[fire.job_id].append(fire)
+    gone: list[ScheduledFire] = []
+    once: list[bulk.Row] = []
+    skips: list[bulk.Row] = []
+    for job_id, planned in of_jobs.items():
+        if (job := stored.get(job_id)) is None:  # deleted meanwhile: a claim drops its fires
+            continue
+        fired_ms = _fired_once(job, planned, now_ms)
+        once += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
+        skipped = [fire for fire in planned if fire.due_time != fired_ms]
+        gone += skipped
+        skips += skip_rows(job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms)
+    bulk.update_many(session, Fire, once)
+    bulk.insert_many(session, Skip, skips)
+    fires.delete_fires(session, [fire.id for fire in gone])
+    set_delayed(session, _delayed(stored, gone), now_ms=now_ms)
+    return frozenset(fire.id for fire in gone)
+
+
+def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
+    """Return the instant that is fired in the place of all late ones; None: none of them."""
+    latest_ms = max(fire.due_time for fire in late)
+    unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
+    if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or unscanned:
+        return None
+    return latest_ms
+
+
+def _as_misfire(fire: ScheduledFire) -> bulk.Row:
+    key = f"misfire:{fire.fire_key.removeprefix('cron:')}"
+    return {"id": fire.id, "fire_key": key, "trigger_type": TriggerType.MISFIRE.value}
+
+
+def _delayed(stored: dict[int, DueJob], gone: Collection[ScheduledFire]) -> list[int]:
+    """Return the jobs with a fixed delay that wait for the result of a run that has been skipped."""
+    skipped = {fire.job_id for fire in gone}
+    return [job_id for job_id, job in stored.items() if job_id in skipped and job.schedule_type == ScheduleType.FIX_DELAY]
