@@ -5,11 +5,14 @@ import logging
 import sys
 import threading
 
+from sqlalchemy.exc import DBAPIError
+
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.domain.planning import DueFire
 from app.home import access_tokens
 from app.pipeline.clock_guard import ClockGuard
+from app.pipeline.handover import hand_back
 from app.pipeline.scan import scan
 from app.services.nodes import node_name
 from workers.dispatcher import Dispatcher
@@ -26,6 +29,8 @@ SWITCH_INTERVAL_S = 0.0005
 #: collections of cyclic garbage: of the youngest generation after 5,000 new objects, of the next one after a million, not after 700 and
 #: 7,000: that one walks through every run of a herd. Each IN list of SQLAlchemy leaves a cycle: 50,000 objects of these were 20 MB
 GC_THRESHOLDS = (5_000, 200, 50)
+#: how long a stop waits for the database when it hands back what was read ahead
+HAND_BACK_WAIT_S = 2.5
 
 
 class Scheduler:
@@ -49,12 +54,26 @@ class Scheduler:
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def stop(self) -> None:
-        """Scan, ring, sends in flight: what is still in the ring stays in the database for the next start."""
+        """Scan, ring, sends in flight; then what was read ahead goes back, for the next scan of whichever node, or of a Java admin."""
         self._scan.stop()
         self._ring.wake()
         self._turn.stop()
         self._dispatcher.stop()
+        handing_back = threading.Thread(target=self._hand_back, name="hand-back", daemon=True)
+        handing_back.start()
+        handing_back.join(HAND_BACK_WAIT_S)
+        if handing_back.is_alive():
+            logger.warning("instants not handed back in time timeout_s=%s", HAND_BACK_WAIT_S)
         logger.info("scheduler stopped node=%s left_in_ring=%s", self._node, len(self._ring))
+
+    def _hand_back(self) -> None:
+        """Hand back what was read ahead. Where that fails it stays in the database, and the next start reads it back."""
+        try:
+            count = hand_back(node=self._node, zone=self._zone, now_ms=now_ms())
+        except DBAPIError as exc:
+            logger.error("instants not handed back database_error=%s", str(exc.orig).splitlines()[0])
+        else:
+            logger.info("instants handed back fires=%s", count)
 
     def tick_scan(self, at_ms: Millis) -> Millis:
         """Make fires of what is due and put them into the ring; return the wait until the next scan."""

@@ -85,7 +85,9 @@ def test_a_new_database_holds_the_sample_group_and_a_stopped_job(database: str, 
     assert (job.author, job.schedule_type, job.schedule_conf, job.misfire_strategy) == ("XXL", "CRON", "0 0 0 * * ? *", "DO_NOTHING")
     assert (job.executor_handler, job.executor_param, job.executor_route_strategy) == ("demoJobHandler", "", "FIRST")
     with session_scope() as session:
-        assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == len(demo.JOBS), "the sample job is no reason to leave them out"
+        assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == len(demo.JOBS), (
+            "the sample job is no reason to leave them out"
+        )
         assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == 0
     assert only_row(Group).id == 1
 

@@ -1,0 +1,87 @@
+"""Handing back, at a stop, the instants this node has read ahead: the next scan plans them again, whoever's it is."""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, transact
+from app.domain.enums import TriggerStatus, TriggerType
+from app.domain.planning import PRE_READ_MS
+from app.domain.schedule import next_after_ms
+from app.errors import InvalidInput
+from app.models.fire import Fire
+from app.models.job import Job
+from app.pipeline.scan import schedule_of
+from app.store import bulk, fires, jobs, locks, scheduled_fires
+from app.store.jobs import DueJob
+from app.store.scheduled_fires import ScheduledFire
+
+logger = logging.getLogger(__name__)
+
+#: jobs of one transaction, which keeps every scan waiting
+PAGE = 200
+#: no transaction begins later than this: what is left stays planned, and the next start reads it back
+HAND_BACK_S = 1.5
+
+
+def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic) -> int:
+    """Remove the unclaimed fires this node has read ahead and set their jobs' next times back to them; return how many fires.
+
+    For a scheduler that has stopped. Fires too old for a scan to fire them in time stay: other nodes, or the next start, send them.
+    Misfires stay too: their skips stand beside them. Opens its own transactions.
+    """
+    until = monotonic() + HAND_BACK_S
+    ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time >= now_ms - PRE_READ_MS)
+    with read_scope() as session:
+        job_ids = sorted({fire.job_id for fire in scheduled_fires.find_unclaimed(session, *ahead)})
+    count = 0
+    for start in range(0, len(job_ids), PAGE):
+        page = job_ids[start : start + PAGE]
+        count += transact(lambda session, page=page: _hand_back(session, page, zone, (*ahead, Fire.job_id.in_(page))))  # type: ignore[misc]
+        if monotonic() > until:
+            logger.warning("instants of some jobs not handed back jobs=%s", len(job_ids) - start - len(page))
+            break
+    return count
+
+
+def _hand_back(session: Session, job_ids: Collection[int], zone: str, ahead: Sequence[ColumnElement[bool]]) -> int:
+    locks.take_schedule_lock(session)
+    stored = jobs.lock_planned(session, job_ids)
+    of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
+    for fire in scheduled_fires.lock_unclaimed(session, *ahead):
+        of_jobs[fire.job_id].append(fire)
+    rows: list[bulk.Row] = []
+    gone: list[int] = []
+    for job_id, planned in of_jobs.items():
+        first_ms = first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone) if job_id in stored else None
+        if first_ms is not None:
+            # no instant from the first on has been fired: the latest that ever was lies before it
+            rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": first_ms - 1})
+            gone += [fire.id for fire in planned if fire.due_time >= first_ms]
+    bulk.update_many(session, Job, rows)
+    return fires.delete_fires(session, gone)
+
+
+def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
+    """Return the earliest instant from which on none has been claimed, up to the job's next time; None where there is none.
+
+    Followed back from the next time through the schedule itself: where an instant is missing it was claimed, and where the job was
+    switched off or its schedule changed, as a Java admin does without a look at the fires, nothing fits.
+    """
+    if job.trigger_status != TriggerStatus.RUNNING:
+        return None
+    schedule, first_ms = schedule_of(job, zone), job.trigger_next_time
+    for instant in sorted(unclaimed, reverse=True):
+        try:
+            follows = next_after_ms(schedule, instant) == first_ms
+        except (ValueError, InvalidInput):
+            follows = False
+        if not follows:
+            break
+        first_ms = instant
+    return first_ms if first_ms != job.trigger_next_time else None
