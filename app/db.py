@@ -6,10 +6,10 @@ transaction begins IMMEDIATE, so that it waits for its turn at the start instead
 
 import logging
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,6 +22,7 @@ from app.config import Config
 from app.errors import NotConfigured
 from app.models.base import Base, use_zone
 from app.wake_up import send_wake_up
+from app.write_queue import QueuedConnection, WriteQueue
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -30,21 +31,15 @@ db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
 #: a statement that takes longer is logged
 SLOW_STATEMENT_S = 0.05
-#: how long a writer of SQLite waits for others
+#: how long a writer of SQLite waits for its turn, other threads and other processes together
 BUSY_TIMEOUT_MS = 5_000
-#: between two attempts to begin: SQLite itself comes to wait 100 ms, and then never meets the gap between a busy neighbour's writes
-BEGIN_AGAIN_S = 0.001
 #: a transaction that lost a deadlock is tried so often
 ATTEMPTS = 5
 #: error codes of MySQL and SQLSTATEs of PostgreSQL for "you lost a deadlock or waited too long for a lock"
 _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
-#: the part of a result code of SQLite without its extension
-_PRIMARY_CODE = 0xFF
 #: marks a session whose transaction holds fires that are due
 _DUE_FIRES = "due fires"
-#: what a wait between two attempts waits for
-_never = threading.Event()
 
 
 class _Binding:
@@ -64,7 +59,7 @@ def engine_options(config: Config) -> dict[str, Any]:
     """Return what ``create_engine`` needs beside the URL, for Flask-SQLAlchemy and the workers alike."""
     options: dict[str, Any] = {"pool_size": 8, "max_overflow": config.threads}
     if config.is_sqlite:
-        options["connect_args"] = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000}
+        options["connect_args"] = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000, "factory": QueuedConnection}
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
     timeouts = {"connect_timeout": 5}
@@ -176,41 +171,26 @@ def _listen(engine: Engine) -> None:
     event.listen(engine, "before_cursor_execute", _note_start)
     event.listen(engine, "after_cursor_execute", _note_slow)
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
         event.listen(engine, "begin", _begin_sqlite)
 
 
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
+def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
+    connection.queue = queue
     connection.isolation_level = None  # the driver begins nothing by itself
     for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    if connection.get_execution_options().get("sqlite_begin") == "IMMEDIATE":
-        _begin_in_turn(connection)
-    else:
+    if connection.get_execution_options().get("sqlite_begin") != "IMMEDIATE":
         connection.exec_driver_sql("BEGIN DEFERRED")
-
-
-def _begin_in_turn(connection: Connection) -> None:
-    """Begin to write as soon as nobody else does; an error, as of any statement, where that takes longer than BUSY_TIMEOUT_MS."""
-    raw = cast("sqlite3.Connection", connection.connection.driver_connection)
-    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    raw.execute("PRAGMA busy_timeout=0")
+        return
+    raw = cast("QueuedConnection", connection.connection.driver_connection)
     try:
-        while time.monotonic() < until:
-            try:
-                raw.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as exc:
-                if exc.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
-                    break
-                _never.wait(BEGIN_AGAIN_S)
-            else:
-                return
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    finally:
-        raw.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        raw.begin_immediate(BUSY_TIMEOUT_MS)
+    except sqlite3.Error as exc:
+        raise DBAPIError.instance("BEGIN IMMEDIATE", None, exc, sqlite3.Error, dialect=connection.dialect) from exc
 
 
 def _note_start(connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool) -> None:

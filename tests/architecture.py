@@ -26,7 +26,7 @@ BASE = (
     "executor_client.protocol",
     "executor_client.lenient_json",
 )
-DATABASE = ("app.models", "app.db", "app.group_commit")
+DATABASE = ("app.models", "app.db", "app.database_faults", "app.group_commit")
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = ("flask", "flask_babel", "flask_bootstrap", "flask_login", "flask_wtf", "werkzeug", "jinja2", "markupsafe", "wtforms")
 
@@ -47,7 +47,9 @@ class Layer:
 LAYERS: dict[str, Layer] = {
     "app.domain": Layer(theirs=("croniter", "cron_descriptor")),
     "app.models": Layer(("app.domain.enums",), SQLALCHEMY),
-    "app.db": Layer(("app.models", "app.domain.enums"), (*SQLALCHEMY, "flask_sqlalchemy")),
+    "app.write_queue": Layer(),
+    "app.db": Layer(("app.models", "app.domain.enums", "app.write_queue"), (*SQLALCHEMY, "flask_sqlalchemy")),
+    "app.database_faults": Layer(("app.db", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.group_commit": Layer(("app.db", "app.models"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
@@ -63,7 +65,9 @@ LAYERS: dict[str, Layer] = {
         ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
     ),
     "app": Layer(("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")),  # factory and cli: they join all the parts
-    "workers": Layer(("app.pipeline", "app.services", "app.db", "app.group_commit", "app.domain"), (*SQLALCHEMY, "uvloop")),
+    "workers": Layer(
+        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.group_commit", "app.domain"), (*SQLALCHEMY, "uvloop")
+    ),
     "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),
     "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
     "migrations.versions": Layer(theirs=("alembic", *SQLALCHEMY)),
