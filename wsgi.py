@@ -14,6 +14,7 @@ from flask import Flask
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
+from app.database_faults import not_configured
 from app.db import check_database, unbind_engine
 from app.errors import NotConfigured
 from app.log_setup import set_up_logging
@@ -66,7 +67,7 @@ def main() -> None:
     except NotConfigured as exc:
         _give_up(exc)
     except DBAPIError as exc:
-        _give_up(NotConfigured(f"XXL_JOB_DATABASE_URL: {exc.orig}"))
+        _give_up(not_configured(exc))
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()

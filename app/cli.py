@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.database_faults import not_configured
 from app.db import bind_engine, check_database, session_scope
 from app.domain.enums import ScheduleType
 from app.domain.permissions import system_actor
@@ -45,7 +46,7 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
         except XxlJobError as exc:
             raise click.ClickException(str(exc)) from exc
         except DBAPIError as exc:
-            raise click.ClickException(f"XXL_JOB_DATABASE_URL: {exc.orig}") from exc
+            raise click.ClickException(str(not_configured(exc))) from exc
 
     return run
 

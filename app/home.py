@@ -29,21 +29,26 @@ def prepare_home(home: Path) -> None:
 
 
 def secret_file(path: Path, make: str) -> tuple[str, bool]:
-    """Return the text of a secret file and whether this call made it; the first of several processes wins."""
+    """Return the text of a secret file and whether this call made it; the first of several processes wins.
+
+    Raises NotConfigured where it cannot be written, as on a full disk.
+    """
     if not path.exists():
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # not by process id: in containers all are process 1
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(make + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
         try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(make + "\n")
+                stream.flush()
+                os.fsync(stream.fileno())
             os.link(draft, path)  # fails where the file exists: never overwrites, never half written
             return make, True
         except FileExistsError:
             pass
+        except OSError as exc:
+            raise NotConfigured(f"XXL_JOB_HOME: {path} cannot be written: {exc.strerror}") from exc
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
     return path.read_text(encoding="utf-8").strip(), False
 
 

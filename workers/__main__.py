@@ -2,8 +2,11 @@
 
 import sys
 
+from sqlalchemy.exc import DBAPIError
+
 from app.clock import now_ms
 from app.config import Config
+from app.database_faults import not_configured
 from app.db import bind_engine, check_database, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
@@ -11,6 +14,8 @@ from app.log_setup import set_up_logging
 from app.services import nodes
 from app.services.startup import check_schema
 from workers.supervisor import Supervisor
+
+EXIT_NOT_CONFIGURED = 2
 
 
 def main() -> int:
@@ -24,9 +29,15 @@ def main() -> int:
         nodes.start(config, NodeKind.WORKERS, now_ms=now_ms())
         unbind_engine()
     except NotConfigured as exc:
-        print(f"workers: {exc}", file=sys.stderr)
-        return 2
+        return _give_up(exc)
+    except DBAPIError as exc:
+        return _give_up(not_configured(exc))
     return Supervisor(config).run()
+
+
+def _give_up(error: Exception) -> int:
+    print(f"workers: {error}", file=sys.stderr)
+    return EXIT_NOT_CONFIGURED
 
 
 if __name__ == "__main__":

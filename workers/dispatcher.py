@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.database_faults import fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
@@ -199,7 +200,7 @@ class Dispatcher:
             if self._may_fire():  # by a clock that is ahead everything would be due
                 await self._writer.write(due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._hold_off)
         except AWAY as exc:
-            logger.error("claim failed fires=%s database_error=%s", len(due), exc.orig)
+            fault_log.write(logger, f"claim failed fires={len(due)}", exc)
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
         if batches:
@@ -232,7 +233,7 @@ class Dispatcher:
             try:
                 renewed = await self._writer.write(claims, timed(renew_group, lease_ms))
             except AWAY as exc:
-                logger.error("leases not renewed count=%s database_error=%s", len(claims), exc.orig)
+                fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
                 break
             claims = [claimed for kept, _ in renewed for claimed in kept]
             committed, timing = time.monotonic(), renewed[-1][1] if renewed else timing
@@ -254,7 +255,7 @@ class Dispatcher:
                 logger.warning("runs given back count=%s", len(unsent))
             self._pace.note(time.monotonic() - begun)
         except AWAY as exc:
-            logger.error("outcomes not written count=%s database_error=%s", len(outcomes), exc.orig)
+            fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
             self._outcomes = outcomes + self._outcomes
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
+from app.database_faults import fault_log
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], M
         try:
             wait_ms = tick(clock())
         except DBAPIError as exc:  # expected while a database is away: one line, no traceback
-            logger.error("loop round failed name=%s database_error=%s", name, str(exc.orig).splitlines()[0])
+            fault_log.write(logger, f"loop round failed name={name}", exc)
             wait_ms = ERROR_WAIT_MS
         except Exception:
             logger.exception("loop round failed name=%s", name)

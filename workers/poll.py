@@ -13,6 +13,7 @@ from functools import partial
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
+from app.database_faults import fault_log
 from app.domain.planning import DueFire
 from app.pipeline.claim import find_unseen
 from app.pipeline.late import LATE_MS, settle_late
@@ -67,7 +68,7 @@ class Poll:
                 if fresh and self._may_fire():
                     self._take(await self._without_late(fresh))
             except DBAPIError as exc:
-                logger.error("poll failed database_error=%s", exc.orig)
+                fault_log.write(logger, "poll failed", exc)
                 await asyncio.sleep(DATABASE_WAIT_S)
                 continue
             except Exception:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from app.api.actions import CallbackStore, callback, read_registration, registry, registry_remove
 from app.api.tokens import TokenBook
 from app.config import Config
+from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
 from app.home import access_tokens
 from executor_client.lenient_json import dump_json
@@ -37,6 +38,9 @@ BODY_MAX = 16 * 1024 * 1024
 _TOKEN_KEY = "HTTP_" + TOKEN_HEADER.upper().replace("-", "_")
 #: what 2.1 executors call the same header
 _OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
+#: answers of what can be sent again as it is
+_AWAY = Reply(FAIL, "the database is not available; send it again")
+_BUSY = Reply(FAIL, "the database is busy; send it again")
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
 
 
@@ -56,13 +60,17 @@ class ExecutorApi:
         match = self._path.fullmatch(path)
         if match is None:
             return self._inner(environ, start_response)
-        body = dump_json(self._answer(match[1], environ).to_wire())
+        reply = self._answer(match[1], environ)
+        body = dump_json(reply.to_wire())
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff")]
-        start_response("200 OK", headers)
+        if reply is _BUSY:
+            start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
+        else:
+            start_response("200 OK", headers)
         return [body]
 
     def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
-        """Return an envelope whatever happens: for an executor an HTTP error is a network that is down."""
+        """Return an envelope whatever happens; only a busy database is an HTTP error too, so that other clients come back later."""
         if environ["REQUEST_METHOD"] != "POST":
             return Reply(FAIL, MSG_METHOD)
         try:
@@ -70,11 +78,11 @@ class ExecutorApi:
         except InvalidInput as exc:
             return Reply(FAIL, exc.message)
         except (OperationalError, InterfaceError) as exc:  # expected while a database is away: one line, no traceback
-            logger.error("executor request not stored action=%s database_error=%s", action, str(exc.orig).partition("\n")[0])
-            return Reply(FAIL, "the database is not available; send it again")
+            fault_log.write(logger, f"executor request not stored action={action}", exc)
+            return _BUSY if fault_of(exc) is Fault.BUSY else _AWAY
         except (SQLAlchemyError, TimeoutError):
             logger.exception("executor request not stored action=%s", action)
-            return Reply(FAIL, "the database is not available; send it again")
+            return _AWAY
         except Exception:
             logger.exception("executor request failed action=%s", action)
             return Reply(FAIL, "the request failed here; the console's log says why")

@@ -2,6 +2,7 @@
 
 XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429, ExecutorUnreachable 502.
 The JSON endpoints answer HTTP 200 with code 500 and the text; only too many logins are HTTP 429 there too.
+A database that is busy, full, read-only or away -> 503, and one line in the log.
 """
 
 import logging
@@ -9,6 +10,7 @@ import secrets
 
 from flask import Flask, Response, render_template, request
 from markupsafe import escape
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -16,6 +18,7 @@ from app.clock import now_ms
 from app.console.current import OUTSIDE, is_scripting, say, say_error
 from app.console.guards import may_enter, to_login
 from app.console.scripting import FAIL, envelope, status_answer
+from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.domain.texts import N_
 from app.errors import (
     Conflict,
@@ -36,8 +39,15 @@ STATUSES: dict[type[XxlJobError], int] = {
     TooManyAttempts: 429,
     ExecutorUnreachable: 502,
 }
+#: what people are told of a database that did not do its work
+FAULTS = {
+    Fault.BUSY: N_("The database is busy; try again"),
+    Fault.FULL: N_("The disk of the database is full; try again when there is room"),
+    Fault.READ_ONLY: N_("The database is read-only; nothing can be changed"),
+    Fault.UNAVAILABLE: N_("The database is not available; try again"),
+}
 #: statuses that have a page of their own; others show the page of their hundred
-PAGES = frozenset({400, 403, 404, 500})
+PAGES = frozenset({400, 403, 404, 500, 503})
 HTML_TYPE = "text/html; charset=utf-8"
 
 
@@ -45,6 +55,7 @@ def init_app(app: Flask) -> None:
     """Answer every error of the application."""
     app.register_error_handler(XxlJobError, _on_own_error)
     app.register_error_handler(HTTPException, _on_http_error)
+    app.register_error_handler(DBAPIError, _on_database_error)
     app.register_error_handler(Exception, _on_failure)
 
 
@@ -76,6 +87,19 @@ def _on_http_error(error: HTTPException) -> BaseResponse:
     return response
 
 
+def _on_database_error(error: DBAPIError) -> Response:
+    fault = fault_of(error)
+    if fault is None:
+        return _on_failure(error)
+    fault_log.write(logger, f"request failed method={request.method} path={request.path}", error)
+    text = say(FAULTS[fault])
+    if is_scripting():
+        return envelope(code=FAIL, msg=text)
+    response = _page(503, text)
+    response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response
+
+
 def _on_failure(error: Exception) -> Response:
     number = secrets.token_hex(6)
     logger.error("request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error)
@@ -92,7 +116,10 @@ def _page(status: int, message: str) -> Response:
     shown = status if status in PAGES else (500 if status >= 500 else 400)
     try:
         return Response(render_template(f"errors/{shown}.html", code=status, message=message), status=status, content_type=HTML_TYPE)
-    except Exception:
-        logger.exception("error page not rendered status=%s", status)
+    except Exception as exc:
+        if isinstance(exc, DBAPIError):  # the same fault again
+            fault_log.write(logger, f"error page not rendered status={status}", exc)
+        else:
+            logger.exception("error page not rendered status=%s", status)
         text = f"<!doctype html><title>{status}</title><h1>{status}</h1><p>{escape(message)}</p>"
         return Response(text, status=status, content_type=HTML_TYPE)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, abort, current_app, request, url_for
 from flask_login import LoginManager
+from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.clock import now_ms
@@ -32,6 +33,7 @@ from app.console.current import (
     remote_address,
     settings,
 )
+from app.database_faults import fault_log
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.domain.texts import N_
@@ -193,8 +195,11 @@ def _load_user(incoming: Request) -> LoggedIn | None:
     if visitor is None:
         return None
     if login.needs_touch(visitor, at_ms):
-        with session_scope() as session:
-            login.touch(session, visitor, now_ms=at_ms)
+        try:
+            with session_scope() as session:
+                login.touch(session, visitor, now_ms=at_ms)
+        except OperationalError as exc:  # a page can be read all the same
+            fault_log.write(current_app.logger, "use of a login not noted", exc)
     return LoggedIn(visitor)
 
 

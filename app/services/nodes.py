@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, monotonic_ms, now_ms
 from app.config import Config
+from app.database_faults import fault_log
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
@@ -95,4 +96,4 @@ class Heartbeat:
                 wait_ms = beat(self._config, self._kind, now_ms=now_ms())
             except DBAPIError as exc:
                 wait_ms = NODE_BEAT_MS
-                logger.warning("heartbeat not written database_error=%s", exc.orig)
+                fault_log.write(logger, "heartbeat not written", exc)

@@ -165,6 +165,15 @@ def test_a_schema_that_is_missing_or_another_is_told_with_the_command(alone: Clu
     require("newer schema", "new")
 
 
+def test_a_database_that_cannot_be_written_is_named(alone: Cluster) -> None:
+    migrate(alone.database_url)
+    with alone.engine().connect() as connection:
+        connection.execute(text("PRAGMA journal_mode=WAL"))
+    file = alone.database_url.removeprefix("sqlite:///")
+    for line in refusals(alone, XXL_JOB_DATABASE_URL=f"sqlite:///file:{file}?mode=ro&uri=true"):
+        assert line.endswith("XXL_JOB_DATABASE_URL: attempt to write a readonly database"), line
+
+
 def test_a_port_in_use_is_named(alone: Cluster) -> None:
     migrate(alone.database_url)
     with socket.create_server(("127.0.0.1", alone.port)):

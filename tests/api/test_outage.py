@@ -1,13 +1,17 @@
 """The database away, full or slow: code 500 so that executors send again, and nothing answered that is not stored."""
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import make_url
 
+from app import db
 from app.api import ExecutorApi
 from app.api.actions import CallbackStore
 from app.api.tokens import CACHE_MS
 from app.config import Config
+from app.database_faults import RETRY_AFTER_S
 from app.db import bind_engine
 from app.models.log import JobLog
 from app.models.registry import Registration
@@ -47,6 +51,26 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
     assert executor.ask("registry", REGISTRATION) == (200, None)
     assert only_row(JobLog).handle_code == 200
     assert len(all_rows(Registration)) == 1
+
+
+def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
+    executor: Executor, database: str, database_kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 20)
+    run = make_run(make_job())
+    other = sqlite3.connect(make_url(database).database or "", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):
+        response = executor.post(action, body)
+        assert (response.status_code, response.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+        assert (response.get_json()["code"], response.get_json()["msg"]) == (500, "the database is busy; send it again")
+    other.close()
+    assert executor.ask("callback", callback_of(run.id)) == (200, None)
+    assert [record.getMessage() for record in caplog.records if record.exc_info or "not stored" in record.getMessage()] == [
+        f"executor request not stored action={action} database_error=database is locked" for action in ("callback", "registry")
+    ]
 
 
 def test_a_token_stays_checked_while_the_database_is_away(executor: Executor, api_config: Config, database_kind: str) -> None:

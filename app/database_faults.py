@@ -1,0 +1,102 @@
+"""Database faults: errors that are a state of the database, such as busy or full, not a mistake in a statement.
+
+The same work succeeds later, so nobody needs a traceback. Lies beside ``db`` because console, API and workers all judge by it.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from app.clock import MINUTE_MS, Millis, monotonic_ms
+from app.db import is_transient
+from app.errors import NotConfigured
+from app.write_queue import PRIMARY_CODE
+
+#: period of the log line about a fault that lasts
+REPEAT_MS: Millis = MINUTE_MS
+#: when to try again what a busy database has not done; it was waited for already
+RETRY_AFTER_S = 5
+#: error codes of PyMySQL from here on are the client's: no connection, connection lost
+_MYSQL_CLIENT_CODES = 2_000
+
+
+class Fault(StrEnum):
+    """State of a database that keeps it from doing its work."""
+
+    #: others hold the locks for too long
+    BUSY = "busy"
+    #: no room on its disk
+    FULL = "full"
+    READ_ONLY = "read-only"
+    #: not reachable, or its file cannot be opened or read
+    UNAVAILABLE = "unavailable"
+
+
+_OF_SQLITE = {
+    sqlite3.SQLITE_BUSY: Fault.BUSY,
+    sqlite3.SQLITE_LOCKED: Fault.BUSY,
+    sqlite3.SQLITE_FULL: Fault.FULL,
+    sqlite3.SQLITE_READONLY: Fault.READ_ONLY,
+    sqlite3.SQLITE_IOERR: Fault.UNAVAILABLE,
+    sqlite3.SQLITE_CANTOPEN: Fault.UNAVAILABLE,
+    sqlite3.SQLITE_PERM: Fault.UNAVAILABLE,
+}
+
+
+def fault_of(error: DBAPIError) -> Fault | None:
+    """Return the state of the database behind an error; None where the statement itself is at fault."""
+    if isinstance(error.orig, sqlite3.Error):
+        return _OF_SQLITE.get(getattr(error.orig, "sqlite_errorcode", 0) & PRIMARY_CODE)
+    if is_transient(error):
+        return Fault.BUSY
+    if error.connection_invalidated or isinstance(error, InterfaceError):
+        return Fault.UNAVAILABLE
+    code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    if isinstance(code, int):
+        return Fault.UNAVAILABLE if code >= _MYSQL_CLIENT_CODES else None
+    without_connection = isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", "") is None
+    return Fault.UNAVAILABLE if without_connection else None
+
+
+def reason_of(error: DBAPIError) -> str:
+    """Return the driver's own words in one line."""
+    return (str(error.orig).splitlines() or [""])[0]
+
+
+def not_configured(error: DBAPIError) -> NotConfigured:
+    """Return what a program says that cannot start because of its database."""
+    return NotConfigured(f"XXL_JOB_DATABASE_URL: {reason_of(error)}")
+
+
+class FaultLog:
+    """Log of failed database work: one line a failure, but one a minute for all failures of a fault that lasts."""
+
+    def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._logged_at: dict[Fault, Millis] = {}
+        self._unlogged: Counter[Fault] = Counter()
+
+    def write(self, logger: logging.Logger, event: str, error: DBAPIError) -> None:
+        """Log that ``event`` happened because of ``error``."""
+        fault = fault_of(error)
+        unlogged = 0
+        if fault is not None and fault is not Fault.BUSY:
+            with self._lock:
+                last = self._logged_at.get(fault)
+                if last is not None and self._monotonic() - last < REPEAT_MS:
+                    self._unlogged[fault] += 1
+                    return
+                self._logged_at[fault] = self._monotonic()
+                unlogged = self._unlogged.pop(fault, 0)
+        more = f"; {unlogged} more failures since the last such line" if unlogged else ""
+        logger.error("%s database_error=%s%s", event, reason_of(error), more)
+
+
+#: the log of this process
+fault_log = FaultLog()
