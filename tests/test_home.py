@@ -111,3 +111,8 @@ def test_a_home_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> No
     with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* cannot be written"):
         prepare_home(tmp_path)
     tmp_path.chmod(0o700)
+
+
+def test_a_secret_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(NotConfigured, match="XXL_JOB_HOME: .*/access_token cannot be written: No such file or directory"):
+        secret_file(tmp_path / "gone" / "access_token", "a-token-of-some-length")
