@@ -1,7 +1,8 @@
 """The one reader of the wall clock.
 
 Time inside the program is UTC epoch milliseconds; it is passed as an argument. ``now_ms`` is called in views, API views and
-``run_loop`` only; what takes effect once it holds its locks is passed the clock itself. Durations use ``monotonic_ms``.
+``run_loop`` only; what takes effect once it holds its locks is passed the clock itself. Durations use ``monotonic_ms``; the wall clock is
+judged by ``elapsed_ms``.
 """
 
 import time
@@ -32,3 +33,8 @@ def now_ms() -> Millis:
 def monotonic_ms() -> Millis:
     """Return a clock that never jumps, in milliseconds; only differences mean anything."""
     return time.monotonic_ns() // 1_000_000
+
+
+def elapsed_ms() -> Millis:
+    """Return a clock that never jumps and, on Linux, goes on while the machine is suspended, as the wall clock does."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000

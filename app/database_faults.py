@@ -1,6 +1,7 @@
-"""Database faults: errors that are a state of the database, such as busy or full, not a mistake in a statement.
+"""Database faults: errors that are a state of the database, such as busy or full, and no mistake in a statement.
 
-The same work succeeds later, so nobody needs a traceback. Lies beside ``db`` because console, API and workers all judge by it.
+The same work succeeds later, so a traceback is of no use. Lies beside ``db`` because console, API and workers all
+judge by it.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Write queue of SQLite: the threads of one process write in the order in which they asked.
 
-SQLite has one writer at a time and no queue: the next one is whoever looks at the right moment. So the threads of a process wait for
-each other here, first come, first served, and only the first of them polls the file, against the other processes.
+SQLite has one writer at a time and no queue: the next one is whichever looks at the right moment. So the threads of
+a process wait for each other here, first come, first served, and only the first of them polls the file, against the
+other processes.
 """
 
 import sqlite3
@@ -9,7 +10,8 @@ import threading
 import time
 from collections import deque
 
-#: between two attempts to begin: SQLite itself comes to wait 100 ms, and then never meets the gap between a busy neighbour's writes
+#: between two attempts to begin: SQLite itself comes to wait 100 ms, and then never meets the gap between the writes
+#: of a busy neighbour
 BEGIN_AGAIN_S = 0.001
 #: the part of a result code of SQLite without its extension
 PRIMARY_CODE = 0xFF
@@ -61,8 +63,8 @@ class WriteQueue:
 class QueuedConnection(sqlite3.Connection):
     """Connection that waits for its turn to write, and passes it on when its transaction is over, however it ended.
 
-    The turn belongs to the connection, not to a thread: commit, rollback and close are all there is to end a transaction, and the pool
-    calls one of them also for a connection that was forgotten.
+    The turn belongs to the connection, not to a thread: commit, rollback and close are all there is to end a
+    transaction, and the pool calls one of them also for a connection that was forgotten.
     """
 
     #: set by the engine; one for all its connections
@@ -70,7 +72,10 @@ class QueuedConnection(sqlite3.Connection):
     _has_turn = False
 
     def begin_immediate(self, timeout_ms: int) -> None:
-        """Begin to write as soon as no other does; raises sqlite3.OperationalError where that takes longer than ``timeout_ms``."""
+        """Begin to write as soon as no other does.
+
+        Raises sqlite3.OperationalError where that takes longer than ``timeout_ms``.
+        """
         until = time.monotonic() + timeout_ms / 1000
         if not self._has_turn and not self.queue.acquire(timeout_ms / 1000):
             raise _locked()

@@ -12,6 +12,7 @@ from app.config import Config
 from app.domain.planning import DueFire
 from app.home import access_tokens
 from app.pipeline.clock_guard import ClockGuard
+from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.scan import scan
 from app.services.nodes import node_name
@@ -79,6 +80,9 @@ class Scheduler:
         """Make fires of what is due and put them into the ring; return the wait until the next scan."""
         if not self._guard.check():
             return SCAN_PERIOD_MS
+        if self._guard.went_back:
+            bring_back(zone=self._zone, now_ms=at_ms)
+            self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         self._ring.push(written)
         if written:

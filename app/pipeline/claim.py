@@ -126,7 +126,8 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     Runs in the caller's transaction; after its commit the claimed runs are safe to send.
     """
     batch = ClaimBatch()
-    pending = fires.lock_pending(session, [fire.id for fire in due])
+    # what was due by a clock that has been set back since is found again when it is due
+    pending = [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms]
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
     begun = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
     to_run = [fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)]

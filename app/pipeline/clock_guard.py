@@ -1,11 +1,14 @@
-"""Keeping a node with a wrong clock from firing: its clock against the database's, and against its own monotonic one."""
+"""Keeping a node with a wrong clock from firing: its clock against the database's, and against its own monotonic one.
+
+SQLite has no clock of its own. There the monotonic one decides alone, and cannot tell a fault from a correction: see ``JumpHold``.
+"""
 
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.clock import Millis, monotonic_ms
+from app.clock import SECOND_MS, Millis, elapsed_ms, monotonic_ms
 from app.db import read_scope
 from app.models.node import SKEW_MAX_MS
 from app.store.clocks import database_now_ms
@@ -16,6 +19,8 @@ logger = logging.getLogger(__name__)
 PERIOD_MS: Millis = 10_000
 #: a wall clock that has moved by so much more or less than the monotonic one has been set
 JUMP_MS: Millis = 1_000
+#: a clock that was set ahead, and that nothing can be compared with, is believed when it has been steady for so long
+HOLD_MS: Millis = 30_000
 #: a clock that was wrong is called right again after so long: one that hovers about the limit is told once
 STEADY_MS: Millis = 60_000
 
@@ -26,17 +31,51 @@ class ClockNews:
 
     right: bool
     skew_ms: Millis
+    #: whether it was compared with the database's; otherwise ``skew_ms`` is how far it was set ahead
+    compared: bool = True
+
+
+class JumpHold:
+    """Jump hold: what a clock is worth that nothing but the monotonic clock of its machine can be compared with.
+
+    A clock that was set ahead may be right, as after a correction, or wrong: it is believed once it has been steady
+    for HOLD_MS. One that goes back is believed at once: by it nothing starts early.
+    """
+
+    def __init__(self) -> None:
+        self._believed: Millis | None = None
+        self._since: Millis = 0
+        #: what lies in the future may be an earlier clock's work; also at the start, which knows nothing of before
+        self.went_back = True
+
+    def judge(self, now_ms: Millis, monotonic: Millis, *, jump_ms: Millis) -> Millis:
+        """Return how far the clock is ahead of what is believed, 0 where it is believed.
+
+        ``jump_ms``: by how much it was set since the last time, 0 where it was not.
+        """
+        place = now_ms - monotonic
+        if jump_ms:
+            self._since = monotonic
+            self.went_back = self.went_back or jump_ms < 0
+        ahead_ms = place - (place if self._believed is None else self._believed)
+        if ahead_ms > JUMP_MS and monotonic - self._since < HOLD_MS:
+            return ahead_ms
+        self._believed = place
+        return 0
 
 
 class ClockGuard:
     """Says whether this node's clock can be trusted; of all threads that ask, one compares when it is time to."""
 
-    def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = monotonic_ms) -> None:
+    def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = elapsed_ms) -> None:
         self._now = now
         self._monotonic = monotonic
         self._compared_at: Millis | None = None
         self._last: tuple[Millis, Millis] | None = None
         self._looking = threading.Lock()
+        self._hold = JumpHold()
+        #: whether the database has a clock, as far as was seen
+        self.compares = True
         #: how far the wall clock is ahead of the database's, as far as was seen
         self.skew_ms: Millis = 0
 
@@ -45,11 +84,20 @@ class ClockGuard:
         """Whether the clock is within SKEW_MAX_MS of the database's, as far as was seen."""
         return abs(self.skew_ms) <= SKEW_MAX_MS
 
+    @property
+    def went_back(self) -> bool:
+        """Whether the clock may have been ahead, and nothing corrects what it left behind: a database without a clock."""
+        return not self.compares and self._hold.went_back
+
+    def forget_return(self) -> None:
+        """Note that what a clock that was ahead left behind has been brought back."""
+        self._hold.went_back = False
+
     def is_steady(self) -> bool:
         """Whether the clock was right at the last look and has not been set since; from any thread, without the database."""
         last = self._last
         compared = self._compared_at is not None
-        return compared and last is not None and self.trusted and abs(self._jump_since(last)) <= JUMP_MS
+        return compared and last is not None and self.trusted and not self.went_back and abs(self._jump_since(last)) <= JUMP_MS
 
     def check(self) -> bool:
         """Do as ``look``, and log a jump and a change either way."""
@@ -58,9 +106,12 @@ class ClockGuard:
             if jump_ms:
                 logger.warning("clock jumped by_ms=%s", jump_ms)
             was_trusted = self.trusted
-            self._compare_when_due()
-            if was_trusted and not self.trusted:
+            self._compare_when_due(jump_ms)
+            if was_trusted and not self.trusted and self.compares:
                 logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
+            elif was_trusted and not self.trusted:
+                hold_s = HOLD_MS // SECOND_MS
+                logger.error("clock ahead, scheduling pauses skew_ms=%s; it is believed when steady for %s s", self.skew_ms, hold_s)
             elif not was_trusted and self.trusted:
                 logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
             return self.trusted
@@ -68,22 +119,22 @@ class ClockGuard:
     def look(self) -> bool:
         """Compare when it is time to, or when the clock was set; return whether this node may fire. Reads the database."""
         with self._looking:
-            self._take_jump()
-            self._compare_when_due()
+            self._compare_when_due(self._take_jump())
             return self.trusted
 
-    def _compare_when_due(self) -> None:
+    def _compare_when_due(self, jump_ms: Millis) -> None:
         monotonic = self._monotonic()
-        if self._compared_at is None or monotonic - self._compared_at >= PERIOD_MS:
-            self._compare()
+        if self._compared_at is None or not self.compares or monotonic - self._compared_at >= PERIOD_MS:
+            self._compare(jump_ms)
             self._compared_at = monotonic
 
-    def _compare(self) -> None:
+    def _compare(self, jump_ms: Millis) -> None:
         before, begun = self._now(), self._monotonic()
         with read_scope() as session:
             theirs = database_now_ms(session)
         took_ms = self._monotonic() - begun
-        self.skew_ms = 0 if theirs is None else _skew(before - theirs, took_ms)  # None: the same clock
+        self.compares = theirs is not None
+        self.skew_ms = self._hold.judge(before, begun, jump_ms=jump_ms) if theirs is None else _skew(before - theirs, took_ms)
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
@@ -131,10 +182,10 @@ class ClockWatch:
             if self._told_wrong:
                 return None
             self._told_wrong = True
-            return ClockNews(False, self._guard.skew_ms)
+            return ClockNews(False, self._guard.skew_ms, self._guard.compares)
         monotonic = self._monotonic()
         self._right_since = monotonic if self._right_since is None else self._right_since
         if not self._told_wrong or monotonic - self._right_since < STEADY_MS:
             return None
         self._told_wrong = False
-        return ClockNews(True, self._guard.skew_ms)
+        return ClockNews(True, self._guard.skew_ms, self._guard.compares)

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 PAGE = 500
 #: pages of one pass: beyond that the next pass goes on, so that a stop is never waited for
 MAX_PAGES = 200
+#: reason of a skip of instants that were missed
+MISFIRE = "misfire"
 #: reason of the skip that marks a job whose schedule could not be evaluated
 BROKEN = "invalid"
 #: characters of it in the trail
@@ -143,7 +145,7 @@ def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
     if skipped is None:
         return []
-    return [row | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": "misfire"}]
+    return [row | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": MISFIRE}]
 
 
 def _advanced(planned: Planned) -> bulk.Row:

@@ -10,7 +10,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
-from app.pipeline.clock_guard import ClockNews
+from app.pipeline.clock_guard import HOLD_MS, ClockNews
 from app.services.channels import Message
 from app.services.muted_alarms import EndedMute, when_text
 from app.store.alarms import Held
@@ -85,6 +85,8 @@ def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Me
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
     """Write the message that a node fires nothing because its clock is wrong, or that it goes on."""
+    if not news.compared:
+        return _compose_jump(node, news, config)
     if news.right:
         lines = [f"Node: {node}", "Its clock agrees with the database's again: the node fires jobs as before.", console_url(config)]
         return Message(f"[XXL-JOB] {node}: clock right again, scheduling goes on", "\n".join(lines))
@@ -97,6 +99,21 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
         console_url(config),
     ]
     return Message(f"[XXL-JOB] {node}: clock wrong, scheduling stopped", "\n".join(lines))
+
+
+def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
+    """Write the same for a clock that nothing can be compared with: the database is SQLite."""
+    if news.right:
+        lines = [f"Node: {node}", "Its clock is steady again: the node fires jobs as before.", console_url(config)]
+        return Message(f"[XXL-JOB] {node}: clock steady again, scheduling goes on", "\n".join(lines))
+    lines = [
+        f"Node: {node}",
+        f"Its clock was set {news.skew_ms / 1000:.1f} s ahead. The node fires nothing until the clock is back, or has been steady for"
+        f" {HOLD_MS // 1000} s.",
+        "If it is wrong, set it right: what it made due too early by then has started early and is not started again.",
+        console_url(config),
+    ]
+    return Message(f"[XXL-JOB] {node}: clock set ahead, scheduling pauses", "\n".join(lines))
 
 
 def console_url(config: Config) -> str:

@@ -54,6 +54,12 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
     return [DueJob._make(row) for row in rows]
 
 
+def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
+    """Return the enabled jobs whose next time is later than ``after_ms``."""
+    later = select(*_PLANNED_BY).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
+    return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
+
+
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Return the jobs as they are now, locked until the commit."""
     rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())

@@ -291,6 +291,14 @@ def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(databas
     assert "clock wrong" in (all_rows(AuditEntry)[0].changes or "")
 
 
+def test_a_clock_that_nothing_was_compared_with_is_called_set_ahead(config: Config) -> None:
+    held = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
+    assert held.title == "[XXL-JOB] one: clock set ahead, scheduling pauses"
+    assert "set 600.0 s ahead" in held.body
+    steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
+    assert steady.title == "[XXL-JOB] one: clock steady again, scheduling goes on"
+
+
 def test_without_a_channel_of_the_installation_the_groups_are_told(database: str, config: Config, hook: FakeExecutor) -> None:
     job_told_to(hook)
     job_told_to(hook)

@@ -1,0 +1,144 @@
+"""Clock return: when a clock that was ahead is set right, what it left in the future is worked out again.
+
+Only where the database has no clock to compare with (SQLite): elsewhere such a node stops before it leaves
+anything. An instant that was started early never starts again: its job goes on after it. Instants that were
+skipped or read ahead, and have not come yet, are open again.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, transact
+from app.domain.enums import ScheduleType
+from app.domain.planning import PRE_READ_MS, DueFire
+from app.domain.schedule import Schedule, next_after_ms
+from app.errors import InvalidInput
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.skip import SKIPPED_MAX, Skip
+from app.pipeline.scan import MISFIRE, PAGE
+from app.store import bulk, clock_return, jobs, locks
+from app.store.jobs import DueJob
+
+logger = logging.getLogger(__name__)
+
+#: no look and no lease is set further ahead
+FAR_MS: Millis = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Future:
+    """What of a job lies in the future."""
+
+    unclaimed: list[DueFire] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Return:
+    """A job whose future is worked out again; instants up to ``decided_ms`` stay as they are."""
+
+    job: DueJob
+    decided_ms: Millis
+    next_ms: Millis = AFTER_THE_CURRENT_RUN
+    fire_ids: list[int] = field(default_factory=list)
+    open_skips: list[int] = field(default_factory=list)
+    cut_skips: list[bulk.Row] = field(default_factory=list)
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return self.next_ms != self.job.trigger_next_time or bool(self.fire_ids or self.open_skips or self.cut_skips)
+
+    @property
+    def row(self) -> bulk.Row:
+        """The job's new times."""
+        last_ms = min(self.job.last_fire_ms, self.decided_ms)
+        return {"id": self.job.id, "trigger_next_time": self.next_ms, "last_fire_ms": last_ms}
+
+
+def bring_back(*, zone: str, now_ms: Millis) -> None:
+    """Bring next times, fires read ahead, looks and leases back from the future. Opens its own transactions.
+
+    ``zone`` is the zone of schedules without one of their own. Where the clock was never ahead nothing changes.
+    """
+    with read_scope() as session:
+        returns = _work_out_all(session, zone, now_ms)
+    for first in range(0, len(returns), PAGE):
+        page = returns[first : first + PAGE]
+        transact(lambda session, page=page: _write(session, page))  # type: ignore[misc]
+    opened = transact(lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS))
+    if returns or opened:
+        logger.warning("clock went back, the future was worked out again jobs=%s open_fires=%s", len(returns), opened)
+
+
+def _work_out_all(session: Session, zone: str, now_ms: Millis) -> list[_Return]:
+    futures: defaultdict[int, _Future] = defaultdict(_Future)
+    for fire in clock_return.find_unclaimed(session, after_ms=now_ms):
+        futures[fire.job_id].unclaimed.append(fire)
+    for skip in clock_return.find_skips(session, after_ms=now_ms):
+        futures[skip.job_id].skips.append(skip)
+    started = clock_return.find_started(session, after_ms=now_ms)
+    returns = []
+    for job in jobs.find_beyond(session, after_ms=now_ms + PRE_READ_MS):
+        try:
+            made = _work_out(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
+        except (ValueError, InvalidInput):  # a schedule that is none: the scan stops it when it is due
+            continue
+        if made.changes:
+            returns.append(made)
+    return returns
+
+
+def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
+    """Work out the next time of one job. Raises ValueError or InvalidInput for a schedule that is none."""
+    kind = ScheduleType(job.schedule_type)
+    schedule = Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+    soon_ms = now_ms + PRE_READ_MS
+    kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
+    kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
+    kept += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
+    made = _Return(job, max([started_ms, *kept]))
+    reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, made)) is not None]
+    withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(made.decided_ms, soon_ms)]
+    made.fire_ids = [fire.id for fire in withdrawn]
+    if job.trigger_next_time == AFTER_THE_CURRENT_RUN and not withdrawn:
+        return made
+    after_ms = next_after_ms(schedule, now_ms if kind is ScheduleType.FIX_DELAY else made.decided_ms)
+    found = [job.trigger_next_time, *reopened, *(fire.due_time for fire in withdrawn)]
+    made.next_ms = min(found if after_ms is None else [*found, after_ms])
+    return made
+
+
+def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
+    """Take what has not come yet out of a skip and return its first instant; None where all of it stays."""
+    if skip.to_ms <= made.decided_ms:
+        return None
+    if skip.from_ms > made.decided_ms:
+        made.open_skips.append(skip.id)
+        return skip.from_ms
+    last_ms, count = skip.from_ms, 1
+    instant = next_after_ms(schedule, last_ms)
+    while instant is not None and instant <= made.decided_ms and count < SKIPPED_MAX:
+        last_ms, count = instant, count + 1
+        instant = next_after_ms(schedule, last_ms)
+    if instant is None or count == SKIPPED_MAX:
+        made.decided_ms = skip.to_ms
+        return None
+    made.cut_skips.append({"id": skip.id, "to_ms": last_ms, "skipped": count})
+    return instant
+
+
+def _write(session: Session, page: Sequence[_Return]) -> None:
+    """Write what was worked out for jobs that are still as they were read."""
+    locks.take_schedule_lock(session)
+    current = jobs.lock_planned(session, [made.job.id for made in page])
+    valid = [made for made in page if current.get(made.job.id) == made.job]
+    bulk.update_many(session, Job, [made.row for made in valid])
+    bulk.update_many(session, Skip, [row for made in valid for row in made.cut_skips])
+    clock_return.delete_skips(session, [skip_id for made in valid for skip_id in made.open_skips])
+    clock_return.delete_unclaimed(session, [fire_id for made in valid for fire_id in made.fire_ids])

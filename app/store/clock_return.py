@@ -1,0 +1,63 @@
+"""What a clock that was ahead has left in the future: the statements that find it and bring it back."""
+
+from collections.abc import Collection
+
+from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import FireState, TriggerType
+from app.domain.planning import DueFire
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.store import bulk
+from app.store.fires import SCHEDULED
+
+#: DATETIME columns hold local time: where clocks are set back an hour comes twice
+LOCAL_TIME_SLACK_MS: Millis = 7_200_000
+
+_UNCLAIMED = and_(Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(SCHEDULED))
+
+
+def find_unclaimed(session: Session, *, after_ms: Millis) -> list[DueFire]:
+    """Return the fires of schedules that are due after then and were never claimed."""
+    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(_UNCLAIMED, Fire.due_time > after_ms).order_by(Fire.due_time, Fire.id)
+    return [DueFire._make(row) for row in bulk.read_rows(session, rows)]
+
+
+def delete_unclaimed(session: Session, fire_ids: Collection[int]) -> int:
+    """Delete those of the fires that still are unclaimed."""
+    return affected(session, delete(Fire).where(Fire.id.in_(fire_ids), _UNCLAIMED)) if fire_ids else 0
+
+
+def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
+    """Return job id -> the latest instant after then that has a run already."""
+    recent = JobLog.trigger_time >= after_ms - LOCAL_TIME_SLACK_MS
+    rows = select(JobLog.job_id, func.max(JobLog.fire_time)).where(recent, JobLog.fire_time > after_ms).group_by(JobLog.job_id)
+    return {row[0]: row[1] for row in bulk.read_rows(session, rows)}
+
+
+def find_skips(session: Session, *, after_ms: Millis) -> list[Skip]:
+    """Return the skips that hold instants after then, earliest first."""
+    return list(session.scalars(select(Skip).where(Skip.to_ms > after_ms).order_by(Skip.from_ms, Skip.id)))
+
+
+def delete_skips(session: Session, skip_ids: Collection[int]) -> int:
+    """Delete skips whose instants have not come."""
+    return affected(session, delete(Skip).where(Skip.id.in_(skip_ids))) if skip_ids else 0
+
+
+def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
+    """Bring open fires back to now: looks and leases later than ``far_ms``, acceptances and immediate runs later than now."""
+    unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
+    claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
+    at_once = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    changes = (
+        (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
+        (and_(accepted, Fire.accepted_ms > now_ms), {"accepted_ms": now_ms}),
+        (or_(and_(unknown, Fire.lease_until > now_ms), and_(claimed, Fire.lease_until > far_ms)), {"lease_until": now_ms}),
+        (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > now_ms), {"due_time": now_ms}),
+    )
+    return sum(affected(session, update(Fire).where(late).values(values)) for late, values in changes)

@@ -1,0 +1,219 @@
+"""A clock that is set on SQLite, which has no second one: held when it goes ahead, and what it left in the future brought back."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config
+from app.home import access_tokens
+from app.models.fire import Fire
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
+from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row
+from tests.pipeline.steps import claim_fires
+from workers.scheduler import Scheduler
+
+DATABASES_ENOUGH = ("sqlite",)
+HOUR: Millis = 3_600_000
+JUMP: Millis = 200_000
+
+
+class Node:
+    """A scheduler without threads on clocks of its own: a round of the scan a second, then the claim of what is due."""
+
+    def __init__(self, config: Config) -> None:
+        self.wall_ms, self.monotonic_ms = T0, 5_000
+        self.scheduler = Scheduler(replace(config, access_tokens=access_tokens(config), time_zone="UTC"))
+        self.guard = ClockGuard(lambda: self.wall_ms, lambda: self.monotonic_ms)
+        self.scheduler._guard = self.guard
+
+    def go(self, seconds: int, *, jump_ms: Millis = 0) -> None:
+        """Set the clock, then let time pass."""
+        self.wall_ms += jump_ms
+        for _ in range(seconds):
+            self.scheduler.tick_scan(self.wall_ms)
+            if self.guard.is_steady():
+                claim_fires([fire for fire in all_rows(Fire, state="PENDING") if fire.due_time <= self.wall_ms], now_ms=self.wall_ms)
+            self.wall_ms += 1_000
+            self.monotonic_ms += 1_000
+
+
+@pytest.fixture
+def node(database: str, config: Config) -> Node:
+    return Node(config)
+
+
+def started(job: Job | None = None) -> list[Millis]:
+    """Return the instants that have a run, in seconds after T0."""
+    logs = all_rows(JobLog) if job is None else all_rows(JobLog, job_id=job.id)
+    return [((log.fire_time or 0) - T0) // 1_000 for log in logs]
+
+
+def test_a_clock_that_goes_ahead_and_comes_back_starts_nothing_early_and_leaves_nothing_out(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_due_job(T0, conf="5")
+    node.go(10)
+    fires = len(all_rows(Fire))
+    node.go(HOLD_MS // 1_000 - 1, jump_ms=JUMP)
+    assert started() == [0, 5]
+    assert len(all_rows(Fire)) == fires, "nothing is scanned"
+    assert "clock jumped by_ms=200000" in caplog.text
+    assert "scheduling pauses" in caplog.text
+    node.go(20, jump_ms=-JUMP)
+    gap = only_row(Skip)
+    skipped = range((gap.from_ms - T0) // 1_000, (gap.to_ms - T0) // 1_000 + 1, 5)
+    assert sorted([*started(), *skipped]) == list(range(0, 10 + HOLD_MS // 1_000 - 1 + 20, 5))
+    assert only_row(Job).trigger_next_time <= node.wall_ms + 5_000 + 5_000
+
+
+def test_a_clock_that_stays_ahead_is_believed_after_a_while(node: Node) -> None:
+    make_due_job(T0, conf="5")
+    node.go(10)
+    node.go(HOLD_MS // 1_000, jump_ms=JUMP)
+    assert started() == [0, 5]
+    node.go(11)
+    assert [instant for instant in started() if instant > JUMP // 1_000] == [245, 250]
+
+
+def test_a_second_jump_begins_the_wait_again(node: Node) -> None:
+    node.go(1)
+    node.go(20, jump_ms=JUMP)
+    node.go(20, jump_ms=JUMP)
+    assert not node.guard.check()
+    node.go(11)
+    assert node.guard.check()
+
+
+def test_a_clock_that_is_slewed_by_and_by_is_no_jump(node: Node) -> None:
+    for _ in range(20):
+        node.go(1, jump_ms=500)
+        assert node.guard.is_steady()
+
+
+def test_a_clock_that_goes_back_is_believed_at_once(node: Node) -> None:
+    node.go(2)
+    node.go(1, jump_ms=-HOUR)
+    assert node.guard.is_steady()
+
+
+def go_ahead_and_back(node: Node, *, for_s: int = 40) -> None:
+    """Let the clock be ahead for so long, of which HOLD_MS are waited for, and then be set right."""
+    node.go(1)
+    node.go(for_s, jump_ms=JUMP)
+    node.go(1, jump_ms=-JUMP)
+
+
+def test_no_instant_starts_twice_or_early_after_the_way_back(node: Node) -> None:
+    """What started by the wrong clock starts no more, what it skipped between is recorded, and nothing else is left out."""
+    make_due_job(T0, conf="5")
+    go_ahead_and_back(node)
+    early = started()
+    assert max(early) > JUMP // 1_000
+    assert not [fire for fire in all_rows(Fire, state="PENDING") if fire.due_time > node.wall_ms + 5_000], "none waits in the future"
+    node.go(JUMP // 1_000 + 60)
+    assert len(set(started())) == len(started())
+    skipped = [instant for skip in all_rows(Skip) for instant in range((skip.from_ms - T0) // 1_000, (skip.to_ms - T0) // 1_000 + 1, 5)]
+    late = [instant for instant in started() if instant not in early]
+    assert sorted([*early, *late, *skipped]) == list(range(0, (node.wall_ms - T0) // 1_000, 5))
+
+
+def test_an_instant_the_wrong_clock_skipped_starts_when_it_comes(node: Node) -> None:
+    """A daily job is not to lose its day to a clock that was ahead for a while."""
+    daily = make_due_job(T0 + 120_000, "CRON", "5 6 3 * * ?", time_zone="UTC")  # T0 is 03:04:05
+    go_ahead_and_back(node)
+    assert all_rows(Skip) == []
+    assert only_row(Job).trigger_next_time == T0 + 120_000
+    node.go(80)
+    assert started(daily) == [120]
+    assert only_row(Job).trigger_next_time == T0 + 120_000 + 24 * HOUR
+
+
+def test_a_skip_that_began_in_time_is_cut_where_its_instants_have_not_come(node: Node) -> None:
+    make_due_job(T0 + 20_000, "FIX_RATE", "50", misfire_strategy="DO_NOTHING")
+    node.go(1)
+    node.go(30, jump_ms=JUMP)  # believed in its last round
+    node.go(10)
+    assert (only_row(Skip).from_ms, only_row(Skip).to_ms) == (T0 + 20_000, T0 + 220_000)
+    node.go(1, jump_ms=-JUMP)
+    skip = only_row(Skip)
+    assert (skip.from_ms, skip.to_ms, skip.skipped) == (T0 + 20_000, T0 + 20_000, 1)
+    assert only_row(Job).trigger_next_time == T0 + 70_000
+
+
+def test_a_next_time_worked_out_by_the_wrong_clock_is_worked_out_again(node: Node) -> None:
+    node.go(1)
+    node.go(20, jump_ms=JUMP)
+    started_now = make_due_job(node.wall_ms + 70_000, conf="70")
+    delayed = make_due_job(node.wall_ms + 60_000, "FIX_DELAY", "60")
+    waiting = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "60")
+    make_fire(waiting, state="ACCEPTED")
+    node.go(1, jump_ms=-JUMP)
+    at_ms = node.wall_ms - 1_000
+    next_times = {job.id: job.trigger_next_time for job in all_rows(Job)}
+    assert next_times == {started_now.id: at_ms + 70_000, delayed.id: at_ms + 60_000, waiting.id: AFTER_THE_CURRENT_RUN}
+
+
+def test_looks_leases_and_runs_by_hand_of_the_future_are_brought_back(node: Node) -> None:
+    node.go(1)
+    node.go(1, jump_ms=JUMP)
+    ahead_ms = node.wall_ms
+    job = make_job()
+    make_run(job, state="ACCEPTED", accepted_ms=ahead_ms, deadline_ms=ahead_ms + 10_000)
+    make_run(job, state="UNKNOWN", lease_until=ahead_ms, deadline_ms=ahead_ms + 5_000)
+    make_run(job, state="SENDING", lease_until=ahead_ms + 7_000)
+    make_fire(job, trigger_type="MANUAL", due_time=ahead_ms)
+    make_fire(job, trigger_type="RETRY", due_time=ahead_ms + HOUR)
+    node.scheduler.tick_scan(node.wall_ms)
+    node.wall_ms -= JUMP
+    node.scheduler.tick_scan(node.wall_ms)
+    accepted, unknown, sending, manual, retry = all_rows(Fire)
+    at_ms = node.wall_ms
+    assert (accepted.accepted_ms, accepted.deadline_ms) == (at_ms, at_ms)
+    assert (unknown.lease_until, unknown.deadline_ms) == (at_ms, at_ms)
+    assert sending.lease_until == at_ms
+    assert manual.due_time == at_ms
+    assert retry.due_time == ahead_ms + HOUR, "the interval may be long"
+
+
+def test_a_start_brings_back_what_an_earlier_clock_left_and_changes_nothing_else(node: Node) -> None:
+    left = make_due_job(T0 + JUMP, conf="60")
+    right = make_due_job(T0 + 60_000, conf="60", last_fire_ms=T0)
+    daily = make_due_job(T0 + HOUR, "CRON", "5 4 4 * * ?", time_zone="UTC")
+    node.go(1)
+    assert {job.id: job.trigger_next_time for job in all_rows(Job)} == {
+        left.id: T0 + 60_000,
+        right.id: T0 + 60_000,
+        daily.id: T0 + HOUR,
+    }
+
+
+def test_a_schedule_that_is_none_stops_nothing(node: Node) -> None:
+    make_due_job(T0 + HOUR, "CRON", "no cron")
+    fixed = make_due_job(T0 + JUMP, conf="60")
+    node.go(1)
+    assert only_row(Job, id=fixed.id).trigger_next_time == T0 + 60_000
+
+
+def test_a_fire_that_is_not_due_is_not_claimed(database: str) -> None:
+    """It was due by a clock that has been set back since."""
+    fire = make_fire(make_job(), due_time=T0 + 1)
+    assert claim_fires(now_ms=T0).claimed == []
+    assert only_row(Fire).state == "PENDING"
+    assert [claimed.fire_id for claimed in claim_fires(now_ms=T0 + 1).claimed] == [fire.id]
+
+
+def test_a_hold_is_news_and_so_is_its_end(node: Node) -> None:
+    watch = ClockWatch(node.guard, lambda: node.monotonic_ms)
+    assert watch.news() is None
+    node.wall_ms += JUMP
+    assert watch.news() == ClockNews(right=False, skew_ms=JUMP, compared=False)
+    told = []
+    for _ in range((HOLD_MS + STEADY_MS) // 1_000 + 1):
+        node.wall_ms += 1_000
+        node.monotonic_ms += 1_000
+        told.append(watch.news())
+    assert [news for news in told if news] == [ClockNews(right=True, skew_ms=0, compared=False)]
