@@ -113,7 +113,8 @@ class ClockGuard:
                 hold_s = HOLD_MS // SECOND_MS
                 logger.error("clock ahead, scheduling pauses skew_ms=%s; it is believed when steady for %s s", self.skew_ms, hold_s)
             elif not was_trusted and self.trusted:
-                logger.warning("clock right again, scheduling goes on skew_ms=%s", self.skew_ms)
+                state = "right" if self.compares else "believed"
+                logger.warning("clock %s again, scheduling goes on skew_ms=%s", state, self.skew_ms)
             return self.trusted
 
     def look(self) -> bool:
