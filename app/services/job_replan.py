@@ -1,6 +1,6 @@
 """What becomes of the instants of a schedule when it changes: those no scan has seen, those planned already, the first new one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +15,8 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
-from app.pipeline.scan import plan_job
+from app.pipeline.handover import first_ahead
+from app.pipeline.scan import plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
@@ -59,9 +60,20 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
         missed = unscanned(job, now_ms=now_ms)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
-        last_ms[job_id] = max(job.last_fire_ms, missed.to_ms if missed else 0)
+        last_ms[job_id] = max(_last_decided(job, withdrawn.get(job_id, ()), now_ms), missed.to_ms if missed else 0)
     bulk.insert_many(session, Skip, rows)
     return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
+
+
+def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:
+    """Return the latest instant of a job that has a run or a skip; those withdrawn before they came are open again."""
+    open_ms = first_ahead(job, withdrawn, zone_name())
+    if open_ms is None:
+        return job.last_fire_ms
+    schedule, decided_ms = schedule_of(job, zone_name()), now_ms
+    while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:  # claimed by a clock that is a little ahead
+        decided_ms = instant
+    return min(job.last_fire_ms, decided_ms)
 
 
 def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:

@@ -123,3 +123,20 @@ def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(act: str, held:
     assert skips() == [(2_000, 4_000, 2, act)]
     with read_scope() as session:
         assert session.scalars(select(Fire)).all() == []
+
+
+@pytest.mark.parametrize(("claimed", "next_ms"), [((), 1_000), ((2_000,), 3_000), ((4_000,), 5_000)])
+def test_an_edit_opens_again_what_it_withdraws_before_it_came(claimed: tuple[Millis, ...], next_ms: Millis) -> None:
+    """What a node whose clock is a little ahead has claimed is fired; nothing before it is opened."""
+    job_id, draft = start_job()
+    plan(job_id, *({2_000, 4_000} - set(claimed)))
+    for at_ms in claimed:
+        plan(job_id, at_ms, state="SENDING")
+    with session_scope() as session:
+        job = session.get_one(Job, job_id)
+        job.last_fire_ms, job.trigger_next_time = NOW + 4_000, NOW + 6_000
+    with session_scope() as session:
+        jobs.update_job(session, job_id, replace(draft, schedule_conf="1/2 * * * * ?"), actor=ADMIN, clock=lambda: NOW + 500)
+    with read_scope() as session:
+        assert session.get_one(Job, job_id).trigger_next_time == NOW + next_ms
+    assert skips() == []
