@@ -24,7 +24,10 @@ def settled_history(cluster: Cluster, jobs: Iterable[Watched], limit_s: float) -
 
 
 def verdict(cluster: Cluster, history: History, found: Findings) -> dict[str, Any]:
-    """Return the findings, with the figures every scenario has."""
+    """Return the findings, with the figures every scenario has; a fire that is still there after all the waiting is one more."""
+    left = fires_left(cluster)
+    if left:
+        found.violations.append(f"{left} fires never ended")
     result = {"lag_ms": lag_ms(history), "unresolved": unresolved(cluster), **found.report()}
     return result | ({"story": story(cluster, found)} if found.problems else {})
 
