@@ -50,10 +50,9 @@ class Clock:
 def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
     """The wall clock of console and workers jumps 600 s ahead and 20 s later back; executors keep true time.
 
-    Must hold: nothing starts before its instant by true time, no instant has two rows, jobs go on within 10 s after the
-    way back, every open run ends, also those that were accepted while the clock was wrong and lost. Before the jump and
-    from 10 s after the way back on, every instant has one row or one skip; in between it may have neither
-    (``unfired_while_wrong``).
+    Must hold: nothing starts before its instant by true time, every instant has one row or a skip, none has two rows, jobs
+    go on within 10 s after the way back, every open run ends, also those that were accepted while the clock was wrong and
+    lost. What a skip of that time spans and counts is not judged.
     """
     clock = Clock(folder)
     with installation(db, folder) as cluster, FakeExecutor() as forgetful:
@@ -91,12 +90,10 @@ def add_jobs(cluster: Cluster, forgetful: FakeExecutor) -> tuple[list[Watched], 
 
 
 def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> dict[str, Any]:
-    """Judge what came before the jump and after the way back by the usual rules, what came in between by fewer."""
+    """Judge by the usual rules, but for the skips from the jump to the time by which jobs must go on."""
     limit_ms = GOES_ON_S * 1000
     wrong_from, wrong_to = wrong_ms - 1000, right_ms + limit_ms
     found = check(history)
-    left_out = [item for item in found.missing if wrong_from < item[1] <= wrong_to]
-    found.missing = [item for item in found.missing if item not in left_out]
     found.doubled = [item for item in found.doubled if item[-1] != "skip" or not wrong_from < item[1] <= wrong_to]
     found.wrong_skips = [item for item in found.wrong_skips if item[2] <= wrong_from or item[1] > wrong_to]
     went_on = went_on_after(history, right_ms)
@@ -110,7 +107,6 @@ def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> d
     figures = {
         "early_starts": len(early),
         "earliest_ms": max(early, default=0),
-        "unfired_while_wrong": len(left_out),
         "went_on_ms": max((after for after in every_second.values() if after is not None), default=None),
     }
     return figures | verdict(cluster, history, found)
