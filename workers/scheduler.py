@@ -55,7 +55,7 @@ class Scheduler:
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def stop(self) -> None:
-        """Scan, ring, sends in flight; then what was read ahead goes back, for the next scan of whichever node, or of a Java admin."""
+        """Stop scan, ring and sends in flight; then hand back what was read ahead, for the next scan of any scheduler."""
         self._scan.stop()
         self._ring.wake()
         self._turn.stop()

@@ -85,7 +85,7 @@ def plan_delay(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, dela
 
 
 def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:
-    """Group instants of a schedule into runs of consecutive ones: a run ends where the schedule has another instant before the next."""
+    """Group instants of a schedule into runs of consecutive ones, between which the schedule has no other instant."""
     runs: list[Skipped] = []
     for instant in sorted(set(instants)):
         if runs and next_after(runs[-1].to_ms) == instant:

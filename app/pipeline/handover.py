@@ -1,4 +1,4 @@
-"""Handing back, at a stop, the instants this node has read ahead: the next scan plans them again, whoever's it is."""
+"""Hand-over at a stop: instants this node has read ahead go back, for the next scan of any scheduler to plan."""
 
 import logging
 import time
@@ -30,10 +30,10 @@ HAND_BACK_S = 1.5
 
 
 def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic) -> int:
-    """Remove the unclaimed fires this node has read ahead and set their jobs' next times back to them; return how many fires.
+    """Remove unclaimed fires this node has read ahead and set their jobs' next times back; return how many fires.
 
-    For a scheduler that has stopped. Fires too old for a scan to fire them in time stay: other nodes, or the next start, send them.
-    Misfires stay too: their skips stand beside them. Opens its own transactions.
+    For a scheduler that has stopped. Fires so old that a scan would call them missed stay: other nodes, or the next
+    start, send them. Misfires stay too: their skips are recorded already. Opens its own transactions.
     """
     until = monotonic() + HAND_BACK_S
     ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time >= now_ms - PRE_READ_MS)
@@ -68,10 +68,10 @@ def _hand_back(session: Session, job_ids: Collection[int], zone: str, ahead: Seq
 
 
 def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
-    """Return the earliest instant from which on none has been claimed, up to the job's next time; None where there is none.
+    """Return the earliest instant that may go back, with all that follow it; None if there is none.
 
-    Followed back from the next time through the schedule itself: where an instant is missing it was claimed, and where the job was
-    switched off or its schedule changed, as a Java admin does without a look at the fires, nothing fits.
+    The instants must lead to the job's next time by its present schedule: one that is missing was claimed, and nothing
+    fits where a Java admin, which does not know of fires, has stopped the job or changed its schedule.
     """
     if job.trigger_status != TriggerStatus.RUNNING:
         return None

@@ -1,5 +1,7 @@
-"""Late fires: planned by a schedule, found unclaimed long after their instant. They follow the misfire strategy, as instants do that
-no scan has seen: the node that planned them was down, or the database was away.
+"""Late fires: planned by a schedule, found unclaimed long after their instant.
+
+The node that planned them was down, or the database was away. They follow the misfire strategy of their job, as
+instants do that no scan has seen.
 """
 
 import logging
@@ -23,17 +25,18 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
-#: a fire found so long after its instant is late. A scan allows 5 s; a fire is a row already, so it outlives a restart of the workers or
-#: a short outage of the database, and is still sent after it
+#: a fire found so long after its instant is late. A scan allows 5 s; a fire is a row already, so it is still sent
+#: after a restart of the workers or a short outage of the database
 LATE_MS: Millis = 60_000
 
 
 def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
-    """Settle those of the fires that are late by the misfire strategies of their jobs; return the ids of those that will not run.
+    """Settle late fires by the misfire strategies of their jobs; return the ids of those that will not run.
 
-    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; all of them where a later instant of the
-    job is due as well and runs instead. ``found`` must not hold fires that wait in this process: these were seen in time. Those of other
-    live nodes are left to them, and so are runs started by hand, retries and children. Opens its own transactions.
+    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; it skips all of them
+    where a later instant of the job is due, which runs instead. ``found`` must not hold fires that wait in this
+    process: these were seen in time. Left alone are fires of other live nodes, manual runs, retries and children.
+    Opens its own transactions.
     """
     late = [fire.id for fire in found if fire.due_time <= now_ms - LATE_MS]
     if not late:

@@ -13,7 +13,7 @@ from app.store.jobs import DueJob
 
 
 def skip_rows(job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis) -> list[bulk.Row]:
-    """Return a row for each run of consecutive instants; what was fired or skipped otherwise lies outside of all of them."""
+    """Return a row for each run of consecutive instants: none covers an instant that was fired or skipped otherwise."""
     schedule = schedule_of(job, zone)
 
     def next_after(instant: Millis) -> Millis | None:

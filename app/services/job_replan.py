@@ -38,7 +38,7 @@ def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -
 
 @dataclass(frozen=True, slots=True)
 class Voided:
-    """What became of planned instants: when that was, how many fires were withdrawn, each job's latest instant with a fire or a skip."""
+    """The outcome of voiding instants; ``last_ms`` is the new ``last_fire_ms`` of each job."""
 
     now_ms: Millis
     withdrawn: int
@@ -48,8 +48,8 @@ class Voided:
 def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str, clock: Clock) -> Voided:
     """Withdraw what these jobs' schedules have planned and no claim has taken; record as skipped what is due by now.
 
-    The caller holds the jobs' locks. The clock is read once the fires are locked too: whatever falls due while this waits is skipped
-    with a reason, not lost. ``stored`` are the jobs as they were before the change.
+    The caller holds the jobs' locks. The clock is read once the fires are locked too: what falls due while this waits
+    is recorded, not lost. ``stored`` are the jobs as they were before the change.
     """
     withdrawn = scheduled_fires.withdraw(session, stored)
     now_ms = clock()

@@ -199,7 +199,7 @@ def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
 
 
 def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
-    """Void what a locked job's present schedule has planned, and what is due though no scan has seen it, as while the workers are away."""
+    """Void what a locked job's present schedule has planned, and what is due and was not scanned."""
     planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
     voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
     job.last_fire_ms = voided.last_ms[job.id]

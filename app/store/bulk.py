@@ -121,8 +121,8 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
 def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
     """Delete the rows with these values of an indexed column; return how many there were.
 
-    MySQL and MariaDB prefer a scan where the table is small, and wait there for rows other transactions have locked. They delete by id,
-    with a LIMIT no row exceeds: then they look the ids up.
+    MySQL and MariaDB prefer a scan of a small table, which waits for rows other transactions have locked. So they delete
+    by id, with an ORDER BY and a LIMIT that cuts nothing off but makes them look the ids up.
     """
     if not values:
         return 0

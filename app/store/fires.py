@@ -171,10 +171,10 @@ def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire
 
 
 def by_id(rows: Select[Row]) -> Select[Row]:
-    """Make a locking read of fires by id take the rows in this order on MySQL and MariaDB too.
+    """Make a locking read of fires by id use the primary key on MySQL and MariaDB too.
 
-    Left to itself the optimizer may choose an index of the state: then entries of that index are locked before the rows, whereas a
-    transaction that changes a state has locked the row and waits for the entry.
+    Their optimizer may choose an index of the state. Its entries are then locked before the rows, whereas a transaction
+    that changes a state has locked the row and waits for the entry: a deadlock.
     """
     return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
 
@@ -185,7 +185,7 @@ def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
 
 
 def delete_of_job(session: Session, job_id: int) -> int:
-    """Delete every fire of a job that is being deleted, by id as a claim locks them; also those a claim adds meanwhile."""
+    """Delete every fire of a job that is being deleted: by id, as a claim locks them, until none is left."""
     count = 0
     while ids := list(session.scalars(select(Fire.id).where(Fire.job_id == job_id))):
         count += delete_fires(session, ids)

@@ -1,4 +1,4 @@
-"""Fires a schedule has planned and no claim has taken: withdrawn by a stop or an edit, settled when found late, handed over at a stop."""
+"""Fires a schedule has planned and no claim has taken: withdrawn, settled when found late, handed back at a stop."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
@@ -38,10 +38,11 @@ def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
 
 
 def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
-    """Return the unclaimed fires of schedules that meet the conditions, locked; the caller holds the locks of their jobs.
+    """Return the unclaimed fires of schedules that meet the conditions, locked; the caller has locked their jobs.
 
-    Read without a lock first, then locked by id: a locking read by another index takes its entries before the rows, a claim the
-    rows before the entries. Where a claim was faster its shards may have come in the place of a broadcast: read again.
+    Reads ids without a lock first, then locks by id: a locking read by another index locks its entries before the
+    rows, a claim the rows before the entries. If a claim was faster it may have replaced a broadcast by its shards, so
+    it reads again.
     """
     locked: dict[int, ScheduledFire] = {}
     while True:
@@ -65,7 +66,7 @@ def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Milli
 
 
 def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:
-    """Leave out shards of broadcasts that have begun: where one shard has been claimed, the others run too."""
+    """Leave out shards of broadcasts that have begun: if one shard has been claimed, the others run too."""
     shards = Counter((fire.job_id, fire.due_time) for fire in found if fire.sharding_param)
     return [fire for fire in found if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
 
