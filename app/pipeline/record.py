@@ -124,6 +124,7 @@ def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, 
 
     Where the probing took long (``late``) the address may have been drained since the claim: False then too, and the run is routed anew.
     """
+    logs.lock_runs(session, [claimed.log_id])  # before fires, as everywhere
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(node, claimed.epoch):
         return False
