@@ -33,6 +33,8 @@ db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 SLOW_STATEMENT_S = 0.05
 #: how long a writer of SQLite waits for its turn, other threads and other processes together
 BUSY_TIMEOUT_MS = 5_000
+#: prepared statements a connection of SQLite keeps; every length of an IN list is another one, of 70 kB with 400 values
+STATEMENTS_KEPT = 32
 #: a transaction that lost a deadlock is tried so often
 ATTEMPTS = 5
 #: error codes of MySQL and SQLSTATEs of PostgreSQL for "you lost a deadlock or waited too long for a lock"
@@ -59,7 +61,13 @@ def engine_options(config: Config) -> dict[str, Any]:
     """Return what ``create_engine`` needs beside the URL, for Flask-SQLAlchemy and the workers alike."""
     options: dict[str, Any] = {"pool_size": 8, "max_overflow": config.threads}
     if config.is_sqlite:
-        options["connect_args"] = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000, "factory": QueuedConnection}
+        options["connect_args"] = {
+            "check_same_thread": False,
+            "timeout": BUSY_TIMEOUT_MS / 1000,
+            "cached_statements": STATEMENTS_KEPT,
+            "factory": QueuedConnection,
+        }
+        options["pool_use_lifo"] = True  # in turn, all would fill a page cache and statements of their own
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
     timeouts = {"connect_timeout": 5}

@@ -1,5 +1,6 @@
 """Transactions: committed or rolled back, again after a lost deadlock, IMMEDIATE on SQLite, one line where nothing is there."""
 
+import gc
 import logging
 import sqlite3
 import subprocess
@@ -16,7 +17,17 @@ from sqlalchemy.orm import Session
 
 from app import db
 from app.config import Config
-from app.db import ATTEMPTS, affected, bind_engine, check_database, is_transient, read_scope, session_scope, transact
+from app.db import (
+    ATTEMPTS,
+    STATEMENTS_KEPT,
+    affected,
+    bind_engine,
+    check_database,
+    is_transient,
+    read_scope,
+    session_scope,
+    transact,
+)
 from app.errors import NotConfigured
 from app.models.job import Job
 from tests.factories import all_rows, make_job, only_row
@@ -136,6 +147,32 @@ def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: st
     with session_scope() as session:
         pragmas = {name: session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "busy_timeout")}
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
+
+
+def test_a_connection_of_sqlite_keeps_few_prepared_statements(database: str, database_kind: str) -> None:
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+
+    def count_statements() -> int:
+        return sum(type(found).__name__ == "Statement" and str(type(found).__module__) == "sqlite3" for found in gc.get_objects())
+
+    with read_scope() as session:
+        before = count_statements()
+        for length in range(1, 101):
+            session.execute(text(f"SELECT 1 WHERE 1 IN ({', '.join('1' * length)})"))
+        assert count_statements() - before <= STATEMENTS_KEPT
+
+
+def test_work_in_sequence_stays_on_one_connection_of_sqlite(database: str, database_kind: str) -> None:
+    if database_kind != "sqlite":
+        pytest.skip("about SQLite")
+    with read_scope() as first, read_scope() as second:
+        assert first.connection() is not second.connection()
+    used = set()
+    for _ in range(3):
+        with read_scope() as session:
+            used.add(session.connection().connection.driver_connection)
+    assert len(used) == 1
 
 
 #: writes for 20 ms, again and again with 3 ms between
