@@ -83,9 +83,7 @@ class Dispatcher:
 
     def start(self) -> None:
         """Begin; returns when the event loop runs and the first claim will not be slow."""
-        begun = time.monotonic()
         warm_up(self._claimer, now_ms=now_ms())
-        self._pace.note(time.monotonic() - begun)
         self._thread.start()
         self._started.wait()
 
