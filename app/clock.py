@@ -1,8 +1,8 @@
 """The one reader of the wall clock.
 
 Time inside the program is UTC epoch milliseconds; it is passed as an argument. ``now_ms`` is called in views, API views and
-``run_loop`` only; what takes effect once it holds its locks is passed the clock itself. Durations use ``monotonic_ms``; the wall clock is
-judged by ``elapsed_ms``.
+``run_loop`` only. Functions that take effect once they hold their locks take a ``Clock`` instead. Durations use ``monotonic_ms``;
+clock jumps are measured with ``elapsed_ms``.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Database faults: errors that are a state of the database, such as busy or full, and no mistake in a statement.
+"""Database faults: errors caused by the database's state (busy, full, read-only, away), not by the statement.
 
 The same work succeeds later, so a traceback is of no use. Lies beside ``db`` because console, API and workers all
 judge by it.
@@ -20,7 +20,7 @@ from app.write_queue import PRIMARY_CODE
 
 #: period of the log line about a fault that lasts
 REPEAT_MS: Millis = MINUTE_MS
-#: when to try again what a busy database has not done; it was waited for already
+#: seconds in Retry-After
 RETRY_AFTER_S = 5
 #: error codes of PyMySQL from here on are the client's: no connection, connection lost
 _MYSQL_CLIENT_CODES = 2_000
@@ -49,6 +49,12 @@ _OF_SQLITE = {
 }
 
 
+#: disk full, table full; --read-only, read-only transaction, read-only mode
+_OF_MYSQL = {1021: Fault.FULL, 1114: Fault.FULL, 1290: Fault.READ_ONLY, 1792: Fault.READ_ONLY, 1836: Fault.READ_ONLY}
+#: disk full; read-only transaction, as on a standby
+_OF_POSTGRESQL = {"53100": Fault.FULL, "25006": Fault.READ_ONLY}
+
+
 def fault_of(error: DBAPIError) -> Fault | None:
     """Return the state of the database behind an error; None where the statement itself is at fault."""
     if isinstance(error.orig, sqlite3.Error):
@@ -59,9 +65,11 @@ def fault_of(error: DBAPIError) -> Fault | None:
         return Fault.UNAVAILABLE
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     if isinstance(code, int):
-        return Fault.UNAVAILABLE if code >= _MYSQL_CLIENT_CODES else None
-    without_connection = isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", "") is None
-    return Fault.UNAVAILABLE if without_connection else None
+        return Fault.UNAVAILABLE if code >= _MYSQL_CLIENT_CODES else _OF_MYSQL.get(code)
+    state = getattr(error.orig, "sqlstate", "")
+    if isinstance(error, OperationalError) and state is None:
+        return Fault.UNAVAILABLE
+    return _OF_POSTGRESQL.get(state)
 
 
 def reason_of(error: DBAPIError) -> str:
@@ -70,12 +78,12 @@ def reason_of(error: DBAPIError) -> str:
 
 
 def not_configured(error: DBAPIError) -> NotConfigured:
-    """Return what a program says that cannot start because of its database."""
+    """Return the start-up error for a database that cannot be used."""
     return NotConfigured(f"XXL_JOB_DATABASE_URL: {reason_of(error)}")
 
 
 class FaultLog:
-    """Log of failed database work: one line a failure, but one a minute for all failures of a fault that lasts."""
+    """Log of failed database work: one line a minute for each lasting fault; a line for every other failure, and each time the database is BUSY."""
 
     def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._monotonic = monotonic

@@ -67,7 +67,7 @@ def engine_options(config: Config) -> dict[str, Any]:
             "cached_statements": STATEMENTS_KEPT,
             "factory": QueuedConnection,
         }
-        options["pool_use_lifo"] = True  # in turn, all would fill a page cache and statements of their own
+        options["pool_use_lifo"] = True  # reuse the newest: in rotation every connection would fill its own page cache
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
     timeouts = {"connect_timeout": 5}

@@ -1,7 +1,6 @@
-"""Wake-up signals between the processes of one machine: who has committed fires that are due wakes the dispatchers.
+"""Wake-up signals: datagrams that make the dispatchers sharing a home folder poll at once.
 
-A datagram to each socket below the home folder; it carries nothing, the rows say all. It may get lost: the dispatchers poll
-as well, and those of other machines only do that. Beside ``home`` because every process that writes fires may send.
+They carry no data and may be lost; dispatchers also poll on a period.
 """
 
 import logging
@@ -20,7 +19,7 @@ PATH_BYTES_MAX = 100
 
 
 def send_wake_up(home: Path) -> None:
-    """Wake every dispatcher of this machine that listens; never fails, never waits."""
+    """Wake every dispatcher that shares this home folder; never fails, never waits."""
     with suppress(OSError, AttributeError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         for path in (home / FOLDER).glob("*.sock"):
@@ -36,7 +35,7 @@ class WakeSocket:
         self._socket: socket.socket | None = None
 
     def open(self) -> int | None:
-        """Listen in the place of an earlier life of this node; return the file descriptor, None where that cannot be."""
+        """Bind the socket, replacing one left by a killed process; return its descriptor, None if it cannot be bound."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._path.unlink(missing_ok=True)
@@ -44,19 +43,19 @@ class WakeSocket:
             self._socket.setblocking(False)
             self._socket.bind(_short(self._path))
         except (OSError, AttributeError) as exc:
-            logger.warning("no wake-up signals, new fires are found by the poll path=%s reason=%s", self._path, exc)
+            logger.warning("wake-up socket not opened, polling instead path=%s reason=%s", self._path, exc)
             self.close()
             return None
         return self._socket.fileno()
 
     def drain(self) -> None:
-        """Take all signals that wait."""
+        """Read all pending signals."""
         with suppress(OSError):
             while self._socket is not None and self._socket.recv(1):
                 pass
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close and remove the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -65,5 +64,5 @@ class WakeSocket:
 
 
 def _short(path: Path) -> str:
-    """Return a path's absolute form, or the relative one where that is too long for the address of a socket."""
+    """Return the path, relative if it is too long for a socket address."""
     return str(path) if len(os.fsencode(path)) <= PATH_BYTES_MAX else os.path.relpath(path)

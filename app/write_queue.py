@@ -10,12 +10,11 @@ import threading
 import time
 from collections import deque
 
-#: between two attempts to begin: SQLite itself comes to wait 100 ms, and then never meets the gap between the writes
-#: of a busy neighbour
+#: between attempts to begin; SQLite's own back-off grows to 100 ms and misses the gaps between a busy process's writes
 BEGIN_AGAIN_S = 0.001
 #: the part of a result code of SQLite without its extension
 PRIMARY_CODE = 0xFF
-#: what a wait between two attempts waits for
+#: never set: its wait() is an interruptible sleep
 _never = threading.Event()
 
 

@@ -38,7 +38,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
     def registered() -> bool:
         with engine.connect() as connection:
-            return bool(connection.scalar(select(Group.address_list).where(Group.app_name == "bench")))
+            return bool(connection.scalar(select(Group.address_list)))
 
     wait_until(registered, "the executor to register", made)
     with engine.connect() as connection:

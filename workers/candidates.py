@@ -30,7 +30,7 @@ class CandidateSearch:
         self.unreachable: list[str] = []
 
     async def next_yes(self, *, stopping: Callable[[], bool]) -> str | None:
-        """Return the first candidate in order of those that have said yes and were not returned before.
+        """Return the next candidate that said yes, the first in order if several did.
 
         None: all have said no or not answered in time, or ``stopping`` says that none is to be asked any more.
         """
@@ -48,7 +48,7 @@ class CandidateSearch:
         return None
 
     def add(self, sent: Sent) -> None:
-        """Add what came of sending to a candidate."""
+        """Record the result of sending to a candidate."""
         self.lines += sent.story
         self.unreachable += sent.unreachable
 

@@ -19,24 +19,25 @@ Answer = TypeVar("Answer")
 #: fires of one claim
 GROUP_MAX = 512
 GROUP_MIN = 16
-#: a claim that takes longer, and more than twice as long as the quickest one, takes too many fires
+#: a claim slower than this, and than twice the quickest, takes too many fires
 LARGE_CLAIM_S = 0.5
 #: a call begins within so long after the commit of its claim, or not at all: the lease must outlive it
 START_WITHIN_S = 0.9
 #: and within so many times what the commit took, where that is longer
 START_COMMITS = 3.0
-#: an answer may come a bit at a time, for so long after the trigger time-out
-DRIBS_S = 1.0
-#: outcomes are written at the latest after so long, even while fires are due; and how long the claim before them may be held up
+#: extra time for an answer that arrives in pieces
+SLOW_ANSWER_S = 1.0
+#: longest delay before outcomes are written while fires are due
 OUTCOMES_WAIT_S = 1.0
+#: longest delay of a claim while claimed runs wait for their turn
 CROWD_WAIT_S = 0.5
 #: transactions of the longest recent duration that a lease covers: the claim, the next claim, and the writing of the outcome
 LEASE_TRANSACTIONS = 3
-#: a lease outlives the trigger time-out by this beside these transactions
-LEASE_MARGIN_S = START_WITHIN_S + DRIBS_S + OUTCOMES_WAIT_S + CROWD_WAIT_S + 0.6
-#: no lease counts more for slow transactions than this
+#: what a lease adds to the trigger time-out, besides these transactions
+LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + CROWD_WAIT_S + 0.6
+#: upper limit of what slow transactions add
 SLOW_MAX_S = 60.0
-#: the longest recent duration falls by this share with every transaction
+#: the longest recent duration decays by this factor with every transaction
 FADING = 0.9
 
 
@@ -51,7 +52,7 @@ class Timing(NamedTuple):
 def timed(
     work: Callable[[Session, Sequence[Item]], Answer], lease_ms: Millis
 ) -> Callable[[Session, Sequence[Item]], tuple[Answer, Timing]]:
-    """Return work on a group whose answer comes with its timing; ``lease_ms`` is what the work gives its claims."""
+    """Wrap work on a group so that it also returns its timing; ``lease_ms`` is what the work gives its claims."""
 
     def work_timed(session: Session, group: Sequence[Item]) -> tuple[Answer, Timing]:
         session.connection()  # on SQLite this waits for other writers: not a part of the lease

@@ -34,7 +34,7 @@ from workers.send_task import SendParts, SendTask
 
 logger = logging.getLogger(__name__)
 
-#: leases of a claim that took too long are begun anew so often before its runs are given back
+#: renewals of a slow claim's lease before its runs are given back
 RENEWALS_MAX = 3
 #: with more claimed runs than this waiting for their turn, claims wait: CROWD_WAIT_S at most, and this where none gets on
 CROWD_MAX = 32

@@ -136,7 +136,7 @@ class Lanes:
         self._known.difference_update(fire_ids)
 
     def knows(self, fire_id: int) -> bool:
-        """Whether a fire waits here, or was tried here in vain and will be tried again."""
+        """Whether a fire waits here or is held off after a failed claim."""
         return fire_id in self._known or fire_id in self._held_off
 
     def hold_off(self, fire_id: int, now: float) -> None:

@@ -1,6 +1,6 @@
-"""The poll for due fires that no ring holds: rows of the console, of a dead node, of this node's earlier life.
+"""Poll for due fires that no ring holds: written by the console, left by a dead node or by this node before a restart.
 
-It runs at once when a process of this machine says that it has written some (``app.wake_up``), else with its period.
+It runs at once after a wake-up signal (``app.wake_up``), otherwise with its period.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from workers.lanes import Lanes
 
 logger = logging.getLogger(__name__)
 
-#: period where nobody wakes it, and the shortest distance of two polls
+#: period without wake-ups, and shortest interval between two polls
 PERIOD_S = 0.25
 APART_S = 0.02
 #: period while fires wait to be claimed: what it finds would wait behind them
@@ -79,7 +79,7 @@ class Poll:
             await self._pause(begun)
 
     async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
-        """Settle those that nobody has seen in time by their misfire strategies; return the others."""
+        """Settle late fires this process did not know of; return the others."""
         unseen = [fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)]
         if not unseen:
             return found

@@ -27,8 +27,8 @@ SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
 #: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
 SWITCH_INTERVAL_S = 0.0005
-#: collections of cyclic garbage: of the youngest generation after 5,000 new objects, of the next one after a million, not after 700 and
-#: 7,000: that one walks through every run of a herd. Each IN list of SQLAlchemy leaves a cycle: 50,000 objects of these were 20 MB
+#: GC thresholds: collect young objects after 5,000, since each IN list leaves a reference cycle; older generations rarely, since
+#: they traverse every run in flight
 GC_THRESHOLDS = (5_000, 200, 50)
 #: how long a stop waits for the database when it hands back what was read ahead
 HAND_BACK_WAIT_S = 2.5

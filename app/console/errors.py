@@ -39,12 +39,12 @@ STATUSES: dict[type[XxlJobError], int] = {
     TooManyAttempts: 429,
     ExecutorUnreachable: 502,
 }
-#: what people are told of a database that did not do its work
+#: message for each database fault
 FAULTS = {
-    Fault.BUSY: N_("The database is busy; try again"),
-    Fault.FULL: N_("The disk of the database is full; try again when there is room"),
-    Fault.READ_ONLY: N_("The database is read-only; nothing can be changed"),
-    Fault.UNAVAILABLE: N_("The database is not available; try again"),
+    Fault.BUSY: N_("The database is busy. Try again in a moment."),
+    Fault.FULL: N_("The database's disk is full. Free some space, then try again."),
+    Fault.READ_ONLY: N_("The database is read-only, so nothing can be changed."),
+    Fault.UNAVAILABLE: N_("The database is unavailable. Try again later."),
 }
 #: statuses that have a page of their own; others show the page of their hundred
 PAGES = frozenset({400, 403, 404, 500, 503})

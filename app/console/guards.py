@@ -199,7 +199,7 @@ def _load_user(incoming: Request) -> LoggedIn | None:
             with session_scope() as session:
                 login.touch(session, visitor, now_ms=at_ms)
         except OperationalError as exc:  # a page can be read all the same
-            fault_log.write(current_app.logger, "use of a login not noted", exc)
+            fault_log.write(current_app.logger, "session last-seen time not updated", exc)
     return LoggedIn(visitor)
 
 

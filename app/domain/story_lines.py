@@ -65,7 +65,7 @@ WHYS = (
     N_("%(said)s (what keeps it busy may be our own first send)"),
     N_("no connection in time"),
     N_("no answer in time"),
-    N_("no answer yet"),
+    N_("not answered when another was chosen"),
     N_("the connection was closed before an answer came"),
     N_("the name %(host)s leads nowhere"),
     N_("the answer is empty"),

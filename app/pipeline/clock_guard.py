@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 PERIOD_MS: Millis = 10_000
 #: a wall clock that has moved by so much more or less than the monotonic one has been set
 JUMP_MS: Millis = 1_000
-#: a clock that was set ahead, and that nothing can be compared with, is believed when it has been steady for so long
+#: a clock that was set ahead is trusted after it has been steady for so long
 HOLD_MS: Millis = 30_000
 #: a clock that was wrong is called right again after so long: one that hovers about the limit is told once
 STEADY_MS: Millis = 60_000
@@ -36,7 +36,7 @@ class ClockNews:
 
 
 class JumpHold:
-    """Jump hold: what a clock is worth that nothing but the monotonic clock of its machine can be compared with.
+    """Jump hold: how far to trust a wall clock where the database has none to compare it with.
 
     A clock that was set ahead may be right, as after a correction, or wrong: it is believed once it has been steady
     for HOLD_MS. One that goes back is believed at once: by it nothing starts early.
@@ -45,7 +45,7 @@ class JumpHold:
     def __init__(self) -> None:
         self._believed: Millis | None = None
         self._since: Millis = 0
-        #: what lies in the future may be an earlier clock's work; also at the start, which knows nothing of before
+        #: the clock may have been ahead earlier; assumed at start
         self.went_back = True
 
     def judge(self, now_ms: Millis, monotonic: Millis, *, jump_ms: Millis) -> Millis:
@@ -74,23 +74,23 @@ class ClockGuard:
         self._last: tuple[Millis, Millis] | None = None
         self._looking = threading.Lock()
         self._hold = JumpHold()
-        #: whether the database has a clock, as far as was seen
+        #: whether the database has a clock, at the last comparison
         self.compares = True
-        #: how far the wall clock is ahead of the database's, as far as was seen
+        #: how far the wall clock is ahead of the database's, at the last comparison
         self.skew_ms: Millis = 0
 
     @property
     def trusted(self) -> bool:
-        """Whether the clock is within SKEW_MAX_MS of the database's, as far as was seen."""
+        """Whether the clock was within SKEW_MAX_MS of the database's at the last comparison."""
         return abs(self.skew_ms) <= SKEW_MAX_MS
 
     @property
     def went_back(self) -> bool:
-        """Whether the clock may have been ahead, and nothing corrects what it left behind: a database without a clock."""
+        """Whether the clock may have been ahead on a database without a clock (SQLite)."""
         return not self.compares and self._hold.went_back
 
     def forget_return(self) -> None:
-        """Note that what a clock that was ahead left behind has been brought back."""
+        """Note that bring_back() has run."""
         self._hold.went_back = False
 
     def is_steady(self) -> bool:
@@ -111,10 +111,9 @@ class ClockGuard:
                 logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
             elif was_trusted and not self.trusted:
                 hold_s = HOLD_MS // SECOND_MS
-                logger.error("clock ahead, scheduling pauses skew_ms=%s; it is believed when steady for %s s", self.skew_ms, hold_s)
+                logger.error("clock jumped ahead, scheduling paused skew_ms=%s; trusted after %s s of steady time", self.skew_ms, hold_s)
             elif not was_trusted and self.trusted:
-                state = "right" if self.compares else "believed"
-                logger.warning("clock %s again, scheduling goes on skew_ms=%s", state, self.skew_ms)
+                logger.warning("clock trusted again, scheduling resumed skew_ms=%s", self.skew_ms)
             return self.trusted
 
     def look(self) -> bool:
@@ -168,12 +167,12 @@ class ClockWatch:
 
     @property
     def skew_ms(self) -> Millis:
-        """How far this node's clock is ahead of the database's, as far as was seen."""
+        """How far this node's clock was ahead of the database's at the last comparison."""
         return self._guard.skew_ms
 
     @property
     def trusted(self) -> bool:
-        """Whether the clock is right, as far as was seen."""
+        """Whether the clock was right at the last comparison."""
         return self._guard.trusted
 
     def news(self) -> ClockNews | None:

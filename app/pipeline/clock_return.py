@@ -1,4 +1,4 @@
-"""Clock return: when a clock that was ahead is set right, what it left in the future is worked out again.
+"""Clock return: recalculate what a clock that was ahead has scheduled, once it is set back.
 
 Only where the database has no clock to compare with (SQLite): elsewhere such a node stops before it leaves
 anything. An instant that was started early never starts again: its job goes on after it. Instants that were
@@ -73,7 +73,7 @@ def bring_back(*, zone: str, now_ms: Millis) -> None:
         transact(lambda session, page=page: _write(session, page))  # type: ignore[misc]
     opened = transact(lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS))
     if returns or opened:
-        logger.warning("clock went back, the future was worked out again jobs=%s open_fires=%s", len(returns), opened)
+        logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
 
 
 def _work_out_all(session: Session, zone: str, now_ms: Millis) -> list[_Return]:
@@ -87,7 +87,7 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis) -> list[_Return]:
     for job in jobs.find_beyond(session, after_ms=now_ms + PRE_READ_MS):
         try:
             made = _work_out(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
-        except (ValueError, InvalidInput):  # a schedule that is none: the scan stops it when it is due
+        except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
             continue
         if made.changes:
             returns.append(made)
@@ -95,7 +95,7 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis) -> list[_Return]:
 
 
 def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
-    """Work out the next time of one job. Raises ValueError or InvalidInput for a schedule that is none."""
+    """Work out the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
     kind = ScheduleType(job.schedule_type)
     schedule = Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
     soon_ms = now_ms + PRE_READ_MS
@@ -115,7 +115,7 @@ def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_m
 
 
 def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
-    """Take what has not come yet out of a skip and return its first instant; None where all of it stays."""
+    """Remove the instants still to come from a skip and return the first of them; None if none."""
     if skip.to_ms <= made.decided_ms:
         return None
     if skip.from_ms > made.decided_ms:

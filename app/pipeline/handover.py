@@ -44,7 +44,7 @@ def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], f
         page = job_ids[start : start + PAGE]
         count += transact(lambda session, page=page: _hand_back(session, page, zone, (*ahead, Fire.job_id.in_(page))))  # type: ignore[misc]
         if monotonic() > until:
-            logger.warning("instants of some jobs not handed back jobs=%s", len(job_ids) - start - len(page))
+            logger.warning("hand-over out of time jobs_left=%s", len(job_ids) - start - len(page))
             break
     return count
 

@@ -55,8 +55,8 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
 def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
     """Whether an outcome may still change its fire: what is known counts after the lease too, until the row is claimed again.
 
-    A definite refusal also overrules the resolver, which took a busy executor for one that has the run; but not where an
-    earlier send may have begun it.
+    A definite refusal also overrides a resolver that mistook a busy executor for one that has the run, unless an earlier
+    send may have started it.
     """
     fate = sent.verdict.fate
     if fire.state == FireState.ACCEPTED:
@@ -107,7 +107,7 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None
 
 
 def renew(session: Session, claims: Sequence[Claimed], *, node: str, lease_until: Millis) -> list[Claimed]:
-    """Begin the leases of claims anew of which no byte was sent; return those that are still held."""
+    """Renew the leases of unsent claims; return those still held."""
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     kept = [one for one in claims if (fire := held.get(one.fire_id)) is not None and fire.belongs_to(node, one.epoch)]
     bulk.update_many(session, Fire, [_renewed(claimed, lease_until) for claimed in kept])

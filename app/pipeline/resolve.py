@@ -131,7 +131,7 @@ def _forget(session: Session, over: Sequence[OpenFire]) -> None:
     """Delete the fires of runs that ended without this program: a Java admin wrote their result, or deleted their log row."""
     if over:
         fires.delete_fires(session, [fire.id for fire in over])
-        logger.info("fires removed, their runs were ended by another admin log_ids=%s", [fire.log_id for fire in over])
+        logger.info("fires removed, runs already ended by another admin log_ids=%s", [fire.log_id for fire in over])
 
 
 def _delivery(name: str) -> Delivery:

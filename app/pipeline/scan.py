@@ -81,7 +81,7 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
 
 
 def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
-    """Decide what to do with one due job. Raises ValueError or InvalidInput for a schedule that is none."""
+    """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule."""
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     if schedule.type is ScheduleType.FIX_DELAY:
         delay_ms = int(schedule.conf) * 1000
@@ -103,7 +103,7 @@ def schedule_of(job: DueJob, zone: str) -> Schedule:
 
 
 def misfire_of(job: DueJob) -> MisfireStrategy:
-    """Return a job's misfire strategy; a name that is none does nothing."""
+    """Return a job's misfire strategy; an unknown name means DO_NOTHING."""
     once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
     return MisfireStrategy.FIRE_ONCE_NOW if once else MisfireStrategy.DO_NOTHING
 

@@ -108,9 +108,9 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
         return Message(f"[XXL-JOB] {node}: clock steady again, scheduling goes on", "\n".join(lines))
     lines = [
         f"Node: {node}",
-        f"Its clock was set {news.skew_ms / 1000:.1f} s ahead. The node fires nothing until the clock is back, or has been steady for"
-        f" {HOLD_MS // 1000} s.",
-        "If it is wrong, set it right: what it made due too early by then has started early and is not started again.",
+        f"Its clock was set {news.skew_ms / 1000:.1f} s ahead. The node fires nothing until the clock is set back or has been steady"
+        f" for {HOLD_MS // 1000} s.",
+        "If it is wrong, correct it. Instants it has already started early are not started again.",
         console_url(config),
     ]
     return Message(f"[XXL-JOB] {node}: clock set ahead, scheduling pauses", "\n".join(lines))

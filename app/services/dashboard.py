@@ -184,10 +184,12 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_
 
 
 def _offline(session: Session, groups: list[Group]) -> list[Offline]:
-    """Return the groups without an address."""
-    empty = [group for group in groups if not group.addresses][:SHOWN]
+    """Return the groups without an address; one that never had any counts once a schedule of it is on, as the sample's never is."""
+    empty = [group for group in groups if not group.addresses]
     last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
-    return [Offline(group, last.get(group.app_name)) for group in empty]
+    awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
+    missed = [group for group in empty if group.id in awaited or group.app_name in last]
+    return [Offline(group, last.get(group.app_name)) for group in missed[:SHOWN]]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:

@@ -10,7 +10,7 @@ from app.services.groups import GroupDraft, add_group
 from app.services.jobs import JobDraft
 from app.store import group_lists, job_lists
 
-#: the demo executor's application name, and what client libraries register as unless told otherwise. Source: spec/schema.md, section 9
+#: the demo executor's application name, and what client libraries register as by default. Source: spec/schema.md, section 9
 APP_NAME = "xxl-job-executor-sample"
 TITLE = "Sample executor"
 SAMPLE_JOB = "Sample job"

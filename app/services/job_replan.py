@@ -66,7 +66,7 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
 
 
 def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:
-    """Return the latest instant of a job that has a run or a skip; those withdrawn before they came are open again."""
+    """Return the latest instant with a run or a skip; instants withdrawn before they were due no longer count."""
     open_ms = first_ahead(job, withdrawn, zone_name())
     if open_ms is None:
         return job.last_fire_ms
@@ -82,7 +82,7 @@ def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
         return None
     due_ms = last_ms = job.trigger_next_time
     count = 1
-    with suppress(ValueError, InvalidInput):  # a schedule that is none: its one instant
+    with suppress(ValueError, InvalidInput):  # an invalid schedule: its one instant
         decided = plan_job(job, zone_name(), now_ms=now_ms)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)

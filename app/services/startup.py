@@ -37,7 +37,7 @@ def prepare(config: Config) -> None:
     with session_scope() as session:
         locks.take_schedule_lock(session)
         if demo.add_sample(session, actor=system_actor("start"), clock=now_ms):
-            logger.info("sample group and job made app_name=%s", demo.APP_NAME)
+            logger.info("sample group and job created app_name=%s", demo.APP_NAME)
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())
     wrap_adopted_hashes(config)

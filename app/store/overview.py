@@ -152,6 +152,12 @@ def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     return count, int(enabled or 0)
 
 
+def find_groups_with_schedules(session: Session, group_ids: Collection[int]) -> set[int]:
+    """Return those of the groups that have a job whose schedule is on."""
+    on = select(Job.job_group).where(Job.trigger_status == TriggerStatus.RUNNING, Job.job_group.in_(group_ids))
+    return set(session.scalars(on.distinct()))
+
+
 def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
     """Return the ids of the jobs of these groups (None: of all) that name this one as a child."""
     query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids))

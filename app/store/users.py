@@ -45,7 +45,7 @@ def is_name_taken(session: Session, username: str) -> bool:
 
 
 def _has_name(username: str) -> ColumnElement[bool]:
-    """Match a name without regard to case, as far as the database knows the case of its letters."""
+    """Match a name case-insensitively (SQLite: A to Z only)."""
     return func.lower(User.username) == func.lower(username)
 
 

@@ -54,7 +54,7 @@ def percentiles(values: Iterable[int]) -> dict[str, int]:
 
 
 def unresolved(cluster: Cluster) -> dict[str, int]:
-    """Return how many runs ended with an alarm because nobody can know what became of them, by executor group."""
+    """Return how many runs ended unresolved, by executor group."""
     sql = "SELECT app_name, count(*) AS runs FROM xxl_job_log JOIN xxl_job_group ON xxl_job_group.id = job_group"
     rows = cluster.select(f"{sql} WHERE trigger_code = {UNRESOLVED} AND handle_code = 0 GROUP BY app_name")
     return {row["app_name"]: row["runs"] for row in rows}

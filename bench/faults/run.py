@@ -95,8 +95,8 @@ def run(name: str, db: str, scenario: Scenario, *, keep: bool) -> dict[str, Any]
 def parse() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = catalogue(argparse.Namespace())
-    told = {name: (inspect.getdoc(getattr(one.play, "func", one.play)) or "").split("\n")[0] for name, one in names.items()}
-    parser.epilog = "scenarios:\n" + "\n".join(f"  {name:18}{line}" for name, line in told.items())
+    summaries = {name: (inspect.getdoc(getattr(one.play, "func", one.play)) or "").split("\n")[0] for name, one in names.items()}
+    parser.epilog = "scenarios:\n" + "\n".join(f"  {name:18}{line}" for name, line in summaries.items())
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"which ones; {ALL}: every one; none: the {STORM}")
     parser.add_argument("--db", choices=DATABASES, help="another database than the usual")
     parser.add_argument("--seconds", type=float, help=f"{STORM}: how long faults are made")

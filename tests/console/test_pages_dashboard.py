@@ -47,6 +47,12 @@ def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
     assert "Nothing is wrong." in text_of(admin.get("/"))
 
 
+@pytest.mark.parametrize("is_on", [False, True])
+def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(admin: Console, is_on: bool) -> None:
+    add_job(add_group(), start=is_on)
+    assert ("Executors offline" in text_of(admin.get("/"))) is is_on
+
+
 def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     group_id = add_group(addresses=ONLINE)
     bad, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")

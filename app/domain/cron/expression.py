@@ -65,7 +65,7 @@ class CronExpression:
             raise InvalidCronExpression(N_("expression"), f"{text[:40]}…", N_("at most %(limit)s characters", limit=MAX_LENGTH))
         texts = split_fields(text)
         if len(texts) < len(FIELDS) - 1:
-            raise InvalidCronExpression(N_("expression"), text, N_("5, 6 or 7 fields are needed, here are %(count)s", count=len(texts)))
+            raise InvalidCronExpression(N_("expression"), text, N_("5, 6 or 7 fields are needed, got %(count)s", count=len(texts)))
         if len(texts) < len(FIELDS):
             texts.append("*")
         second, minute, hour, month_day, month, week_day, year = map(parse_field, FIELDS, texts)
