@@ -55,12 +55,10 @@ class WakeSocket:
                 pass
 
     def close(self) -> None:
-        """Close and remove the socket."""
+        """Close the socket; its file stays, for it may be another process' by now."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
 
 
 def _short(path: Path) -> str:

@@ -249,8 +249,8 @@ class Dispatcher:
                 await self._writer.write(outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms()))
                 outcomes = []
             if unsent:
-                await self._writer.write(unsent, lambda session, group: give_back(session, group, node=self._node))
-                logger.warning("runs given back count=%s", len(unsent))
+                given = await self._writer.write(unsent, lambda session, group: give_back(session, group, node=self._node))
+                logger.warning("runs given back count=%s", sum(given))
             self._pace.note(time.monotonic() - begun)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)

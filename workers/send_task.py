@@ -1,5 +1,6 @@
 """One claimed run on its way: its turn, its candidates where the route asks for them, its one POST. Lives in the dispatcher's loop."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,15 +8,18 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
+from app.database_faults import fault_log
 from app.domain.evidence import Fate
 from app.pipeline.claim import Claimed, Claimer, probing_ms
 from app.pipeline.record import fix_address
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
-from workers.group_writer import GroupWriter
+from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
 from workers.turns import Place
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,12 @@ class SendTask:
             lease_until = now_ms() + lease_ms + asking_ms
             return fix_address(session, group[0], address, node=parts.claimer.node, lease_until=lease_until, late=late)
 
-        for held, timing in await parts.writer.write([self.claimed], timed(fix, lease_ms)):
+        try:
+            fixed = await parts.writer.write([self.claimed], timed(fix, lease_ms))
+        except AWAY as exc:  # no byte is out to this candidate: the run is given back
+            fault_log.write(logger, "candidate not fixed", exc)
+            return False
+        for held, timing in fixed:
             self._start_before = parts.pace.start_before(timing, time.monotonic())
             return held
         return False

@@ -220,8 +220,8 @@ def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
         return Sign.MUTE
     if idle.code != SUCCESS:
         said = idle.msg or ""
-        about_the_job = idle.well_formed and not said.startswith(NOT_ABOUT_THE_JOB) and "token" not in said.lower()
-        return Sign.BUSY if about_the_job else Sign.MUTE
+        no_answer = not idle.well_formed or idle.code != FAIL or is_unknown_path(idle, "idleBeat")
+        return Sign.MUTE if no_answer or said.startswith(NOT_ABOUT_THE_JOB) or "token" in said.lower() else Sign.BUSY
     if log is None:
         return Sign.MUTE
     if log.code != SUCCESS:

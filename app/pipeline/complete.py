@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
 #: a handle code must fit the column
 HANDLE_CODE_MAX = 2**31 - 1
-#: retries wait no longer than this
+#: bounds of the wait for a retry; some executors report a result before they are free for the job again
+RETRY_WAIT_MIN_MS: Millis = 500
 RETRY_WAIT_MAX_MS: Millis = 86_400_000
 
 
@@ -191,7 +192,7 @@ def _retry(run: RunState, job: JobOfResult, now_ms: Millis) -> fires.NewFire:
     return fires.NewFire(
         f"retry:{run.id}:{left}",
         job.id,
-        now_ms + int(min(wait_ms, RETRY_WAIT_MAX_MS)),
+        now_ms + int(min(max(wait_ms, RETRY_WAIT_MIN_MS), RETRY_WAIT_MAX_MS)),
         TriggerType.RETRY,
         executor_param=run.executor_param,
         sharding_param=run.executor_sharding_param,

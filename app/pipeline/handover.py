@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import read_scope, transact
 from app.domain.enums import TriggerStatus, TriggerType
-from app.domain.planning import PRE_READ_MS
 from app.domain.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.fire import Fire
@@ -32,11 +31,11 @@ HAND_BACK_S = 1.5
 def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic) -> int:
     """Remove unclaimed fires this node has read ahead and set their jobs' next times back; return how many fires.
 
-    For a scheduler that has stopped. Fires so old that a scan would call them missed stay: other nodes, or the next
+    For a scheduler that has stopped. Fires that are due stay, as a scan that comes late would call them missed: other nodes, or the next
     start, send them. Misfires stay too: their skips are recorded already. Opens its own transactions.
     """
     until = monotonic() + HAND_BACK_S
-    ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time >= now_ms - PRE_READ_MS)
+    ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time > now_ms)
     with read_scope() as session:
         job_ids = sorted({fire.job_id for fire in scheduled_fires.find_unclaimed(session, *ahead)})
     count = 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import FireState, TriggerCode
+from app.domain.enums import FireState, HandleCode, TriggerCode
 from app.domain.evidence import Fate
 from app.domain.trigger_report import join_lines
 from app.models.fire import Fire
@@ -60,7 +60,7 @@ def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
     """
     fate = sent.verdict.fate
     if fire.state == FireState.ACCEPTED:
-        return fate is Fate.REFUSED and sent.claimed.attempt == 1 and fire.is_of(node, sent.claimed.epoch)
+        return fate is Fate.REFUSED and _is_mistaken(sent.claimed, fire, node)
     if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
         return False
     return fire.belongs_to(node, sent.claimed.epoch)
@@ -86,32 +86,53 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
     }
 
 
-def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> None:
-    """Set runs of which no byte was sent back to PENDING, as they were before the claim; log row and id stay.
+def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
+    """Set runs of which no byte was sent back to PENDING, as they were before the claim; return how many were still held.
 
-    The address does not: whoever had no turn there for so long may be hanging. A shard has no other, nor a run sent there before;
-    one that was sent elsewhere before has still been sent there only, and its log row says so again.
+    Log row and id stay. The address does not: an executor that had no turn for so long may be hanging. A shard has no other, nor a
+    run sent there before; one that was sent elsewhere before has still been sent there only, and its log row says so again.
     """
-    logs.lock_runs(session, [claimed.log_id for claimed in claims if claimed.attempt > 1])  # before fires, as everywhere
-    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    rows, told = [], []
-    for claimed in claims:
-        fire = held.get(claimed.fire_id)
-        if fire is not None and fire.belongs_to(node, claimed.epoch):
-            pending = {"state": FireState.PENDING.value, "address": claimed.given, "owner": "", "lease_until": 0, "deadline_ms": 0}
-            rows.append({"id": fire.id, **pending, "attempt": fire.attempt - 1})
-            if claimed.attempt > 1:
-                told.append({"id": claimed.log_id, "executor_address": claimed.sent_to})
-    bulk.update_many(session, JobLog, told)
+    held = _lock_unsent(session, claims, node)
+    pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
+    rows = [{"id": one.fire_id, **pending, "address": one.given, "attempt": one.attempt - 1} for one in held]
+    elsewhere = [{"id": one.log_id, "executor_address": one.sent_to} for one in held if one.attempt > 1]
+    bulk.update_many(session, JobLog, elsewhere)
     bulk.update_many(session, Fire, rows)
+    return len(rows)
 
 
 def renew(session: Session, claims: Sequence[Claimed], *, node: str, lease_until: Millis) -> list[Claimed]:
     """Renew the leases of unsent claims; return those still held."""
-    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    kept = [one for one in claims if (fire := held.get(one.fire_id)) is not None and fire.belongs_to(node, one.epoch)]
+    kept = _lock_unsent(session, claims, node)
     bulk.update_many(session, Fire, [_renewed(claimed, lease_until) for claimed in kept])
     return kept
+
+
+def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list[Claimed]:
+    """Lock runs of which no byte was sent; return those that are still held and have no result.
+
+    That nothing was sent also overrules a resolver that took a busy executor for one that has the run: its row is as before again.
+    """
+    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # before fires, as everywhere
+    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    kept, reset = [], []
+    for claimed in claims:
+        fire, run = held.get(claimed.fire_id), runs.get(claimed.log_id)
+        if fire is None or run is None or run.handle_code != HandleCode.NONE:
+            continue
+        mistaken = _is_mistaken(claimed, fire, node)
+        if mistaken or fire.belongs_to(node, claimed.epoch):
+            kept.append(claimed)
+        if mistaken:
+            trace = join_lines(run.trigger_msg, "Result: not sent, the claim ran out")
+            reset.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
+    bulk.update_many(session, JobLog, reset)
+    return kept
+
+
+def _is_mistaken(claimed: Claimed, fire: SentFire, node: str) -> bool:
+    """Whether only the evidence of a resolver speaks for a start of this run, and this claim was the first to send it."""
+    return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
 
 
 def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:

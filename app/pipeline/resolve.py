@@ -205,7 +205,7 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
     over: list[OpenFire] = []
     for case, step in steps:
         fire, run = case.fire, runs.get(case.fire.log_id)
-        if held.get(fire.id) != (fire.state, fire.epoch):
+        if held.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
             continue
         if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
             over.append(fire)

@@ -50,6 +50,7 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire]) -> None:
     """Insert fires; one whose key exists already is left out, whoever wrote it."""
     if fires:
         bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+    if any(fire.trigger_type is not TriggerType.RETRY for fire in fires):  # retries wait for a while
         announce_due_fires(session)
 
 
@@ -297,7 +298,11 @@ def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, b
     return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
 
 
-def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int]]:
-    """Return id -> (state, epoch) of the fires that still exist, locked."""
-    rows = by_id(select(Fire.id, Fire.state, Fire.epoch)).where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
-    return {row.id: (row.state, row.epoch) for row in session.execute(rows)}
+def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int, Millis]]:
+    """Return id -> (state, epoch, end of the lease) of the fires that still exist, locked.
+
+    The lease tells apart two times in which a fire was UNKNOWN: its sender may have renewed it, sent, and failed to learn the outcome.
+    """
+    columns = by_id(select(Fire.id, Fire.state, Fire.epoch, Fire.lease_until))
+    rows = columns.where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
+    return {row.id: (row.state, row.epoch, row.lease_until) for row in session.execute(rows)}

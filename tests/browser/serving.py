@@ -36,7 +36,7 @@ LAUNCH: dict[str, Any] = {
     ],
 }
 #: where the stub executor listens
-LOOPBACK = (ip_network("127.0.0.0/8"),)
+NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
 #: what the stub executor says of every log
 LOG_LINES = [
     "2026-11-20 08:00:00 [demo.py:12] INFO begin, parameter region=eu",
@@ -96,7 +96,7 @@ def stub_executor() -> Iterator[str]:
 def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") -> Iterator[Console]:
     """Run a console on a new SQLite file with seeded data."""
     config = Config(
-        home=home, database_url=f"sqlite:///{home / 'xxl_job.db'}", time_zone=zone, language=language, executor_networks=LOOPBACK
+        home=home, database_url=f"sqlite:///{home / 'xxl_job.db'}", time_zone=zone, language=language, executor_networks=NETWORKS
     )
     home.mkdir(parents=True, exist_ok=True)
     migrate(config.database_url)

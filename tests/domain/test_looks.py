@@ -208,6 +208,8 @@ def log(text: str | None, **more: Any) -> Reply:
         ("idleBeat is plain HTTP to a TLS port", Reply.parse(400, b"<h1>400 Bad Request</h1>"), log(ABSENT), MUTE),
         ("idleBeat is a page", Reply.parse(200, b"<html>welcome</html>"), log(ABSENT), MUTE),
         ("idleBeat is JSON without a code", Reply.parse(200, b'{"status":"UP"}'), log(ABSENT), MUTE),
+        ("idleBeat is not served", Reply(500, "invalid request, uri-mapping(/idleBeat) not found."), log(ABSENT), MUTE),
+        ("idleBeat is another program's code", Reply.parse(200, b'{"code":1001,"msg":"please log in"}'), log(ABSENT), MUTE),
         ("idleBeat is another program's JSON error", Reply.parse(400, b'{"code":10001,"msg":"bad"}'), log(ABSENT), MUTE),
     ],
 )

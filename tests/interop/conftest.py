@@ -1,9 +1,12 @@
 """One installation for all foreign executors; two of a kind, registered, for the tests of that kind."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +15,7 @@ from tests.acceptance.conftest import clusters_key, pytest_runtest_makereport  #
 from tests.acceptance.console import Console
 from tests.acceptance.programs import Program, free_port
 from tests.databases import migrate
+from tests.eventually import eventually
 from tests.interop.foreign import KINDS, Foreign
 
 
@@ -43,6 +47,15 @@ class Pair:
     group_id: int
     #: registered address -> program
     programs: dict[str, Program]
+    #: registered address -> how its program is started
+    starters: dict[str, Callable[[], Program]]
+
+    def start_again(self, address: str) -> None:
+        """Start a killed executor again, for the tests that come after."""
+        self.programs[address] = self.starters[address]()
+        port = urlsplit(address).port
+        assert port is not None
+        eventually(lambda: is_listening(port), 45, "the executor is back")
 
     def add_job(self, handler: str, **changes: Any) -> int:
         return self.console.add_job(self.group_id, executorHandler=handler, **changes)
@@ -55,6 +68,11 @@ class Pair:
 
     def await_runs(self, job_id: int, count: int) -> list[dict[str, Any]]:
         return self.console.await_runs(self.group_id, job_id, count, 45)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +97,16 @@ def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
     """Two executors of a kind, registered by themselves."""
     kind: Foreign = request.param
     group_id = cluster.console.add_group(f"foreign-{kind.name}")
-    programs = {}
+    starters = {}
     for number in (1, 2):
         port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
         folder.mkdir()
         words = kind.words(admin=cluster.console.address, token=TOKEN, appname=f"foreign-{kind.name}", port=port, folder=folder)
-        program = cluster.programs.start(f"{kind.name}-{number}", words, cluster.environ, cwd=folder)
-        programs[f"http://127.0.0.1:{port}{kind.path}"] = program
+        start = partial(cluster.programs.start, f"{kind.name}-{number}", words, cluster.environ, cwd=folder)
+        starters[f"http://127.0.0.1:{port}{kind.path}"] = start
+    programs = {address: start() for address, start in starters.items()}
     known = cluster.console.await_addresses(group_id, 2)
     assert set(known) == set(programs)
-    yield Pair(kind, cluster.console, group_id, programs)
+    yield Pair(kind, cluster.console, group_id, programs, starters)
     for program in programs.values():
         program.kill()  # not ours to judge how they end

@@ -48,7 +48,7 @@ def test_a_long_log_is_read_piece_by_piece(pair: Pair) -> None:
 
 def test_a_result_is_told(pair: Pair) -> None:
     run = pair.run("echo", "täglich 每天")
-    assert run["handleCode"] == 200
+    assert run["handleCode"] == 200, run
     assert pair.kind.echoed("täglich 每天") in run["handleMsg"]
 
 
@@ -56,7 +56,7 @@ def test_a_failure_is_retried_and_told(pair: Pair) -> None:
     job_id = pair.add_job("fail", executorFailRetryCount=1)
     pair.console.trigger(job_id)
     runs = pair.await_runs(job_id, 2)
-    assert [(run["triggerCode"], run["handleCode"], run["executorFailRetryCount"]) for run in runs] == [(200, 500, 0), (200, 500, 1)]
+    assert [(run["triggerCode"], run["handleCode"], run["executorFailRetryCount"]) for run in runs] == [(200, 500, 0), (200, 500, 1)], runs
 
 
 def test_an_unknown_handler_fails_at_once(pair: Pair) -> None:
@@ -107,5 +107,8 @@ def test_a_dead_executor_is_passed_over(pair: Pair) -> None:
     run = pair.run("ok", executorRouteStrategy="FAILOVER")
     assert (run["handleCode"], run["executorAddress"]) == (200, first)
     pair.programs[first].kill()
-    run = pair.run("ok", executorRouteStrategy="FAILOVER")
+    try:
+        run = pair.run("ok", executorRouteStrategy="FAILOVER")
+    finally:
+        pair.start_again(first)
     assert (run["handleCode"], run["executorAddress"]) == (200, second)

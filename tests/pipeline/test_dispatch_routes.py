@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis, now_ms
 from app.config import Config
@@ -18,6 +19,7 @@ from app.domain.trigger_report import STORY_MAX
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.pipeline.record import fix_address
 from app.pipeline.resolve import Resolver
 from app.store import nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS
@@ -26,6 +28,7 @@ from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import as_due, call_back
 from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, dispatching
+from workers import send_task
 
 DEAD = "http://127.0.0.1:1111/"
 #: a healthy executor's runs begin within this, whoever else hangs
@@ -118,6 +121,24 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     assert "Result: refused, answered" in lines[lines.index(f"Sent to: {refusing.address}") + 1]
     assert f"Sent to: {taking.address}" in lines
     assert only_row(Fire).address == taking.address
+
+
+def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
+    database: str, config: Config, executors: list[FakeExecutor], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [OperationalError("UPDATE", {}, Exception("database is locked"))]
+
+    def fix(*arguments: Any, **named: Any) -> bool:
+        if failures:
+            raise failures.pop()
+        return fix_address(*arguments, **named)
+
+    monkeypatch.setattr(send_task, "fix_address", fix)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER"))))
+        eventually(lambda: all_rows(JobLog) and ended(1))
+    assert len(executors[0].asked("run")) == 1
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize(("route", "action"), [("FAILOVER", "beat"), ("BUSYOVER", "idleBeat")])

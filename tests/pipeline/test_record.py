@@ -9,7 +9,7 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.record import FIRST_LOOK_MS, fix_address
+from app.pipeline.record import FIRST_LOOK_MS, fix_address, renew
 from app.store import fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import LEASE_MS, call_back, claim_fires, claim_one, claimer, give_back_all, record_sent, sent
@@ -140,13 +140,30 @@ def test_a_refusal_of_a_second_send_does_not_end_a_run_the_first_may_have_begun(
     assert (only_row(Fire).state, only_row(JobLog).trigger_code) == ("ACCEPTED", 0)
 
 
-def test_a_run_of_which_no_byte_was_sent_is_given_back_after_its_lease(database: str) -> None:
+@pytest.mark.parametrize("mistaken", [False, True])
+def test_a_run_of_which_no_byte_was_sent_is_given_back_after_its_lease(database: str, mistaken: bool) -> None:
+    """Also where the resolver took the executor, busy with another run of the job, for one that has this run."""
     make_fire(make_job())
     claimed = claim_one()
     lose_lease()
+    if mistaken:
+        transact(lambda session: session.execute(update(Fire).values(state="ACCEPTED")))
+        transact(lambda session: session.execute(update(JobLog).values(trigger_code=200)))
     give_back_all(claimed)
     fire = only_row(Fire)
     assert (fire.state, fire.owner, fire.attempt, fire.lease_until, fire.deadline_ms) == ("PENDING", "", 0, 0, 0)
+    assert only_row(JobLog).trigger_code == 0
+
+
+def test_a_renewed_lease_takes_the_row_back(database: str) -> None:
+    make_fire(make_job())
+    claimed = claim_one()
+    lose_lease()
+    kept = transact(lambda session: renew(session, [claimed], node="one", lease_until=T0 + 60_000))
+    assert kept == [claimed]
+    assert (only_row(Fire).state, only_row(Fire).lease_until) == ("SENDING", T0 + 60_000)
+    call_back(claimed.log_id, 200, "quick")
+    assert transact(lambda session: renew(session, [claimed], node="one", lease_until=T0 + 90_000)) == []
 
 
 @pytest.mark.parametrize("fate", Fate)

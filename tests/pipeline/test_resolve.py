@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.clock import Millis
 from app.config import Config
@@ -177,6 +178,21 @@ def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, conf
     assert answer.called
     assert (only_row(JobLog).handle_code, all_rows(Fire), all_rows(Alarm)) == (200, [], [])
     assert "Resolver" not in story()
+
+
+def test_evidence_from_before_a_send_orders_no_second_one(database: str, config: Config, executor: FakeExecutor) -> None:
+    """While the executor was asked the stalled sender renewed its lease, sent, and did not learn the outcome: UNKNOWN again."""
+    run = open_run(executor.address, probe_count=1, lease_until=T0 - 5_000)
+
+    def send_meanwhile() -> bool:
+        transact(lambda session: session.execute(update(Fire).values(lease_until=T0 + 4_000)))
+        return True
+
+    executor.tell("log", ABSENT.but(wait=(sent_now := Signal(send_meanwhile))))
+    with resolving(config) as look:
+        look(5_000)
+    assert sent_now.called
+    assert (only_row(Fire).state, only_row(JobLog, id=run.id).trigger_code) == ("UNKNOWN", 0)
 
 
 class Signal:
