@@ -83,7 +83,10 @@ def not_configured(error: DBAPIError) -> NotConfigured:
 
 
 class FaultLog:
-    """Log of failed database work: one line a minute for each lasting fault; a line for every other failure, and each time the database is BUSY."""
+    """Log of failed database work: one line a minute for a fault that lasts, a line for each other failure.
+
+    Except BUSY, which is logged each time: it ends soon, and each line names work that was not done.
+    """
 
     def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._monotonic = monotonic

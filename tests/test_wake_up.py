@@ -28,14 +28,14 @@ def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path:
     send_wake_up(tmp_path)  # nobody listens at the files that are left
 
 
-def test_nobody_need_listen(tmp_path: Path) -> None:
+def test_sending_without_listeners_does_nothing(tmp_path: Path) -> None:
     send_wake_up(tmp_path)
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "killed.sock").touch()
     send_wake_up(tmp_path)
 
 
-def test_more_signals_than_a_socket_holds_wait_for_nobody(tmp_path: Path) -> None:
+def test_a_full_socket_does_not_block_the_sender(tmp_path: Path) -> None:
     listener = WakeSocket(tmp_path, "one")
     listener.open()
     for _ in range(2_000):
@@ -43,15 +43,15 @@ def test_more_signals_than_a_socket_holds_wait_for_nobody(tmp_path: Path) -> Non
     listener.close()
 
 
-def test_a_node_takes_the_place_of_its_killed_life(tmp_path: Path) -> None:
+def test_a_restarted_node_replaces_its_stale_socket(tmp_path: Path) -> None:
     killed = WakeSocket(tmp_path, "one")
     killed.open()
-    heir = WakeSocket(tmp_path, "one")
-    descriptor = heir.open()
+    restarted = WakeSocket(tmp_path, "one")
+    descriptor = restarted.open()
     send_wake_up(tmp_path)
     assert descriptor is not None
     assert is_readable(descriptor)
-    heir.close()
+    restarted.close()
     killed.close()
 
 
@@ -59,5 +59,5 @@ def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(tmp_path: Path, capl
     home = tmp_path / ("deep" * 20) / ("er" * 40)
     with caplog.at_level(logging.WARNING):
         assert WakeSocket(home, "one").open() is None
-    assert "no wake-up signals" in caplog.text
+    assert "wake-up socket not opened" in caplog.text
     send_wake_up(home)

@@ -57,7 +57,7 @@ class CandidateSearch:
         for address, probe in self._asked.items():
             if not probe.done():
                 took_ms = round((_now() - self._asked_at[address]) * 1000)
-                self.lines.append(probe_line(self._claimed, address, "no, no answer yet", took_ms))
+                self.lines.append(probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms))
                 probe.cancel()
         self._asked.clear()
 

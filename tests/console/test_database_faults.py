@@ -53,9 +53,9 @@ def set_for_all(pragma: str) -> Iterator[None]:
 
 #: what is wrong with the database -> what people are told
 FAULTS = {
-    "busy": (locked, "The database is busy; try again"),
-    "full": (lambda _url: set_for_all("max_page_count=1"), "The disk of the database is full; try again when there is room"),
-    "read-only": (lambda _url: set_for_all("query_only=ON"), "The database is read-only; nothing can be changed"),
+    "busy": (locked, "The database is busy. Try again in a moment."),
+    "full": (lambda _url: set_for_all("max_page_count=1"), "The database's disk is full. Free some space, then try again."),
+    "read-only": (lambda _url: set_for_all("query_only=ON"), "The database is read-only, so nothing can be changed."),
 }
 
 
@@ -80,7 +80,7 @@ def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, databas
     with locked(database):
         page = admin.post("/jobinfo/favourite", {"csrf_token": token, "add": job_id})
     assert (page.status_code, page.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
-    assert "The database is busy; try again" in text_of(page)
+    assert "The database is busy. Try again in a moment." in text_of(page)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -97,9 +97,9 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
     group_id = add_group("sample-app")
     beat("sample-app", "127.0.0.1:9999")
     row = rows_of(admin, group_id)["127.0.0.1:9999"]
-    assert "Unusable it must begin with http:// or https://" in row
+    assert "Unusable : it must begin with http:// or https://" in row
     assert row.rstrip().endswith("none"), "no run is sent there"
-    assert "fails" not in text_of(admin.get(f"/jobgroup/{group_id}"))
+    assert "unusable address" not in text_of(admin.get(f"/jobgroup/{group_id}"))
     assert "Unusable" in text_of(admin.get(f"/jobgroup/{group_id}/nodes"))
 
     adopted = add_group("adopted-app", "Adopted", addresses=FIRST)
@@ -107,10 +107,10 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
         session.get_one(Group, adopted).address_list = f"{FIRST},http://8.8.8.8:9999/,http://127.0.0.1:81/"
     rows = rows_of(admin, adopted)
     assert "Unusable" not in rows[FIRST]
-    assert "Unusable it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
-    assert "Unusable port 81 is not allowed" in rows["http://127.0.0.1:81/"]
+    assert "Unusable : it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
+    assert "Unusable : port 81 is not allowed" in rows["http://127.0.0.1:81/"]
     page = text_of(admin.get(f"/jobgroup/{adopted}"))
-    assert "A run that is routed to an unusable address fails." in page
+    assert "Runs routed to an unusable address fail." in page
     assert "XXL_JOB_EXECUTOR_NETWORKS" in page
 
 

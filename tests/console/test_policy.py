@@ -84,7 +84,7 @@ def test_options_without_a_login_lead_to_the_login_page(app: Flask) -> None:
         ("/health", {"GET", "HEAD", "OPTIONS"}),
     ],
 )
-def test_options_tell_the_methods_to_whoever_is_logged_in(app: Flask, path: str, methods: set[str]) -> None:
+def test_options_list_the_methods_for_logged_in_users(app: Flask, path: str, methods: set[str]) -> None:
     add_user("norman")
     norman = Console(app, app.test_client()).log_in("norman")
     response = norman.client.options(CONTEXT + path)

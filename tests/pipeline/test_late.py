@@ -76,7 +76,7 @@ def test_a_later_missed_instant_is_the_one_that_is_fired_once(database: str, sca
     assert (0, 4_000, 3, "misfire") in skips()
 
 
-def test_fires_in_time_and_runs_nobody_planned_are_left_alone(database: str) -> None:
+def test_fires_in_time_and_unscheduled_runs_are_left_alone(database: str) -> None:
     job = plan_job("DO_NOTHING")
     for kind in ("MANUAL", "RETRY", "PARENT"):
         make_fire(job, trigger_type=kind)

@@ -139,14 +139,15 @@ def test_those_that_have_not_answered_are_named_and_let_go() -> None:
         await answers.give((C, True))
         assert await found == C
         searching.close()
-        assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == [f"Probe beat {one}: no, no answer yet" for one in (A, B)]
+        unanswered = [f"Probe beat {one}: no, not answered when another was chosen" for one in (A, B)]
+        assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == unanswered
         await settle()
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(scenario())
 
 
-def test_a_stop_asks_nobody() -> None:
+def test_a_stop_asks_no_candidate() -> None:
     async def scenario() -> None:
         answers = Answers()
         assert await next_yes(search(answers), stopping=True) is None
