@@ -81,7 +81,7 @@ class Scheduler:
         if not self._guard.check():
             return SCAN_PERIOD_MS
         if self._guard.went_back:
-            bring_back(zone=self._zone, now_ms=at_ms)
+            bring_back(zone=self._zone, now_ms=at_ms, seen=self._guard.seen_back)
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         self._ring.push(written)

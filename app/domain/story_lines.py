@@ -42,6 +42,7 @@ LINES = (
     N_("Result: not sent, no executor of %(app)s takes new runs: its only address is drained"),
     N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained"),
     N_("Result: not sent, no executor said yes"),
+    N_("Result: not sent, the claim ran out"),
     N_("Result: unknown, node %(node)s never reported"),
     N_("Resolver: %(outcome)s, %(reason)s"),
     N_("… (cut) …"),

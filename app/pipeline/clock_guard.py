@@ -47,6 +47,8 @@ class JumpHold:
         self._since: Millis = 0
         #: the clock may have been ahead earlier; assumed at start
         self.went_back = True
+        #: it was seen to go back
+        self.seen_back = False
 
     def judge(self, now_ms: Millis, monotonic: Millis, *, jump_ms: Millis) -> Millis:
         """Return how far the clock is ahead of what is believed, 0 where it is believed.
@@ -56,6 +58,7 @@ class JumpHold:
         place = now_ms - monotonic
         if jump_ms:
             self._since = monotonic
+            self.seen_back = self.seen_back or jump_ms < 0
             self.went_back = self.went_back or jump_ms < 0
         ahead_ms = place - (place if self._believed is None else self._believed)
         if ahead_ms > JUMP_MS and monotonic - self._since < HOLD_MS:
@@ -89,9 +92,14 @@ class ClockGuard:
         """Whether the clock may have been ahead on a database without a clock (SQLite)."""
         return not self.compares and self._hold.went_back
 
+    @property
+    def seen_back(self) -> bool:
+        """Whether this process has seen its clock go back; otherwise only a start makes ``went_back`` true."""
+        return self._hold.seen_back
+
     def forget_return(self) -> None:
         """Note that bring_back() has run."""
-        self._hold.went_back = False
+        self._hold.went_back = self._hold.seen_back = False
 
     def is_steady(self) -> bool:
         """Whether the clock was right at the last look and has not been set since; from any thread, without the database."""

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
-from app.domain.enums import ScheduleType
+from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.planning import PRE_READ_MS, DueFire
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
@@ -52,7 +52,8 @@ class _Return:
     @property
     def changes(self) -> bool:
         """Whether there is anything to write."""
-        return self.next_ms != self.job.trigger_next_time or bool(self.fire_ids or self.open_skips or self.cut_skips)
+        moved = (self.next_ms, self.row["last_fire_ms"]) != (self.job.trigger_next_time, self.job.last_fire_ms)
+        return moved or bool(self.fire_ids or self.open_skips or self.cut_skips)
 
     @property
     def row(self) -> bulk.Row:
@@ -61,13 +62,14 @@ class _Return:
         return {"id": self.job.id, "trigger_next_time": self.next_ms, "last_fire_ms": last_ms}
 
 
-def bring_back(*, zone: str, now_ms: Millis) -> None:
+def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
     """Bring next times, fires read ahead, looks and leases back from the future. Opens its own transactions.
 
-    ``zone`` is the zone of schedules without one of their own. Where the clock was never ahead nothing changes.
+    ``zone`` is the zone of schedules without one of their own. ``seen``: the clock was seen to go back; otherwise, at a start, crons
+    that have nothing but their next time in the future are left alone, for some depend on where a search begins. Where the clock was never ahead nothing changes.
     """
     with read_scope() as session:
-        returns = _work_out_all(session, zone, now_ms)
+        returns = _work_out_all(session, zone, now_ms, seen=seen)
     for first in range(0, len(returns), PAGE):
         page = returns[first : first + PAGE]
         transact(lambda session, page=page: _write(session, page))  # type: ignore[misc]
@@ -76,15 +78,19 @@ def bring_back(*, zone: str, now_ms: Millis) -> None:
         logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
 
 
-def _work_out_all(session: Session, zone: str, now_ms: Millis) -> list[_Return]:
+def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) -> list[_Return]:
     futures: defaultdict[int, _Future] = defaultdict(_Future)
     for fire in clock_return.find_unclaimed(session, after_ms=now_ms):
         futures[fire.job_id].unclaimed.append(fire)
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
-    started = clock_return.find_started(session, after_ms=now_ms)
-    returns = []
-    for job in jobs.find_beyond(session, after_ms=now_ms + PRE_READ_MS):
+    soon_ms, returns = now_ms + PRE_READ_MS, []
+    left = {job_id for job_id, future in futures.items() if future.skips or max(fire.due_time for fire in future.unclaimed) > soon_ms}
+    beyond = jobs.find_beyond(session, after_ms=soon_ms)
+    if not seen:
+        beyond = [job for job in beyond if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in left]
+    started = clock_return.find_started(session, after_ms=now_ms) if beyond else {}
+    for job in beyond:
         try:
             made = _work_out(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
         except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
@@ -106,6 +112,9 @@ def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_m
     reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, made)) is not None]
     withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(made.decided_ms, soon_ms)]
     made.fire_ids = [fire.id for fire in withdrawn]
+    if job.trigger_status != TriggerStatus.RUNNING:
+        made.next_ms = job.trigger_next_time
+        return made
     if job.trigger_next_time == AFTER_THE_CURRENT_RUN and not withdrawn:
         return made
     after_ms = next_after_ms(schedule, now_ms if kind is ScheduleType.FIX_DELAY else made.decided_ms)

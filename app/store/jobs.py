@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -55,8 +55,9 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
-    """Return the enabled jobs whose next time is later than ``after_ms``."""
-    later = select(*_PLANNED_BY).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
+    """Return the jobs with a time later than ``after_ms``: running ones by the next, all by their latest instant with a fire or a skip."""
+    running = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
+    later = select(*_PLANNED_BY).where(or_(running, Job.last_fire_ms > after_ms))
     return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
 
 

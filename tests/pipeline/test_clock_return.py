@@ -12,6 +12,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
+from app.pipeline.clock_return import bring_back
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row
 from tests.pipeline.steps import claim_fires
 from workers.scheduler import Scheduler
@@ -217,3 +218,16 @@ def test_a_hold_is_news_and_so_is_its_end(node: Node) -> None:
         node.monotonic_ms += 1_000
         told.append(watch.news())
     assert [news for news in told if news] == [ClockNews(right=True, skew_ms=0, compared=False)]
+
+
+@pytest.mark.parametrize(("seen", "next_ms"), [(False, HOUR), (True, 55_000)])
+def test_a_start_leaves_crons_alone_that_no_wrong_clock_has_touched(database: str, seen: bool, next_ms: Millis) -> None:
+    make_due_job(T0 + HOUR, "CRON", "0 * * * * ?")
+    bring_back(zone="UTC", now_ms=T0, seen=seen)
+    assert only_row(Job).trigger_next_time == T0 + next_ms
+
+
+def test_a_stopped_job_is_not_held_back_by_instants_that_have_not_come(database: str) -> None:
+    make_due_job(0, conf="5", trigger_status=0, last_fire_ms=T0 + 24 * HOUR)
+    bring_back(zone="UTC", now_ms=T0, seen=False)
+    assert (only_row(Job).trigger_next_time, only_row(Job).last_fire_ms) == (0, T0)

@@ -54,7 +54,7 @@ def test_a_fixed_delay_waits_for_retries_and_counts_unresolved_as_a_result(datab
     scan_at(T0)
     assert call_back(run_due(T0), 500, now_ms=T0 + 1_000)
     assert next_time() == AFTER_THE_CURRENT_RUN
-    retried = run_due(T0 + 1_000)
+    retried = run_due(T0 + 1_500)
     assert unresolve(retried, now_ms=T0 + 40_000)
     assert next_time() == T0 + 70_000
     assert call_back(retried, 200, now_ms=T0 + 50_000)

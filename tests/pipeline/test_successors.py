@@ -7,7 +7,7 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.pipeline.complete import RETRY_WAIT_MAX_MS, Result, Source
+from app.pipeline.complete import RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS, Result, Source
 from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, make_job, make_log, make_run, only_row, remove, save
 from tests.pipeline.steps import call_back, claim_fires, end, record_sent, sent, unresolve
 
@@ -122,7 +122,7 @@ def test_retries_count_down_to_the_last(database: str) -> None:
 @pytest.mark.parametrize(
     ("retries", "left", "interval_s", "backoff", "wait_ms"),
     [
-        (3, 3, 0, 100, 0),
+        (3, 3, 0, 100, RETRY_WAIT_MIN_MS),
         (3, 3, 10, 100, 10_000),
         (3, 2, 10, 100, 10_000),
         (3, 3, 10, 200, 10_000),
@@ -168,7 +168,7 @@ def test_a_late_failure_does_not_retry_a_second_time(database: str, taken_up: bo
     run = make_run(make_job(executor_fail_retry_count=1, delivery="at_least_once"))
     unresolve(run.id)
     if taken_up:
-        (claimed,) = claim_fires().claimed
+        (claimed,) = claim_fires(now_ms=T0 + 500).claimed
         record_sent(sent(claimed))
         call_back(claimed.log_id, 200)
     assert call_back(run.id, 500, "late")
@@ -222,7 +222,7 @@ def test_a_fixed_delay_waits_for_its_last_retry(database: str) -> None:
     job = delay_job(executor_fail_retry_count=1)
     call_back(make_run(job).id, 500, now_ms=T0)
     assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
-    (retry,) = claim_fires().claimed
+    (retry,) = claim_fires(now_ms=T0 + 500).claimed
     record_sent(sent(retry))
     assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
     call_back(retry.log_id, 500, now_ms=T0 + 9000)

@@ -290,13 +290,14 @@ def test_claims_that_take_long_make_runs_late_not_unsent(
 def test_a_wake_up_is_followed_by_a_poll(database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what a person, a parent or a failure makes due, the commit says so; without it the poll of this test would never come."""
     monkeypatch.setattr(poll, "PERIOD_S", 3_600.0)
-    job = make_job(addresses=executor.address, executor_fail_retry_count=1)
+    child = make_job(addresses=executor.address)
+    job = make_job(addresses=executor.address, child_jobid=str(child.id))
     with dispatching(config):
         for number in (1, 2):
             transact(lambda session: fires.insert_manual(session, job.id, executor_param=None, address_list=None, now_ms=now_ms()))
             eventually(lambda count=number: len(executor.requests) == count)
         await_states({"ACCEPTED": 2})
-        call_back(all_rows(JobLog)[0].id, 500, now_ms=now_ms())
+        call_back(all_rows(JobLog)[0].id, 200, now_ms=now_ms())
         eventually(lambda: len(executor.requests) == 3)
         await_states({"ACCEPTED": 2})
 
