@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from typing import Self
 
 from alembic.command import upgrade
 from alembic.config import Config as AlembicConfig
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +37,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: seconds a server may take to answer after its start, and to end
 START_S = 60
 STOP_S = 30
+#: seconds the holder of a write lock waits for it
+LOCK_WAIT_S = 30
 #: a free port may be taken between its choice and the server's start
 PORT_ATTEMPTS = 3
 #: a file system in memory, and the bytes that must be free there
@@ -50,6 +53,17 @@ SYSTEM_DATABASES = {"mysql": "mysql", "postgresql": "postgres"}
 #: what is lost when the machine dies may be lost: it is a test
 FAST_MARIADB = ("--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync", "--sync-frm=0")
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+@contextmanager
+def write_lock(url: str) -> Iterator[None]:
+    """Hold the write lock of an SQLite database by a connection of its own."""
+    other = sqlite3.connect(make_url(url).database or "", timeout=LOCK_WAIT_S, isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+    finally:
+        other.close()
 
 
 class ServerMissing(Exception):

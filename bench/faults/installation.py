@@ -1,19 +1,13 @@
-"""Installation of one scenario: a database and the programs on it, stopped at the end; and the faults of a database file."""
+"""Installation of one scenario: a database and the programs on it, stopped at the end."""
 
 import contextlib
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import make_url
-
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.database_server import DatabaseServer
 from tests.databases import migrate, temporary_directory
-
-#: how long the holder of a lock waits for its turn
-LOCK_WAIT_S = 30
 
 
 class CannotRun(Exception):
@@ -48,15 +42,3 @@ def installation(kind: str, folder: Path, **settings: str) -> Iterator[Cluster]:
             yield cluster
         finally:
             cluster.programs.stop_all()
-
-
-@contextlib.contextmanager
-def write_lock(cluster: Cluster) -> Iterator[None]:
-    """Hold the write lock of an SQLite database by a connection of its own."""
-    connection = sqlite3.connect(str(make_url(cluster.database_url).database), timeout=LOCK_WAIT_S, isolation_level=None)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
-    finally:
-        connection.close()

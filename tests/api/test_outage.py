@@ -1,10 +1,8 @@
 """The database away, full or slow: code 500 so that executors send again, and nothing answered that is not stored."""
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import make_url
 
 from app import db
 from app.api import ExecutorApi
@@ -16,6 +14,7 @@ from app.db import bind_engine
 from app.models.log import JobLog
 from app.models.registry import Registration
 from tests.api.conftest import Executor, behind
+from tests.databases import write_lock
 from tests.factories import all_rows, make_job, make_run, only_row
 
 #: of each kind, a database nobody answers at
@@ -60,13 +59,11 @@ def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
         pytest.skip("about SQLite")
     monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 20)
     run = make_run(make_job())
-    other = sqlite3.connect(make_url(database).database or "", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):
-        response = executor.post(action, body)
-        assert (response.status_code, response.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
-        assert (response.get_json()["code"], response.get_json()["msg"]) == (500, "the database is busy; send it again")
-    other.close()
+    with write_lock(database):
+        for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):
+            response = executor.post(action, body)
+            assert (response.status_code, response.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+            assert (response.get_json()["code"], response.get_json()["msg"]) == (500, "the database is busy; send it again")
     assert executor.ask("callback", callback_of(run.id)) == (200, None)
     assert [record.getMessage() for record in caplog.records if record.exc_info or "not stored" in record.getMessage()] == [
         f"executor request not stored action={action} database_error=database is locked" for action in ("callback", "registry")

@@ -2,24 +2,45 @@
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from app.clock import Millis
+from app.config import Config
 from app.db import transact
+from app.domain.enums import NodeKind
 from app.domain.evidence import Fate, Verdict
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline import registration
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
 from app.pipeline.complete import Completion, Result, Source, callback_result, complete
 from app.pipeline.record import give_back, record
+from app.pipeline.resolve import Resolver
 from app.pipeline.send import Sent
-from tests.factories import T0, all_rows
+from app.store import nodes
+from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
+from tests.factories import T0, all_rows, make_job, make_run
+from tests.fake_executor import Answer
 
 T = TypeVar("T")
 LEASE_MS = 5_000
 TOKEN = "a-token-of-some-length"
+#: the trigger time-out of these tests: long, so that a machine that stood still has not lost an answer
+PATIENT_S = 8
+#: the one of tests that wait for it
+HASTY_S = 1
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+#: an address nobody listens at
+GONE = "http://127.0.0.1:1111/"
+#: answer of an executor that has no log of a run
+ABSENT = Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True})
 
 
 def claimer(node: str = "one", **changes: Any) -> Claimer:
@@ -99,3 +120,48 @@ def at_once(*works: Callable[[], T]) -> list[T]:
     if errors:
         raise errors[0]
     return answers
+
+
+@contextmanager
+def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
+    """Yield what looks at all open runs of a moment: ``look(5_000)`` is 5 s after T0."""
+    resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
+
+    def look(after_ms: Millis) -> None:
+        if console:
+            start_node("console", NodeKind.CONSOLE, T0 + after_ms)
+        resolver.tick(T0 + after_ms)
+
+    try:
+        yield look
+    finally:
+        resolver.close()
+
+
+def start_node(name: str, kind: NodeKind, now_ms: Millis) -> None:
+    transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="", now_ms=now_ms))
+
+
+def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **changes: Any) -> JobLog:
+    """Commit a run whose fate has been open since T0 (UNKNOWN), or that was accepted at T0."""
+    job_changes = {name: changes.pop(name) for name in ("delivery", "executor_fail_retry_count", "addresses") if name in changes}
+    job = job or make_job(**{"addresses": address, **job_changes})
+    log = {"executor_address": address, "trigger_code": 0 if state == "UNKNOWN" else 200, "trigger_msg": "sent"}
+    since = {"lease_until": T0} if state == "UNKNOWN" else {"accepted_ms": T0}
+    return make_run(job, log=log, **{"state": state, "deadline_ms": T0, "sent_ms": T0, "owner": "one", **since, **changes})
+
+
+def register(address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0) -> None:
+    request, said = RegistryRequest("EXECUTOR", app_name, address), Capabilities(bool(boot_id), boot_id)
+    transact(lambda session: registration.register(session, request, said, now_ms=now_ms))
+
+
+class Signal:
+    """Stands in for an event: what is to happen before the answer leaves."""
+
+    def __init__(self, work: Any) -> None:
+        self.work, self.called = work, False
+
+    def wait(self, _timeout_s: float) -> bool:
+        self.called = self.work()
+        return True

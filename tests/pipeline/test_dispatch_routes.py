@@ -26,8 +26,8 @@ from executor_client.protocol import MSG_LOG_NOT_EXISTS
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import as_due, call_back
-from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, dispatching
+from tests.pipeline.steps import HASTY_S, LOOPBACK, TOKEN, as_due, call_back
+from tests.workers.dispatching import dispatching
 from workers import send_task
 
 DEAD = "http://127.0.0.1:1111/"

@@ -12,8 +12,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.factories import FIRST, T0, all_rows, make_fire, make_job, make_log, only_row
 from tests.fake_executor import FakeExecutor
-from tests.pipeline.steps import claim_fires
-from tests.pipeline.test_resolve import ABSENT, Signal, open_run, resolving
+from tests.pipeline.steps import ABSENT, Signal, claim_fires, open_run, resolving
 
 #: what a Java admin 2.4.1 writes at its callback, its kill and its clean-up
 ENDINGS = {

@@ -1,37 +1,40 @@
 """The resolver against executors that answer as told: open runs are settled by evidence, the policy and, last, an alarm."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from ipaddress import ip_network
-from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from app.clock import Millis
 from app.config import Config
 from app.db import transact
-from app.domain.enums import NodeKind
 from app.domain.evidence import Fate
 from app.models.alarm import Alarm
 from app.models.fire import Fire
-from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline import registration
 from app.pipeline.record import FIRST_LOOK_MS
-from app.pipeline.resolve import PROBES_AT_ONCE, Resolver, expire_leases
-from app.store import nodes, scheduled_fires
-from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
-from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, make_run, only_row
+from app.pipeline.resolve import PROBES_AT_ONCE, expire_leases
+from app.store import scheduled_fires
+from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import LEASE_MS, call_back, claim_fires, claim_one, claimer, record_sent, sent
+from tests.pipeline.steps import (
+    ABSENT,
+    GONE,
+    LEASE_MS,
+    Signal,
+    call_back,
+    claim_fires,
+    claim_one,
+    claimer,
+    open_run,
+    record_sent,
+    register,
+    resolving,
+    sent,
+)
 
-ABSENT = Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True})
 BEGUN = Answer.json(content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False})
 BUSY = Answer.json(500, msg="job thread is running or has trigger queue.")
 HANGS = Answer(fault=Fault.CLOSE)
-GONE = "http://127.0.0.1:1111/"
 
 
 @pytest.fixture
@@ -40,40 +43,6 @@ def executor() -> Iterator[FakeExecutor]:
     with FakeExecutor() as running:
         running.tell("log", ABSENT)
         yield running
-
-
-@contextmanager
-def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
-    """Yield what looks at all open runs of a moment: ``look(5_000)`` is 5 s after T0."""
-    resolver = Resolver(replace(config, executor_networks=(ip_network("127.0.0.0/8"),)), token="a-token-of-some-length")
-
-    def look(after_ms: Millis) -> None:
-        if console:
-            start_node("console", NodeKind.CONSOLE, T0 + after_ms)
-        resolver.tick(T0 + after_ms)
-
-    try:
-        yield look
-    finally:
-        resolver.close()
-
-
-def start_node(name: str, kind: NodeKind, now_ms: Millis) -> None:
-    transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="", now_ms=now_ms))
-
-
-def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **changes: Any) -> JobLog:
-    """Commit a run whose fate has been open since T0 (UNKNOWN), or that was accepted at T0."""
-    job_changes = {name: changes.pop(name) for name in ("delivery", "executor_fail_retry_count", "addresses") if name in changes}
-    job = job or make_job(**{"addresses": address, **job_changes})
-    log = {"executor_address": address, "trigger_code": 0 if state == "UNKNOWN" else 200, "trigger_msg": "sent"}
-    since = {"lease_until": T0} if state == "UNKNOWN" else {"accepted_ms": T0}
-    return make_run(job, log=log, **{"state": state, "deadline_ms": T0, "sent_ms": T0, "owner": "one", **since, **changes})
-
-
-def register(address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0) -> None:
-    request, said = RegistryRequest("EXECUTOR", app_name, address), Capabilities(bool(boot_id), boot_id)
-    transact(lambda session: registration.register(session, request, said, now_ms=now_ms))
 
 
 def fire_state() -> tuple[str, int]:
@@ -193,17 +162,6 @@ def test_evidence_from_before_a_send_orders_no_second_one(database: str, config:
         look(5_000)
     assert sent_now.called
     assert (only_row(Fire).state, only_row(JobLog, id=run.id).trigger_code) == ("UNKNOWN", 0)
-
-
-class Signal:
-    """Stands in for an event: what is to happen before the answer leaves."""
-
-    def __init__(self, work: Any) -> None:
-        self.work, self.called = work, False
-
-    def wait(self, _timeout_s: float) -> bool:
-        self.called = self.work()
-        return True
 
 
 def test_at_most_once_is_never_sent_again(database: str, config: Config, executor: FakeExecutor) -> None:

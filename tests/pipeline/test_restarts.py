@@ -11,8 +11,7 @@ from app.domain.evidence import Fate
 from app.models.fire import Fire
 from app.pipeline.resolve import LEASE_ROWS, expire_leases
 from tests.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
-from tests.pipeline.steps import claim_one, record_sent, sent
-from tests.pipeline.test_resolve import GONE, open_run, register, start_node
+from tests.pipeline.steps import GONE, claim_one, open_run, record_sent, register, sent, start_node
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from app.pipeline.claim import Claimed
 from app.pipeline.send import Sender, Sent
 from executor_client.protocol import RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.workers.test_dispatcher import LOOPBACK, PATIENT_S, TOKEN
+from tests.pipeline.steps import LOOPBACK, PATIENT_S, TOKEN
 
 REQUEST = RunRequest(17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1)
 

@@ -2,11 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from ipaddress import ip_network
-from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -20,73 +17,24 @@ from app.domain.planning import DueFire
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
-from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, Claimer, claim
 from app.store import fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import as_due, call_back
+from tests.pipeline.steps import HASTY_S, LOOPBACK, PATIENT_S, TOKEN, as_due, call_back
+from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
 from workers import dispatcher as dispatcher_module
 from workers import lanes, poll
 from workers.claim_pace import ClaimPace
 from workers.dispatcher import Dispatcher
-
-TOKEN = "a-token-of-some-length"
-#: the trigger time-out of these tests: long, so that a machine that stood still has not lost an answer
-PATIENT_S = 8
-#: the one of tests that wait for it
-HASTY_S = 1
-LOOPBACK = (ip_network("127.0.0.0/8"),)
-
-
-@contextmanager
-def dispatching(config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any) -> Iterator[Dispatcher]:
-    settings = {"trigger_timeout_s": PATIENT_S, "executor_networks": LOOPBACK, **changes}
-    dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
-    dispatcher.start()
-    try:
-        yield dispatcher
-    finally:
-        dispatcher.stop()
-
-
-@contextmanager
-def executors(count: int) -> Iterator[list[FakeExecutor]]:
-    """Start some executors, in the order of their addresses as a group lists them."""
-    with ExitStack() as stack:
-        yield [stack.enter_context(FakeExecutor()) for _ in range(count)]
 
 
 @pytest.fixture
 def executor() -> Iterator[FakeExecutor]:
     with FakeExecutor() as running:
         yield running
-
-
-def group_of(*members: FakeExecutor) -> str:
-    return ",".join(member.address for member in members)
-
-
-def fires_of(job: Job, count: int = 1, **more: Any) -> list[Fire]:
-    """Commit fires that are due now, in the ring of node one."""
-    return [make_fire(job, due_time=now_ms(), **{"owner": "one", **more}) for _ in range(count)]
-
-
-def states() -> dict[str, int]:
-    found = [fire.state for fire in all_rows(Fire)]
-    return {state: found.count(state) for state in set(found)}
-
-
-def await_states(expected: dict[str, int]) -> None:
-    """Wait until there are so many fires in each of these states, and none in another."""
-
-    def differs() -> str:
-        told = [(log.id, log.trigger_code, log.trigger_msg) for log in all_rows(JobLog) if log.trigger_code != 200]
-        return f"{expected} is wanted, but there is {states()}; of these runs {told}"
-
-    eventually(lambda: states() == expected, message=differs)
 
 
 def test_a_due_fire_is_sent_and_its_acceptance_recorded(database: str, config: Config, executor: FakeExecutor) -> None:

@@ -18,8 +18,8 @@ from app.services.logs import Caller
 from tests.eventually import eventually
 from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import as_due, call_back
-from tests.workers.test_dispatcher import HASTY_S, LOOPBACK, TOKEN, await_states, dispatching, executors, fires_of, group_of
+from tests.pipeline.steps import HASTY_S, LOOPBACK, TOKEN, as_due, call_back
+from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of
 from workers import candidates, lanes
 
 ACTOR = system_actor("test")

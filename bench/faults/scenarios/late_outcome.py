@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.faults.checker import Findings, History, check
-from bench.faults.installation import installation, write_lock
+from bench.faults.installation import installation
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import Cluster
+from tests.databases import write_lock
 from tests.eventually import eventually
 from tests.fake_executor import Answer, FakeExecutor
 
@@ -57,7 +58,7 @@ def refuse_under_lock(cluster: Cluster, executor: FakeExecutor, group_id: int, h
     schedule = {"scheduleType": "CRON", "scheduleConf": f"{instant:%-S %-M %-H %-d %-m} ? {instant:%Y}"}
     jobs = [cluster.console.add_job(group_id, **schedule, executorFailRetryCount=1, triggerStatus=1) for _ in range(JOBS)]
     eventually(lambda: len(executor.asked("run")) >= before + JOBS, message="ten runs have been sent")
-    with write_lock(cluster):
+    with write_lock(cluster.database_url):
         time.sleep(ANSWER_AFTER_S)
         answer.set()
         time.sleep(hold_s - ANSWER_AFTER_S)

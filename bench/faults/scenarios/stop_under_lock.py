@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.faults.checker import Watched, check
-from bench.faults.installation import clock_ms, installation, write_lock
+from bench.faults.installation import clock_ms, installation
 from bench.faults.jobs import add_watched, stop_watched
 from bench.faults.judging import settled_history, verdict
 from tests.acceptance.cluster import APPNAME, Cluster
 from tests.acceptance.console import JOB, Console
+from tests.databases import write_lock
 from tests.eventually import eventually
 
 ROUNDS = 2
@@ -58,7 +59,7 @@ def one_round(cluster: Cluster, group_id: int, consoles: list[Console]) -> list[
     for number, (job, console) in enumerate(zip(jobs, consoles, strict=True)):
         acts.append(stopping(console, job) if number < STOPPED else editing(console, job, group_id))
     with ThreadPoolExecutor(len(acts)) as pool:
-        with write_lock(cluster):
+        with write_lock(cluster.database_url):
             answers: list[Future[int]] = [pool.submit(act) for act in acts]
             time.sleep(HELD_S)
             free_ms = clock_ms()
