@@ -25,6 +25,8 @@ class CandidateSearch:
         self._asked: dict[str, asyncio.Task[Probed]] = {}
         #: when each was asked, in seconds of the loop's clock
         self._asked_at: dict[str, float] = {}
+        #: those whose silence is in the trace
+        self._unanswered: set[str] = set()
         #: what the candidates said, for the run's trace
         self.lines: list[str] = []
         self.unreachable: list[str] = []
@@ -37,6 +39,7 @@ class CandidateSearch:
         while not stopping():
             for address in [address for address, probe in self._asked.items() if probe.done()]:
                 if self._note(self._asked.pop(address).result(), address):
+                    self._note_unanswered()
                     return address
             wait_s = self._wait_s()
             if self._unasked and wait_s <= 0:
@@ -53,12 +56,9 @@ class CandidateSearch:
         self.unreachable += sent.unreachable
 
     def close(self) -> None:
-        """Stop listening to those that have not answered, and say so in the trace."""
-        for address, probe in self._asked.items():
-            if not probe.done():
-                took_ms = round((_now() - self._asked_at[address]) * 1000)
-                self.lines.append(probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms))
-                probe.cancel()
+        """Stop listening to those that have not answered."""
+        for probe in self._asked.values():
+            probe.cancel()
         self._asked.clear()
 
     def _wait_s(self) -> float:
@@ -71,6 +71,14 @@ class CandidateSearch:
     def _ask(self, address: str) -> None:
         self._asked_at[address] = _now()
         self._asked[address] = asyncio.create_task(self._sender.probe(self._claimed, address))
+
+    def _note_unanswered(self) -> None:
+        """Name in the trace, once, each candidate that has not answered when another is chosen."""
+        silent = [address for address, probe in self._asked.items() if not probe.done() and address not in self._unanswered]
+        for address in silent:
+            took_ms = round((_now() - self._asked_at[address]) * 1000)
+            self.lines.append(probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms))
+        self._unanswered.update(silent)
 
     def _note(self, probed: Probed, address: str) -> bool:
         self.lines.append(probed.line)

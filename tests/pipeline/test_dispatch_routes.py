@@ -115,9 +115,10 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     probes = [line for line in lines if line.startswith("Probe")]
     assert f"Probe {action} {DEAD}: no, " in probes[0]
     assert probes[1].startswith(f"Probe {action} {refusing.address}: yes")
-    waited = re.fullmatch(rf"Probe {action} {silent.address}: no, not answered when another was chosen \((\d+) ms\)", probes[-1])
+    waited = re.fullmatch(rf"Probe {action} {silent.address}: no, not answered when another was chosen \((\d+) ms\)", probes[2])
     assert waited is not None
     assert 290 <= int(waited[1]) < 3_000
+    assert lines.index(waited[0]) < lines.index(f"Sent to: {refusing.address}")
     assert "Result: refused, answered" in lines[lines.index(f"Sent to: {refusing.address}") + 1]
     assert f"Sent to: {taking.address}" in lines
     assert only_row(Fire).address == taking.address

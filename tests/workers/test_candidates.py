@@ -124,13 +124,13 @@ def test_after_a_refused_run_the_next_yes_is_taken_and_in_the_end_none() -> None
         third = next_yes(searching)
         await answers.give((C, False))
         assert await third is None
-        assert [line.split()[2] for line in searching.lines] == [f"{B}:", f"{A}:", f"{C}:"]
+        assert [line.split()[2] for line in searching.lines] == [f"{one}:" for one in (B, A, C, A, C)]
 
     asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("impatient")
-def test_those_that_have_not_answered_are_named_and_let_go() -> None:
+def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_the_run() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
@@ -138,9 +138,13 @@ def test_those_that_have_not_answered_are_named_and_let_go() -> None:
         await asyncio.sleep(0.01)
         await answers.give((C, True))
         assert await found == C
-        searching.close()
         unanswered = [f"Probe beat {one}: no, not answered when another was chosen" for one in (A, B)]
         assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == unanswered
+        again = next_yes(searching)
+        await answers.give((B, True))
+        assert await again == B
+        assert searching.lines[3:] == [f"Probe beat {B}: yes"], "A is not named again"
+        searching.close()
         await settle()
         assert len(asyncio.all_tasks()) == 1
 
