@@ -134,7 +134,7 @@ def is_transient(error: DBAPIError) -> bool:
 
 
 def announce_due_fires(session: Session) -> None:
-    """Let the commit of this transaction wake the dispatchers of this machine: it holds fires that are due."""
+    """Let the commit of this transaction wake the dispatchers that share the home folder: it holds fires that are due."""
     session.info[_DUE_FIRES] = True
 
 

@@ -1,12 +1,19 @@
 """Wake-up signals: a datagram that may get lost, and that never makes its sender wait or fail."""
 
 import logging
+import os
 import select
+import socket
 from pathlib import Path
 
 import pytest
 
+from app.config import Config
 from app.wake_up import FOLDER, WakeSocket, send_wake_up
+from tests.factories import T0, make_job, make_run
+from tests.pipeline.steps import call_back
+
+DATABASES_ENOUGH = ("sqlite",)
 
 
 def is_readable(descriptor: int) -> bool:
@@ -30,16 +37,23 @@ def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path:
 
 def test_sending_without_listeners_does_nothing(tmp_path: Path) -> None:
     send_wake_up(tmp_path)
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / "killed.sock").touch()
+    stale = tmp_path / FOLDER / "killed.sock"
+    stale.touch()
     send_wake_up(tmp_path)
+    assert stale.read_bytes() == b""
 
 
 def test_a_full_socket_does_not_block_the_sender(tmp_path: Path) -> None:
     listener = WakeSocket(tmp_path, "one")
-    listener.open()
+    descriptor = listener.open()
     for _ in range(2_000):
         send_wake_up(tmp_path)
+    assert descriptor is not None
+    with socket.socket(fileno=os.dup(descriptor)) as receiver:
+        received = sum(1 for _ in iter(lambda: is_readable(descriptor) and receiver.recv(1), False))
+    assert 0 < received < 2_000
     listener.close()
 
 
@@ -61,3 +75,17 @@ def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(tmp_path: Path, capl
         assert WakeSocket(home, "one").open() is None
     assert "wake-up socket not opened" in caplog.text
     send_wake_up(home)
+
+
+@pytest.mark.parametrize(("code", "retry_interval_s", "wakes"), [(200, 0, True), (500, 0, True), (500, 60, False)])
+def test_only_successors_that_are_due_wake_the_dispatchers(
+    database: str, config: Config, code: int, retry_interval_s: int, wakes: bool
+) -> None:
+    retries = {"executor_fail_retry_count": 1, "retry_interval_s": retry_interval_s}
+    run = make_run(make_job(child_jobid="7", **retries), log={"executor_fail_retry_count": 1})
+    listener = WakeSocket(config.home, "one")
+    descriptor = listener.open()
+    assert call_back(run.id, code, now_ms=T0)
+    assert descriptor is not None
+    assert is_readable(descriptor) is wakes
+    listener.close()

@@ -169,7 +169,7 @@ def _write_successors(session: Session, ended: Sequence[tuple[RunState, Result]]
             reason = "unresolved" if result.trigger_code == TriggerCode.UNRESOLVED else "failed"
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
-    fires.insert_unless_known(session, new_fires)
+    fires.insert_unless_known(session, new_fires, now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
 
 

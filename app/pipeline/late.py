@@ -47,24 +47,27 @@ def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Milli
         unclaimed = scheduled_fires.find_unclaimed(session, *abandoned)
     if not unclaimed:
         return frozenset()
-    gone = transact(lambda session: _settle(session, unclaimed, zone=zone, now_ms=now_ms))
-    logger.warning("late fires settled skipped=%s fired_once=%s", len(gone), len(unclaimed) - len(gone))
+    gone, fired_once = transact(lambda session: _settle(session, unclaimed, zone=zone, now_ms=now_ms))
+    logger.warning("late fires settled skipped=%s fired_once=%s", len(gone), fired_once)
     return gone
 
 
-def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> frozenset[int]:
+def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> tuple[frozenset[int], int]:
+    """Return the ids of skipped fires, and how many jobs fire one instant in their place."""
     stored = jobs.lock_planned(session, {fire.job_id for fire in late})
     of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
         of_jobs[fire.job_id].append(fire)
     gone: list[ScheduledFire] = []
     once: list[bulk.Row] = []
+    fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, planned in of_jobs.items():
         if (job := stored.get(job_id)) is None:  # deleted meanwhile: a claim drops its fires
             continue
         fired_ms = _fired_once(job, planned, now_ms)
         once += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
+        fired_once += fired_ms is not None
         skipped = [fire for fire in planned if fire.due_time != fired_ms]
         gone += skipped
         skips += skip_rows(job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms)
@@ -72,7 +75,7 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
     bulk.insert_many(session, Skip, skips)
     fires.delete_fires(session, [fire.id for fire in gone])
     set_delayed(session, _delayed(stored, gone), now_ms=now_ms)
-    return frozenset(fire.id for fire in gone)
+    return frozenset(fire.id for fire in gone), fired_once
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:

@@ -46,11 +46,11 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
     return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
 
 
-def insert_unless_known(session: Session, fires: Sequence[NewFire]) -> None:
+def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: Millis) -> None:
     """Insert fires; one whose key exists already is left out, whoever wrote it."""
     if fires:
         bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
-    if any(fire.trigger_type is not TriggerType.RETRY for fire in fires):  # retries wait for a while
+    if any(fire.due_time <= now_ms for fire in fires):
         announce_due_fires(session)
 
 

@@ -94,13 +94,14 @@ def test_fires_of_another_live_node_are_left_to_it(database: str) -> None:
 
 
 @pytest.mark.parametrize("misfire", ["DO_NOTHING", "FIRE_ONCE_NOW"])
-def test_a_broadcast_is_settled_as_one_instant(database: str, misfire: str) -> None:
+def test_a_broadcast_is_settled_as_one_instant(database: str, misfire: str, caplog: pytest.LogCaptureFixture) -> None:
     job = plan_job(misfire, conf="3600")
     (whole,) = all_rows(Fire)
     for index in range(2):
         make_fire(job, fire_key=f"{whole.fire_key}:{index}", sharding_param=f"{index}/2")
     transact(lambda session: session.delete(session.get_one(Fire, whole.id)))
     assert settle() == (2 if misfire == "DO_NOTHING" else 0)
+    assert ("skipped=2 fired_once=0" if misfire == "DO_NOTHING" else "skipped=0 fired_once=1") in caplog.text
     assert skips() == ([(0, 0, 1, "misfire")] if misfire == "DO_NOTHING" else [])
     keys = [f"misfire:{job.id}:{T0}:{index}" for index in range(2)]
     assert [fire.fire_key for fire in all_rows(Fire)] == ([] if misfire == "DO_NOTHING" else keys)
