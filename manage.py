@@ -6,7 +6,7 @@ run      setup, then console, workers and a demo executor until Ctrl-C
 test     setup with the test tools, then pytest with the arguments
 check    ruff, mypy and pytest: what must pass on every commit
 bench    without an argument list the benches, with a name run it
-faults   run the fault harness
+faults   run the fault harness; ARGS: scenario names, or `all`
 
 Standard library only, and only syntax of Python 3.6: an old interpreter must be able to read this file to say that it is too old.
 """
@@ -53,7 +53,7 @@ ASSETS = (
 NO_BENCHES = ("harness", "stub_executor")
 #: seconds a part may take to answer after its start, and to end after it was asked to
 START_S = 60
-STOP_S = 20
+STOP_S = 25
 #: how many of its last lines are shown of a part that failed
 LAST_LINES = 12
 #: the demo executor's application name, known to `flask seed-demo` too

@@ -17,8 +17,9 @@ logger = logging.getLogger(__name__)
 RESTART_FIRST_S = 0.2
 RESTART_MAX_S = 30.0
 STABLE_S = 60.0
-#: a child that has not ended by then is killed; the scheduler's time begins when its last send has had its own
-STOP_TIMEOUTS_S = {"scheduler": 6.0, "monitor": 3.0}
+#: seconds after which a child that has not ended is killed. The scheduler has the trigger time-out on top: its dispatcher may take
+#: 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
+STOP_TIMEOUTS_S = {"scheduler": 8.0, "monitor": 3.0}
 #: signals after which nothing is waited for any more
 IMPATIENT = 2
 
