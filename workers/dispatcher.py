@@ -29,7 +29,7 @@ from workers.claim_pace import CROWD_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing,
 from workers.event_loop import new_event_loop
 from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
-from workers.poll import Poll
+from workers.poll import DATABASE_WAIT_S, Poll
 from workers.send_task import SendParts, SendTask
 
 logger = logging.getLogger(__name__)
@@ -46,8 +46,6 @@ OVERDUE_LOOK_S = 0.1
 OUTCOMES_MAX = 2_000
 #: outcomes gather for so long before they are written
 GATHER_S = 0.01
-#: wait after a transaction that failed
-DATABASE_WAIT_S = 1.0
 #: how long a stop waits for sends in flight, beyond the trigger time-out
 STOP_MARGIN_S = 3.0
 

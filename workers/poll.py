@@ -30,7 +30,7 @@ BUSY_PERIOD_S = 1.0
 BUSY_LOOK_S = 0.01
 #: rows of one poll
 ROWS = 1_000
-#: wait after a database error
+#: wait after a database error, here and in the dispatcher
 DATABASE_WAIT_S = 1.0
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.database_faults import reason_of
 from app.domain.planning import DueFire
 from app.home import access_tokens
 from app.pipeline.clock_guard import ClockGuard
@@ -72,7 +73,7 @@ class Scheduler:
         try:
             count = hand_back(node=self._node, zone=self._zone, now_ms=now_ms())
         except DBAPIError as exc:
-            logger.error("instants not handed back database_error=%s", str(exc.orig).splitlines()[0])
+            logger.error("instants not handed back database_error=%s", reason_of(exc))
         else:
             logger.info("instants handed back fires=%s", count)
 

@@ -206,7 +206,8 @@ def _load_user(incoming: Request) -> LoggedIn | None:
 def _gate() -> Response | None:
     """Refuse, send to the login page, or let through (None).
 
-    OPTIONS never reaches a view: Flask answers with the methods in ``Allow``, as in the original only to users who are logged in.
+    OPTIONS never reaches a view: Flask answers with the methods in ``Allow``, as in the original only to users who are logged in,
+    except at ``/health``.
     """
     access = POLICY.get(request.endpoint or "")
     if request.method not in METHODS:

@@ -9,20 +9,23 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.planning import PRE_READ_MS, DueFire
+from app.domain.planning import PRE_READ_MS
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
+from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import SKIPPED_MAX, Skip
-from app.pipeline.scan import MISFIRE, PAGE
-from app.store import bulk, clock_return, jobs, locks
+from app.pipeline.scan import MISFIRE, PAGE, schedule_of
+from app.store import bulk, clock_return, fires, jobs, locks, scheduled_fires
 from app.store.jobs import DueJob
+from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +37,7 @@ FAR_MS: Millis = 120_000
 class _Future:
     """What of a job lies in the future."""
 
-    unclaimed: list[DueFire] = field(default_factory=list)
+    unclaimed: list[ScheduledFire] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
 
 
@@ -66,13 +69,14 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
     """Bring next times, fires read ahead, looks and leases back from the future. Opens its own transactions.
 
     ``zone`` is the zone of schedules without one of their own. ``seen``: the clock was seen to go back; otherwise, at a start, crons
-    that have nothing but their next time in the future are left alone, for some depend on where a search begins. Where the clock was never ahead nothing changes.
+    that have nothing but their next time in the future are left alone, for some depend on where a search begins. Where the clock was
+    never ahead nothing changes.
     """
     with read_scope() as session:
         returns = _work_out_all(session, zone, now_ms, seen=seen)
     for first in range(0, len(returns), PAGE):
         page = returns[first : first + PAGE]
-        transact(lambda session, page=page: _write(session, page))  # type: ignore[misc]
+        transact(partial(_write, page=page))
     opened = transact(lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS))
     if returns or opened:
         logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
@@ -80,7 +84,7 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
 
 def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) -> list[_Return]:
     futures: defaultdict[int, _Future] = defaultdict(_Future)
-    for fire in clock_return.find_unclaimed(session, after_ms=now_ms):
+    for fire in scheduled_fires.find_unclaimed(session, Fire.due_time > now_ms):
         futures[fire.job_id].unclaimed.append(fire)
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
@@ -102,8 +106,7 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) ->
 
 def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
     """Work out the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
-    kind = ScheduleType(job.schedule_type)
-    schedule = Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+    schedule = schedule_of(job, zone)
     soon_ms = now_ms + PRE_READ_MS
     kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
     kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
@@ -117,7 +120,7 @@ def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_m
         return made
     if job.trigger_next_time == AFTER_THE_CURRENT_RUN and not withdrawn:
         return made
-    after_ms = next_after_ms(schedule, now_ms if kind is ScheduleType.FIX_DELAY else made.decided_ms)
+    after_ms = next_after_ms(schedule, now_ms if schedule.type is ScheduleType.FIX_DELAY else made.decided_ms)
     found = [job.trigger_next_time, *reopened, *(fire.due_time for fire in withdrawn)]
     made.next_ms = min(found if after_ms is None else [*found, after_ms])
     return made
@@ -150,4 +153,5 @@ def _write(session: Session, page: Sequence[_Return]) -> None:
     bulk.update_many(session, Job, [made.row for made in valid])
     bulk.update_many(session, Skip, [row for made in valid for row in made.cut_skips])
     clock_return.delete_skips(session, [skip_id for made in valid for skip_id in made.open_skips])
-    clock_return.delete_unclaimed(session, [fire_id for made in valid for fire_id in made.fire_ids])
+    withdrawn = scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire_id for made in valid for fire_id in made.fire_ids]))
+    fires.delete_fires(session, [fire.id for fire in withdrawn])

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.domain.addresses import has_scheme
 from app.domain.draining import Candidates, is_drained, leave_out, tell_drained
 from app.domain.enums import AddressType
-from app.domain.schemes import has_scheme
 from app.models.group import Group
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire

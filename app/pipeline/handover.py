@@ -4,20 +4,18 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
-from app.domain.enums import TriggerStatus, TriggerType
-from app.domain.schedule import next_after_ms
-from app.errors import InvalidInput
+from app.domain.enums import TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
-from app.pipeline.scan import schedule_of
+from app.pipeline.scan import first_ahead
 from app.store import bulk, fires, jobs, locks, scheduled_fires
-from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
@@ -41,7 +39,7 @@ def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], f
     count = 0
     for start in range(0, len(job_ids), PAGE):
         page = job_ids[start : start + PAGE]
-        count += transact(lambda session, page=page: _hand_back(session, page, zone, (*ahead, Fire.job_id.in_(page))))  # type: ignore[misc]
+        count += transact(partial(_hand_back, job_ids=page, zone=zone, ahead=(*ahead, Fire.job_id.in_(page))))
         if monotonic() > until:
             logger.warning("hand-over out of time jobs_left=%s", len(job_ids) - start - len(page))
             break
@@ -64,23 +62,3 @@ def _hand_back(session: Session, job_ids: Collection[int], zone: str, ahead: Seq
             gone += [fire.id for fire in planned if fire.due_time >= first_ms]
     bulk.update_many(session, Job, rows)
     return fires.delete_fires(session, gone)
-
-
-def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
-    """Return the earliest instant that may go back, with all that follow it; None if there is none.
-
-    The instants must lead to the job's next time by its present schedule: one that is missing was claimed, and nothing
-    fits where a Java admin, which does not know of fires, has stopped the job or changed its schedule.
-    """
-    if job.trigger_status != TriggerStatus.RUNNING:
-        return None
-    schedule, first_ms = schedule_of(job, zone), job.trigger_next_time
-    for instant in sorted(unclaimed, reverse=True):
-        try:
-            follows = next_after_ms(schedule, instant) == first_ms
-        except (ValueError, InvalidInput):
-            follows = False
-        if not follows:
-            break
-        first_ms = instant
-    return first_ms if first_ms != job.trigger_next_time else None

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Network
+from app.domain.addresses import has_scheme
 from app.domain.enums import NodeKind, RegistryGroup
-from app.domain.schemes import has_scheme
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.registry import Registration

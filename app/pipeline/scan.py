@@ -6,8 +6,9 @@ read, and writes fires, skips and next times in bulk.
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -62,7 +63,7 @@ def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
             break
         seen.update(job.id for job in fresh)
         planned = [_plan(job, zone, now_ms) for job in fresh]
-        written += transact(lambda session, page=planned: _write(session, page, node=node, now_ms=now_ms))  # type: ignore[misc]
+        written += transact(partial(_write, page=planned, node=node, now_ms=now_ms))
         if len(due) < PAGE:
             break
     return written
@@ -100,6 +101,26 @@ def schedule_of(job: DueJob, zone: str) -> Schedule:
     """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
     kind = ScheduleType(job.schedule_type) if job.schedule_type in ScheduleType.__members__ else ScheduleType.NONE
     return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
+
+
+def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
+    """Return the earliest instant that may go back, with all that follow it; None if there is none.
+
+    The instants must lead to the job's next time by its present schedule: one that is missing was claimed, and nothing
+    fits where a Java admin, which does not know of fires, has stopped the job or changed its schedule.
+    """
+    if job.trigger_status != TriggerStatus.RUNNING:
+        return None
+    schedule, first_ms = schedule_of(job, zone), job.trigger_next_time
+    for instant in sorted(unclaimed, reverse=True):
+        try:
+            follows = next_after_ms(schedule, instant) == first_ms
+        except (ValueError, InvalidInput):
+            follows = False
+        if not follows:
+            break
+        first_ms = instant
+    return first_ms if first_ms != job.trigger_next_time else None
 
 
 def misfire_of(job: DueJob) -> MisfireStrategy:

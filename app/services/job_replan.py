@@ -15,8 +15,7 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
-from app.pipeline.handover import first_ahead
-from app.pipeline.scan import plan_job, schedule_of
+from app.pipeline.scan import first_ahead, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned

@@ -8,28 +8,13 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import FireState, TriggerType
-from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.store import bulk
-from app.store.fires import SCHEDULED
 
 #: DATETIME columns hold local time: where clocks are set back an hour comes twice
 LOCAL_TIME_SLACK_MS: Millis = 7_200_000
-
-_UNCLAIMED = and_(Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(SCHEDULED))
-
-
-def find_unclaimed(session: Session, *, after_ms: Millis) -> list[DueFire]:
-    """Return the fires of schedules that are due after then and were never claimed."""
-    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(_UNCLAIMED, Fire.due_time > after_ms).order_by(Fire.due_time, Fire.id)
-    return [DueFire._make(row) for row in bulk.read_rows(session, rows)]
-
-
-def delete_unclaimed(session: Session, fire_ids: Collection[int]) -> int:
-    """Delete those of the fires that still are unclaimed."""
-    return affected(session, delete(Fire).where(Fire.id.in_(fire_ids), _UNCLAIMED)) if fire_ids else 0
 
 
 def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:

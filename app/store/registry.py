@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
+from app.domain.addresses import has_scheme
 from app.domain.enums import RegistryGroup
-from app.domain.schemes import has_scheme
 from app.models.base import local_datetime
 from app.models.registry import Registration
 from app.store import bulk

@@ -20,13 +20,11 @@ class ScheduledFire(NamedTuple):
     id: int
     job_id: int
     due_time: Millis
-    trigger_type: str
     fire_key: str
     sharding_param: str | None
-    owner: str
 
 
-_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.trigger_type, Fire.fire_key, Fire.sharding_param, Fire.owner)
+_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param)
 #: a fire that has its log row was claimed before: it goes on, or the row would say "running" for ever
 _UNCLAIMED = and_(Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED))
 
