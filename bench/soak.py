@@ -1,10 +1,11 @@
-"""Memory under a steady load: ``--rate`` runs a second for ``--seconds``, the memory of each process sampled every 10 s.
+"""Memory under a steady load: ``--rate`` runs a second for ``--seconds``, each process sampled every 10 s.
 
-Prints one JSON line: for each process USS and RSS in MB at the start, the end and the highest, and the slope of both over the
-last two thirds in MB an hour: caches and the allocator fill during the first third, a leak goes on. Also how many runs were
-expected and how many have a result. Each sample goes to stderr as a line of its own, so that an interrupted soak is not lost.
-The stub executor remembers each run, so its own memory grows.
-Example: ``.venv/bin/python bench/soak.py --db sqlite --rate 100 --seconds 3600``.
+Prints one JSON line: for each process USS and RSS in MB at the start, the end and the highest, and the
+slope of both over the last two thirds in MB an hour: caches and the allocator fill during the first third,
+a leak goes on. Also how many runs were expected, how many there are by trigger code and handle code, and
+how many instants were skipped. Each sample goes to stderr as a line of its own, so that an interrupted soak
+is not lost. The stub executor remembers each run, so its own memory grows. Example: ``.venv/bin/python
+bench/soak.py --db sqlite --rate 100 --seconds 3600``.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.skip import Skip
 from workers.child import PARTS
 
 #: period of the samples
@@ -36,7 +38,7 @@ Sample = tuple[float, float, float]
 
 
 def find_processes(made: Cluster) -> dict[str, psutil.Process]:
-    """Return the processes by name; the supervisor's children are told apart by the order they are started in."""
+    """Return the processes by name; the supervisor's children are identified by their start order."""
     found = {name: psutil.Process(made.processes[name].pid) for name in ("console", "workers", "stub")}
 
     def spawned() -> list[psutil.Process]:
@@ -67,7 +69,8 @@ def slope_per_hour(times_s: list[float], values: list[float]) -> float:
     spread = sum((at - mean_t) ** 2 for at in times_s)
     if spread == 0:
         return 0.0
-    return sum((at - mean_t) * (value - mean_v) for at, value in zip(times_s, values, strict=True)) / spread * 3600
+    common = sum((at - mean_t) * (value - mean_v) for at, value in zip(times_s, values, strict=True))
+    return common / spread * 3600
 
 
 def summarize(samples: list[Sample]) -> dict[str, dict[str, float]]:
@@ -85,8 +88,9 @@ def enable_jobs(engine: Engine, seconds: int) -> int:
     """Let the jobs fire each second for so long; return the last instant."""
     first_ms = (int(time.time()) + LEAD_S) * 1000
     last_ms = first_ms + (seconds - 1) * 1000
+    enabled = update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms)
     with engine.begin() as connection:
-        connection.execute(update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms))
+        connection.execute(enabled)
     return last_ms
 
 
@@ -113,18 +117,23 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
     def finished() -> bool:
         with engine.connect() as connection:
-            return connection.scalar(select(func.count()).select_from(Fire)) == 0 and time.time() * 1000 > last_ms
+            left = connection.scalar(select(func.count()).select_from(Fire))
+        return left == 0 and time.time() * 1000 > last_ms
 
     wait_until(finished, "all results", made, timeout_s=DRAIN_S)
     with engine.connect() as connection:
-        handled = connection.scalar(select(func.count()).select_from(JobLog).where(JobLog.handle_code == 200))
+        codes = (JobLog.trigger_code, JobLog.handle_code)
+        rows = connection.execute(select(*codes, func.count()).group_by(*codes))
+        results = {f"{trigger}/{handle}": count for trigger, handle, count in rows}
+        skipped = connection.scalar(select(func.sum(Skip.skipped))) or 0
     return {
         "bench": "soak",
         "db": arguments.db,
         "rate": arguments.rate,
         "seconds": arguments.seconds,
         "expected": arguments.rate * arguments.seconds,
-        "handled": handled,
+        "results": results,
+        "skipped": int(skipped),
         "processes": {name: summarize(samples) for name, samples in series.items()},
     }
 

@@ -23,7 +23,7 @@ BigId = BigInteger().with_variant(Integer, "sqlite")
 #: sources of GLUE jobs: up to 16 MB on MySQL
 LongText = Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
 #: a herd writes and reads one and the same second a thousand times; a page of 100 jobs reads 2,000 seconds, and mostly the same ones again
-SECONDS_KEPT = 8_192
+SECONDS_KEPT = 4_096
 
 
 def exact_text(length: int) -> TypeEngine[str]:
