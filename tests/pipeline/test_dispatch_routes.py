@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -192,6 +193,7 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config
     jobs = [make_job(addresses=address) for address in (hanging.address, slow.address, DEAD)]
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
+        began = time.monotonic()
         dispatcher.offer(as_due([fire for one in jobs for fire in due_now(one, 80)]))
         eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32)
         lags: list[Millis] = []
@@ -200,7 +202,8 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config
             dispatcher.offer(as_due(due_now(job, 10)))
             eventually(lambda count=number * 10: len(healthy.requests) == count)
             lags.append(now_ms() - due_ms)
-        assert len(hanging.requests) <= 64, "it holds no more than its slots"
+        time_outs = int((time.monotonic() - began) / 3)
+        assert len(hanging.requests) <= 32 * (1 + time_outs), "it holds no more than its slots"
         release.set()
         pause.set()
     assert max(lags) < LAG_MAX_MS, lags
