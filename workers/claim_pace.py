@@ -29,12 +29,12 @@ START_COMMITS = 3.0
 SLOW_ANSWER_S = 1.0
 #: longest delay before outcomes are written while fires are due
 OUTCOMES_WAIT_S = 1.0
-#: longest delay of a claim while claimed runs wait for their turn
-CROWD_WAIT_S = 0.5
+#: longest delay of a claim while claimed runs wait for their permits
+BACKLOG_WAIT_S = 0.5
 #: transactions of the longest recent duration that a lease covers: the claim, the next claim, and the writing of the outcome
 LEASE_TRANSACTIONS = 3
 #: what a lease adds to the trigger time-out, besides these transactions
-LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + CROWD_WAIT_S + 0.6
+LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S + 0.6
 #: upper limit of what slow transactions add
 SLOW_MAX_S = 60.0
 #: the longest recent duration decays by this factor with every transaction

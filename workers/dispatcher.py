@@ -25,7 +25,7 @@ from app.pipeline.record import give_back, record, renew
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
-from workers.claim_pace import CROWD_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
+from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.event_loop import new_event_loop
 from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 #: renewals of a slow claim's lease before its runs are given back
 RENEWALS_MAX = 3
-#: with more claimed runs than this waiting for their turn, claims wait: CROWD_WAIT_S at most, and this where none gets on
-CROWD_MAX = 32
-CROWD_STUCK_S = 0.05
-CROWD_LOOK_S = 0.002
-#: period of the look for sends that hold a place of the fast lane for too long
+#: with more claimed runs than this waiting for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S without progress
+BACKLOG_MAX = 32
+BACKLOG_STUCK_S = 0.05
+BACKLOG_LOOK_S = 0.002
+#: period of the look for sends to demote from the fast lane
 OVERDUE_LOOK_S = 0.1
 #: outcomes are written when there are so many, or after OUTCOMES_WAIT_S, even while fires are due
 OUTCOMES_MAX = 2_000
@@ -66,7 +66,7 @@ class Dispatcher:
             lease_ms=self._pace.lease_ms,
             probing_ms=config.trigger_timeout_s * 1000,
             routes=RouteState(),
-            room=self._lanes.room,
+            capacity=self._lanes.capacity,
         )
         self._writer = GroupWriter()
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
@@ -164,18 +164,18 @@ class Dispatcher:
                 await self._write_back()
 
     async def _let_sends_begin(self) -> None:
-        """Let runs that are claimed and wait for a turn go first: another claim beside them would slow both down."""
-        until, least, stuck_at = time.monotonic() + CROWD_WAIT_S, self._lanes.crowd(), time.monotonic() + CROWD_STUCK_S
-        while (crowd := self._lanes.crowd()) > CROWD_MAX and time.monotonic() < min(stuck_at, until) and not self._stopping:
-            if crowd < least:
-                least, stuck_at = crowd, time.monotonic() + CROWD_STUCK_S
-            await asyncio.sleep(CROWD_LOOK_S)
+        """Wait while many claimed runs wait for a permit: claiming and sending share one interpreter."""
+        until, least, stuck_at = time.monotonic() + BACKLOG_WAIT_S, self._lanes.backlog(), time.monotonic() + BACKLOG_STUCK_S
+        while (backlog := self._lanes.backlog()) > BACKLOG_MAX and time.monotonic() < min(stuck_at, until) and not self._stopping:
+            if backlog < least:
+                least, stuck_at = backlog, time.monotonic() + BACKLOG_STUCK_S
+            await asyncio.sleep(BACKLOG_LOOK_S)
 
     async def _watch_lanes(self) -> None:
-        """Let others into the fast lane in the place of sends that hang."""
+        """Demote sends without an answer from the fast lane, so that others get their slots."""
         while True:
             await asyncio.sleep(OVERDUE_LOOK_S)
-            self._lanes.let_go_overdue(time.monotonic())
+            self._lanes.demote_overdue(time.monotonic())
 
     async def _gather(self) -> None:
         """Let outcomes gather for a moment; a fire that is due ends it at once."""
@@ -194,7 +194,7 @@ class Dispatcher:
 
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
-                await self._writer.write(due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._hold_off)
+                await self._writer.write(due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._back_off)
         except AWAY as exc:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
             wait_s = DATABASE_WAIT_S
@@ -211,9 +211,9 @@ class Dispatcher:
         self._lanes.unpark_forsaken()
         await asyncio.sleep(wait_s)
 
-    def _hold_off(self, fire: DueFire) -> None:
+    def _back_off(self, fire: DueFire) -> None:
         """Look at a fire that cannot be claimed ever more rarely: it stays in the database, and in the log."""
-        self._lanes.hold_off(fire.id, time.monotonic())
+        self._lanes.back_off(fire.id, time.monotonic())
 
     async def _in_time(self, claims: list[Claimed], timing: Timing) -> tuple[list[Claimed], float]:
         """Return the claims that are still ours, and until when their sends may begin; a claim that took too long gets a new lease."""

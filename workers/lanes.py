@@ -2,9 +2,9 @@
 
 Source: XXL-JOB 2.4.1 JobTriggerPoolHelper: a job with more than 10 sends of over 500 ms within a minute goes to the slow
 pool. Ours: the cap per address, so that one hanging executor holds only its own slots, and that a send of the fast lane gives
-its place there to others when it has not been answered after 500 ms.
+its slot there to others when it has not been answered after 500 ms.
 
-A run is claimed first and sent in its turn. How many runs may be claimed beyond the slots depends on how quickly their address
+A run is claimed first and sent when it has its permit. How many runs may be claimed beyond the slots depends on how quickly their address
 answers: claims in large groups cost less, but what is claimed here no other node can send.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.turns import SLOW_SEND_MS, Lane, Turns
+from workers.send_limiter import SLOW_SEND_MS, Lane, SendLimiter
 
 #: more slow sends than this within a minute make a slow job
 SLOW_SENDS = 10
@@ -25,8 +25,8 @@ AHEAD_UNKNOWN = 4
 #: addresses whose answers are remembered
 ANSWERS_KEPT = 10_000
 #: a fire that could not be claimed is tried again after a second, then ever later, a minute at the most
-HOLD_OFF_MAX_S = 60.0
-HOLD_OFF_STEPS = 6
+BACK_OFF_MAX_S = 60.0
+BACK_OFF_STEPS = 6
 #: runs of the fast lane claimed at a time, in multiples of its places
 FAST_AHEAD = 4
 #: one in so many runs of a claim may be a slow job's whatever waits in the fast lane
@@ -38,15 +38,15 @@ class Lanes:
 
     def __init__(self, *, fast_max: int, slow_max: int, address_max: int) -> None:
         self._claims_max = {Lane.FAST: fast_max * FAST_AHEAD, Lane.SLOW: slow_max}
-        self.turns = Turns({Lane.FAST: fast_max, Lane.SLOW: slow_max}, address_max=address_max)
+        self.limiter = SendLimiter({Lane.FAST: fast_max, Lane.SLOW: slow_max}, address_max=address_max)
         self._address_max = address_max
         self._ready: dict[Lane, deque[DueFire]] = {Lane.FAST: deque(), Lane.SLOW: deque()}
         self._parked: dict[str, deque[DueFire]] = {}
         self._known: set[int] = set()
         #: fires that could not be claimed: how often, and until when they are left alone, in monotonic seconds
-        self._held_off: dict[int, tuple[int, float]] = {}
+        self._backed_off: dict[int, tuple[int, float]] = {}
         self._in_lane: Counter[Lane] = Counter()
-        #: claimed runs by address, on their way or waiting for a turn
+        #: claimed runs by address, in flight or waiting for a permit
         self._at_address: Counter[str] = Counter()
         #: how long answers of an address take, a moving average in ms
         self._answer_ms: dict[str, float] = {}
@@ -74,25 +74,25 @@ class Lanes:
         ready = self._ready[lane]
         return [ready.popleft() for _ in range(min(max(self._free(lane), 0), limit, len(ready)))]
 
-    def room(self, address: str) -> int:
+    def capacity(self, address: str) -> int:
         """Return how many more runs may be claimed for an address: its free slots, and the more ahead the quicker it answers."""
         answer_ms = self._answer_ms.get(address, QUICK_ANSWER_MS / AHEAD_UNKNOWN)
         ahead = min(max(QUICK_ANSWER_MS / max(answer_ms, 1), 1), AHEAD_MAX)
         return int(self._address_max * ahead) - self._at_address.get(address, 0)
 
-    def let_go_overdue(self, now: float) -> None:
-        """Let others into the fast lane in the place of sends that hang, and tell those who waited in vain; ``now`` in loop seconds."""
-        for address in self.turns.let_go_overdue(now):
+    def demote_overdue(self, now: float) -> None:
+        """Demote sends without an answer from the fast lane and resolve expired waiters; ``now`` in loop seconds."""
+        for address in self.limiter.demote_overdue(now):
             self.hold_back(address)
-        self.turns.drop_late(now)
+        self.limiter.drop_expired(now)
 
-    def crowd(self) -> int:
-        """Return how many claimed runs wait for a turn at addresses that will soon have one for them."""
+    def backlog(self) -> int:
+        """Return how many claimed runs wait for a permit of an address that answers quickly."""
         ahead = {address: count - self._address_max for address, count in self._at_address.items() if count > self._address_max}
         return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS)
 
     def _free(self, lane: Lane) -> int:
-        overdue = self.turns.overdue if lane is Lane.FAST else 0
+        overdue = self.limiter.overdue if lane is Lane.FAST else 0
         return self._claims_max[lane] - self._in_lane[lane] + overdue
 
     def park(self, address: str, fires: Iterable[DueFire]) -> None:
@@ -117,7 +117,7 @@ class Lanes:
             self._at_address[address] += 1
 
     def take_slot(self, address: str) -> None:
-        """Count a run for an address that a probe has chosen; its send waits for its turn like any other."""
+        """Count a run for an address that a probe has chosen; its send waits for a permit like any other."""
         self._at_address[address] += 1
 
     def free_slot(self, address: str) -> None:
@@ -137,20 +137,20 @@ class Lanes:
 
     def knows(self, fire_id: int) -> bool:
         """Whether a fire waits here or is held off after a failed claim."""
-        return fire_id in self._known or fire_id in self._held_off
+        return fire_id in self._known or fire_id in self._backed_off
 
-    def hold_off(self, fire_id: int, now: float) -> None:
+    def back_off(self, fire_id: int, now: float) -> None:
         """Leave a fire alone for a while: its claim failed, though the database is there; ``now`` in monotonic seconds."""
-        self._held_off = {known: entry for known, entry in self._held_off.items() if now < entry[1] + HOLD_OFF_MAX_S}
-        failures = self._held_off.get(fire_id, (0, now))[0]
-        self._held_off[fire_id] = failures + 1, now + min(2.0 ** min(failures, HOLD_OFF_STEPS), HOLD_OFF_MAX_S)
+        self._backed_off = {known: entry for known, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S}
+        failures = self._backed_off.get(fire_id, (0, now))[0]
+        self._backed_off[fire_id] = failures + 1, now + min(2.0 ** min(failures, BACK_OFF_STEPS), BACK_OFF_MAX_S)
 
-    def is_held_off(self, fire_id: int, now: float) -> bool:
+    def is_backed_off(self, fire_id: int, now: float) -> bool:
         """Whether a fire is to be left alone at present."""
-        return fire_id in self._held_off and now < self._held_off[fire_id][1]
+        return fire_id in self._backed_off and now < self._backed_off[fire_id][1]
 
     def hold_back(self, address: str) -> None:
-        """Claim nothing ahead for an address: a run has waited for its turn there in vain."""
+        """Claim nothing ahead for an address: a run has waited for a permit there in vain."""
         self._answer_ms[address] = max(self._answer_ms.get(address, 0), QUICK_ANSWER_MS)
 
     def note(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
@@ -173,7 +173,7 @@ class Lanes:
         parked = self._parked.get(address)
         if parked is None:
             return
-        room = self.room(address)
+        room = self.capacity(address)
         for fire in reversed([parked.popleft() for _ in range(min(max(room, 0), len(parked)))]):
             self._ready[self.lane_of(fire.job_id)].appendleft(fire)
         if not parked:

@@ -64,7 +64,7 @@ class Poll:
             look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
             try:
                 found = await loop.run_in_executor(self._reader, look)
-                fresh = [fire for fire in found if not self._lanes.is_held_off(fire.id, loop.time())]
+                fresh = [fire for fire in found if not self._lanes.is_backed_off(fire.id, loop.time())]
                 if fresh and self._may_fire():
                     self._take(await self._without_late(fresh))
             except DBAPIError as exc:

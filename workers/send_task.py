@@ -1,4 +1,4 @@
-"""One claimed run on its way: its turn, its candidates where the route asks for them, its one POST. Lives in the dispatcher's loop."""
+"""One claimed run on its way: its permit, its candidates where the route asks for them, its one POST. Lives in the dispatcher's loop."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
 from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
-from workers.turns import Place
+from workers.send_limiter import Permit
 
 logger = logging.getLogger(__name__)
 
@@ -66,29 +66,29 @@ class SendTask:
 
     async def _send_to(self, address: str) -> Sent | None:
         """Send, unless this process was held up for so long that another may have the row by now."""
-        place = await self._take_place(address)
-        if place is None:
+        permit = await self._acquire(address)
+        if permit is None:
             return None
         lanes = self._parts.lanes
         try:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
-            lanes.turns.end(place, now=time.monotonic())
+            lanes.limiter.release(permit, now=time.monotonic())
         lanes.note(self.claimed.job_id, address, sent.took_ms, now_ms())
         return sent
 
-    async def _take_place(self, address: str) -> Place | None:
-        """Wait for a turn, no longer than the claim allows; None: it came too late or not at all."""
+    async def _acquire(self, address: str) -> Permit | None:
+        """Wait for a permit, no longer than the claim allows; None: it came too late or not at all."""
         lanes = self._parts.lanes
-        begun = lanes.turns.begin(self._lane, address, now=time.monotonic(), until=self._start_before)
-        place = begun if isinstance(begun, Place) else await begun
-        if place is None:
+        begun = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
+        permit = begun if isinstance(begun, Permit) else await begun
+        if permit is None:
             lanes.hold_back(address)
         elif time.monotonic() > self._start_before:
             self._parts.pace.shrink()
-            lanes.turns.end(place, now=time.monotonic())
+            lanes.limiter.release(permit, now=time.monotonic())
             return None
-        return place
+        return permit
 
     async def _probe_and_send(self) -> Sent | None:
         """Take the first candidate that says yes, and the next one where it then refuses; at a stop none any more."""

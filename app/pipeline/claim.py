@@ -49,7 +49,7 @@ class Claimer:
     probing_ms: Millis
     routes: RouteState
     #: free slots of an address
-    room: Callable[[str], int]
+    capacity: Callable[[str], int]
 
 
 class Claimed(NamedTuple):
@@ -141,7 +141,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
         found = _route(session, fire, job, crew, claimer)
         if found is None:
             batch.expanded += _expand(session, fire, entered_addresses(fire) or crew.candidates.open, claimer.node)
-        elif found.address is not None and taken[found.address] >= claimer.room(found.address):
+        elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
             batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
             if found.address is not None:
@@ -204,7 +204,7 @@ def _write(
     log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
     empty = {one.crew.group.app_name for one in routed if not one.addresses}
     last = seen.find_last(session, empty) if empty else {}
-    sending, homeless = [], []
+    sending, unroutable = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
         story = _story(one, claimer, now_ms)
@@ -216,12 +216,12 @@ def _write(
             batch.claimed.append(_claimed(one, log_id, claimer, story, first, remembered=remembered))
         else:
             told = join_lines(story, _nobody(one.crew, last, claimer.zone))
-            homeless.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=told))
+            unroutable.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=told))
     bulk.update_many(session, Fire, sending)
     moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
     bulk.update_many(session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved])
-    if homeless:
-        complete(session, homeless, now_ms=now_ms)
+    if unroutable:
+        complete(session, unroutable, now_ms=now_ms)
 
 
 def _nobody(crew: Crew, last: Mapping[str, Millis], zone: str) -> str:

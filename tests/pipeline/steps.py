@@ -51,7 +51,7 @@ def claimer(node: str = "one", **changes: Any) -> Claimer:
         "lease_ms": LEASE_MS,
         "probing_ms": 3_000,
         "routes": RouteState(random.Random(1)),
-        "room": lambda _: 1000,
+        "capacity": lambda _: 1000,
     }
     return Claimer(node=node, **{**values, **changes})
 

@@ -225,7 +225,7 @@ def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database
     for job in (first, first, first, second):
         make_fire(job)
     rooms = {FIRST: 2, SECOND: 5}
-    batch = claim_fires(who=claimer(room=rooms.__getitem__))
+    batch = claim_fires(who=claimer(capacity=rooms.__getitem__))
     assert [claimed.address for claimed in batch.claimed] == [FIRST, FIRST, SECOND]
     pending = only_row(Fire, state="PENDING")
     assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {FIRST: [pending.id]}

@@ -3,7 +3,7 @@
 import pytest
 
 from workers.claim_pace import (
-    CROWD_WAIT_S,
+    BACKLOG_WAIT_S,
     GROUP_MAX,
     GROUP_MIN,
     LEASE_MARGIN_S,
@@ -25,7 +25,7 @@ def timing(pace: ClaimPace, took_s: float) -> Timing:
 
 def test_the_lease_outlives_the_latest_outcome() -> None:
     """Begun late, answered a bit at a time, kept back behind a claim: what is written then must still be ours to write."""
-    assert START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + CROWD_WAIT_S < LEASE_MARGIN_S
+    assert START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S < LEASE_MARGIN_S
     assert ClaimPace(TIMEOUT_S).lease_s == TIMEOUT_S + LEASE_MARGIN_S
 
 
@@ -59,7 +59,7 @@ def test_a_slow_commit_leaves_time_to_begin() -> None:
 def test_whatever_begins_in_time_ends_within_its_lease(took_s: float, commit_s: float) -> None:
     pace = ClaimPace(TIMEOUT_S)
     claim = timing(pace, took_s)
-    latest_outcome = pace.start_before(claim, took_s + commit_s) + TIMEOUT_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + CROWD_WAIT_S
+    latest_outcome = pace.start_before(claim, took_s + commit_s) + TIMEOUT_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S
     assert latest_outcome < claim.begun + claim.lease_s
 
 

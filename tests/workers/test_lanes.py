@@ -2,8 +2,8 @@
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, FAST_AHEAD, HOLD_OFF_MAX_S, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
-from workers.turns import Lane
+from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, BACK_OFF_MAX_S, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
+from workers.send_limiter import Lane
 
 T0: Millis = 1_714_532_640_000
 A, B = "http://10.0.0.11:9999/", "http://10.0.0.12:9999/"
@@ -95,32 +95,32 @@ def test_a_long_queue_of_the_fast_lane_leaves_slow_jobs_their_share() -> None:
 
 def test_an_address_has_its_slots_and_some_ahead_unless_it_is_slow() -> None:
     lanes = lanes_of(address=3)
-    assert lanes.room("http://10.0.0.13:9999/") == 3 * AHEAD_UNKNOWN, "nothing is known of it yet"
-    assert lanes.room(A) == 3
+    assert lanes.capacity("http://10.0.0.13:9999/") == 3 * AHEAD_UNKNOWN, "nothing is known of it yet"
+    assert lanes.capacity(A) == 3
     lanes.enter(Lane.FAST, A)
-    assert (lanes.room(A), lanes.room(B)) == (2, 3)
+    assert (lanes.capacity(A), lanes.capacity(B)) == (2, 3)
     for _ in range(50):
         lanes.note(7, A, 5, T0)
-    assert lanes.room(A) == 3 * AHEAD_MAX - 1
+    assert lanes.capacity(A) == 3 * AHEAD_MAX - 1
     for _ in range(50):
         lanes.note(7, A, QUICK_ANSWER_MS // 2, T0)
-    assert lanes.room(A) == 3 * 2 - 1, "as many as it answers in that time"
+    assert lanes.capacity(A) == 3 * 2 - 1, "as many as it answers in that time"
     for _ in range(50):
         lanes.note(7, A, 10 * QUICK_ANSWER_MS, T0)
-    assert lanes.room(A) == 2
+    assert lanes.capacity(A) == 2
     lanes.free_slot(A)
-    assert lanes.room(A) == 3
+    assert lanes.capacity(A) == 3
 
 
 def test_a_probed_address_counts_like_any_other() -> None:
     lanes = lanes_of(address=1)
     lanes.take_slot(A)
-    assert (lanes.room(A), lanes.room(B)) == (0, 1)
+    assert (lanes.capacity(A), lanes.capacity(B)) == (0, 1)
     lanes.take_slot(A)  # its send waits for its turn
-    assert lanes.room(A) == -1
+    assert lanes.capacity(A) == -1
     lanes.free_slot(A)
     lanes.free_slot(A)
-    assert lanes.room(A) == 1
+    assert lanes.capacity(A) == 1
 
 
 def full(lanes: Lanes, address: str, count: int) -> None:
@@ -201,26 +201,26 @@ def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> N
 def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
     lanes, now, tries = lanes_of(), 100.0, []
     while now < 100 + 300:
-        if not lanes.is_held_off(1, now):
+        if not lanes.is_backed_off(1, now):
             tries.append(round(now - 100))
-            lanes.hold_off(1, now)
+            lanes.back_off(1, now)
         now += 0.25
     assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
-    assert not lanes.is_held_off(2, now)
+    assert not lanes.is_backed_off(2, now)
     for _ in range(2_000):
-        lanes.hold_off(3, now)  # no number runs over
-    lanes.hold_off(2, now + 2 * HOLD_OFF_MAX_S)
-    assert not lanes.is_held_off(1, now), "it is forgotten, not kept for ever"
+        lanes.back_off(3, now)  # no number runs over
+    lanes.back_off(2, now + 2 * BACK_OFF_MAX_S)
+    assert not lanes.is_backed_off(1, now), "it is forgotten, not kept for ever"
 
 
 def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
     lanes = lanes_of(address=2)
     full(lanes, A, 5)
-    assert lanes.crowd() == 0, "it hangs: nobody waits for it"
+    assert lanes.backlog() == 0, "it hangs: nobody waits for it"
     for _ in range(50):
         lanes.note(7, A, 5, T0)
-    assert lanes.crowd() == 3
+    assert lanes.backlog() == 3
     full(lanes, "http://10.0.0.13:9999/", 4)
-    assert lanes.crowd() == 5
+    assert lanes.backlog() == 5
     lanes.free_slot(A)
-    assert lanes.crowd() == 4
+    assert lanes.backlog() == 4

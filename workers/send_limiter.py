@@ -1,0 +1,149 @@
+"""Concurrency limiter of sends: a slot of the run's address first, then one of its lane. Lives in the dispatcher's loop, no lock.
+
+A run that may be sent at once costs two counters; one that must wait gets a future, resolved with ``None`` where it waits too long.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.clock import Millis
+
+#: a send that takes longer counts as slow
+SLOW_SEND_MS: Millis = 500
+
+
+class Lane(StrEnum):
+    """Which pool a job's sends belong to."""
+
+    FAST = "fast"
+    SLOW = "slow"
+
+
+@dataclass(slots=True, eq=False)
+class Permit:
+    """A send in flight: it holds a slot of its address and one of its lane."""
+
+    lane: Lane
+    address: str
+    #: monotonic seconds
+    began: float
+    #: demoted: it no longer counts in the fast lane
+    overdue: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A run in a queue, how long it may wait, and the future of its permit."""
+
+    lane: Lane
+    address: str
+    until: float
+    permit: asyncio.Future[Permit | None]
+
+
+class SendLimiter:
+    """Limits sends per address and per lane; all times are seconds of the loop's clock."""
+
+    def __init__(self, slots: Mapping[Lane, int], *, address_max: int) -> None:
+        self._free = dict(slots)
+        self._address_max = address_max
+        #: slots taken, by address; also by runs that wait for their lane
+        self._taken: Counter[str] = Counter()
+        self._address_queues: dict[str, deque[_Waiter]] = {}
+        self._lane_queues: dict[Lane, deque[_Waiter]] = {lane: deque() for lane in slots}
+        #: permits that count in the fast lane, oldest first
+        self._in_fast: dict[Permit, None] = {}
+        #: permits demoted from the fast lane and still in flight
+        self.overdue = 0
+
+    def acquire(self, lane: Lane, address: str, *, now: float, until: float) -> Permit | asyncio.Future[Permit | None]:
+        """Return a permit, or its future: ``None`` where it does not come in time. Return each permit with ``release``."""
+        if self._taken[address] < self._address_max:
+            self._taken[address] += 1
+            if self._free[lane] > 0:
+                return self._grant(lane, address, now)
+            queue = self._lane_queues[lane]
+        else:
+            queue = self._address_queues.setdefault(address, deque())
+        waiter = _Waiter(lane, address, until, asyncio.get_running_loop().create_future())
+        queue.append(waiter)
+        return waiter.permit
+
+    def release(self, permit: Permit, *, now: float) -> None:
+        """Return a permit; the next waiters get its slots."""
+        if permit.overdue:
+            self.overdue -= 1
+        else:
+            self._in_fast.pop(permit, None)
+            self._free[permit.lane] += 1
+        self._advance([permit.address], now)
+
+    def demote_overdue(self, now: float) -> list[str]:
+        """Free the fast-lane slots of sends without an answer after SLOW_SEND_MS; return their addresses."""
+        demoted: list[str] = []
+        for permit in list(self._in_fast):
+            if now - permit.began < SLOW_SEND_MS / 1000:
+                break
+            del self._in_fast[permit]
+            permit.overdue = True
+            self.overdue += 1
+            self._free[Lane.FAST] += 1
+            demoted.append(permit.address)
+        self._advance([], now)
+        return demoted
+
+    def drop_expired(self, now: float) -> None:
+        """Resolve expired waiters with ``None``; one behind a waiter that has not expired is resolved when it reaches the head."""
+        for queue in self._address_queues.values():
+            while queue and queue[0].until < now:
+                _resolve(queue.popleft(), None)
+        freed: list[str] = []
+        for queue in self._lane_queues.values():
+            while queue and queue[0].until < now:
+                waiter = queue.popleft()
+                _resolve(waiter, None)
+                freed.append(waiter.address)
+        self._advance(freed, now)
+
+    def _grant(self, lane: Lane, address: str, now: float) -> Permit:
+        permit = Permit(lane, address, now)
+        self._free[lane] -= 1
+        if lane is Lane.FAST:
+            self._in_fast[permit] = None
+        return permit
+
+    def _advance(self, freed: list[str], now: float) -> None:
+        """Give freed address slots, then free lane slots, to the waiters at the heads of their queues."""
+        while True:
+            while freed:
+                self._pass_on(freed.pop())
+            for lane, queue in self._lane_queues.items():
+                while queue and self._free[lane] > 0:
+                    waiter = queue.popleft()
+                    if waiter.permit.done():  # cancelled meanwhile
+                        freed.append(waiter.address)
+                    else:
+                        waiter.permit.set_result(self._grant(lane, waiter.address, now))
+            if not freed:
+                return
+
+    def _pass_on(self, address: str) -> None:
+        """Give one slot of an address to the first waiter for it."""
+        queue = self._address_queues.get(address)
+        while queue:
+            waiter = queue.popleft()
+            if not waiter.permit.done():
+                self._lane_queues[waiter.lane].append(waiter)
+                return
+        self._address_queues.pop(address, None)
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+
+def _resolve(waiter: _Waiter, permit: Permit | None) -> None:
+    if not waiter.permit.done():
+        waiter.permit.set_result(permit)
