@@ -272,9 +272,10 @@ def run(_arguments):
         parts.start("console", [PYTHON, "wsgi.py"])
         parts.start("workers", [PYTHON, "-m", "workers"])
         parts.wait("console", lambda: answers(address + "/health"))
-        parts.once("demo job", [PYTHON, "-m", "flask", "--app", "wsgi", "seed-demo"])
         parts.start("executor", [PYTHON, "-m"] + demo, XXL_JOB_ACCESS_TOKEN=settings["token"])
         parts.wait("executor", lambda: listens("127.0.0.1", executor_port))
+        # last: a first run that finds no executor would fail
+        parts.once("demo job", [PYTHON, "-m", "flask", "--app", "wsgi", "seed-demo"])
         if not parts.stops:
             welcome(address, settings)
         parts.watch()

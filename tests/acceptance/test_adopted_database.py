@@ -84,10 +84,10 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
 @pytest.mark.parametrize("adopted", ["xxl_job_2_2_0.sql"], indirect=True)
 def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
     upgrade(adopted)
-    console = adopted.start_console(wait=False)
+    adopted.await_console(adopted.start_console(wait=False))
     adopted.start_recorder()
+    eventually(lambda: "http://127.0.0.1:1/" not in adopted.console.await_addresses(GROUP_ID), 60, "the executor is known")
     adopted.start_workers()
-    adopted.await_console(console)
     runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 2, 60)
     assert {(run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 101} == {(200, 200, "from 2.2.0")}
     adopted.console.stop(RUNNING_ID)
