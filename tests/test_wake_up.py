@@ -32,7 +32,7 @@ def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path:
         assert not is_readable(descriptor)
     for listener in listeners:
         listener.close()
-    send_wake_up(tmp_path)  # nobody listens at the files that are left
+    send_wake_up(tmp_path)  # the files that are left have no listener
 
 
 def test_sending_without_listeners_does_nothing(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) ->
     beyond = jobs.find_beyond(session, after_ms=soon_ms)
     if not seen:
         beyond = [job for job in beyond if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in left]
-    started = clock_return.find_started(session, after_ms=now_ms) if beyond else {}
+    started: dict[int, Millis] = {}
+    if seen or any(job.last_fire_ms > soon_ms for job in beyond):  # reads the runs of two hours
+        started = clock_return.find_started(session, after_ms=now_ms)
     for job in beyond:
         try:
             made = _work_out(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)

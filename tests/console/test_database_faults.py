@@ -51,7 +51,7 @@ def set_for_all(pragma: str) -> Iterator[None]:
         engine.dispose()
 
 
-#: what is wrong with the database -> what people are told
+#: database fault -> message on pages
 FAULTS = {
     "busy": (locked, "The database is busy. Try again in a moment."),
     "full": (lambda _url: set_for_all("max_page_count=1"), "The database's disk is full. Free some space, then try again."),

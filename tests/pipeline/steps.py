@@ -37,7 +37,7 @@ PATIENT_S = 8
 #: the one of tests that wait for it
 HASTY_S = 1
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-#: an address nobody listens at
+#: an address without a listener
 GONE = "http://127.0.0.1:1111/"
 #: answer of an executor that has no log of a run
 ABSENT = Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True})

@@ -216,7 +216,7 @@ def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
 def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
     lanes = lanes_of(address=2)
     full(lanes, A, 5)
-    assert lanes.backlog() == 0, "it hangs: nobody waits for it"
+    assert lanes.backlog() == 0, "it hangs: runs for it are not counted"
     for _ in range(50):
         lanes.note(7, A, 5, T0)
     assert lanes.backlog() == 3
