@@ -104,7 +104,8 @@ def require_python():
         if newer:
             os.execv(newer, [newer, os.path.join(ROOT, "manage.py")] + sys.argv[1:])
     sys.exit(
-        "Python 3.11 or newer is needed, this is %d.%d (and none of %s is on PATH)" % (sys.version_info[:2] + (", ".join(NEWER_PYTHONS),))
+        "Python 3.11 or newer is needed, this is %d.%d (and none of %s is on PATH)"
+        % (sys.version_info[:2] + (", ".join(NEWER_PYTHONS),))
     )
 
 
@@ -152,16 +153,30 @@ def unpack_assets():
         return
     print("Unpacking the browser's files ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="vendor-", dir=VENV) as work:
-        options = ("--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", "requirements-assets.txt", "-d", work)
+        options = (
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "-r",
+            "requirements-assets.txt",
+            "-d",
+            work,
+        )
         pip("download", *options, failure="downloading the browser's files failed")
         for wheel in glob.glob(os.path.join(work, "*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(work, [name for name in archive.namelist() if name.endswith(".js")])
         new = os.path.join(work, "vendor")
         for folder, pattern in ASSETS:
-            found = glob.glob(os.path.join(work, pattern)) + glob.glob(os.path.join(VENV, "lib", "python3*", "site-packages", pattern))
+            found = glob.glob(os.path.join(work, pattern)) + glob.glob(
+                os.path.join(VENV, "lib", "python3*", "site-packages", pattern)
+            )
             if not found:
-                raise Failed("no installed package and no wheel has %s; ASSETS in manage.py must follow the new layout" % pattern)
+                raise Failed(
+                    "no installed package and no wheel has %s; ASSETS in manage.py must follow the new layout"
+                    % pattern
+                )
             os.makedirs(os.path.join(new, folder), exist_ok=True)
             for path in found:
                 shutil.copy(path, os.path.join(new, folder))
@@ -264,8 +279,21 @@ def run(_arguments):
     require_free("XXL_JOB_PORT", settings["host"], settings["port"])
     require_free("XXL_JOB_EXECUTOR_PORT", "127.0.0.1", executor_port)
     local = "127.0.0.1" if settings["host"] in ("0.0.0.0", "::", "localhost") else settings["host"]
-    address = "http://%s:%d%s" % ("[%s]" % local if ":" in local else local, settings["port"], settings["path"])
-    demo = ["executor_client", "executor_client.demo", "--admin", address, "--appname", DEMO_APPNAME, "--port", str(executor_port)]
+    address = "http://%s:%d%s" % (
+        "[%s]" % local if ":" in local else local,
+        settings["port"],
+        settings["path"],
+    )
+    demo = [
+        "executor_client",
+        "executor_client.demo",
+        "--admin",
+        address,
+        "--appname",
+        DEMO_APPNAME,
+        "--port",
+        str(executor_port),
+    ]
     parts = Parts(os.path.join(settings["home"], "logs"))
     try:
         parts.once("schema", [PYTHON, "-m", "flask", "--app", "wsgi", "db", "upgrade"])
@@ -284,7 +312,9 @@ def run(_arguments):
 
 
 def ask_config():
-    asked = subprocess.run([PYTHON, "-c", ASK_CONFIG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    asked = subprocess.run(
+        [PYTHON, "-c", ASK_CONFIG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True
+    )
     if asked.returncode != 0:
         raise Failed(asked.stderr.strip().split("\n")[-1])
     return json.loads(asked.stdout)
@@ -304,7 +334,10 @@ def require_free(variable, host, port):
         try:
             probe.bind((host, port))
         except OSError as exc:
-            raise Failed("port %d on %s cannot be used (%s); name another one: %s=..." % (port, host, exc.strerror, variable)) from exc
+            raise Failed(
+                "port %d on %s cannot be used (%s); name another one: %s=..."
+                % (port, host, exc.strerror, variable)
+            ) from exc
 
 
 def answers(url):
@@ -339,7 +372,9 @@ def welcome(address, settings):
     print("user            admin")
     print("admin password: %s" % password)
     print("stored in       %s" % where)
-    print("then            log in, choose a password of your own, run a demo job once from its menu and watch its log")
+    print(
+        "then            log in, choose a password of your own, run a demo job once from its menu and watch its log"
+    )
     print("stop            Ctrl-C", flush=True)
 
 
@@ -423,7 +458,12 @@ class Parts:
         path = self.log_path(name)
         with open(path, encoding="utf-8", errors="replace") as log:
             last = (log.read().strip() or "(it wrote nothing)").split("\n")[-LAST_LINES:]
-        return "%s %s; the end of %s:\n%s" % (name, what, shown(path), "\n".join("  " + line for line in last))
+        return "%s %s; the end of %s:\n%s" % (
+            name,
+            what,
+            shown(path),
+            "\n".join("  " + line for line in last),
+        )
 
     def stop(self):
         """Stop the parts, the last started first, each with its own time to finish; a second Ctrl-C kills."""

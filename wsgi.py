@@ -106,7 +106,9 @@ def _prepare(config: Config) -> Any:
         )
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
-        raise NotConfigured(f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {reason}") from exc
+        raise NotConfigured(
+            f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {reason}"
+        ) from exc
 
 
 def _connection_limit() -> int:
@@ -116,15 +118,23 @@ def _connection_limit() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return CONNECTION_LIMIT if soft == resource.RLIM_INFINITY else max(min(CONNECTION_LIMIT, soft - OTHER_FILES), 100)
+    return (
+        CONNECTION_LIMIT
+        if soft == resource.RLIM_INFINITY
+        else max(min(CONNECTION_LIMIT, soft - OTHER_FILES), 100)
+    )
 
 
 def _announce(config: Config) -> None:
     logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
     if config.on_loopback:
-        logger.info("console open to this machine only; XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS open it to others")
+        logger.info(
+            "console open to this machine only; XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS open it to others"
+        )
     elif not config.proxy_count:
-        logger.warning("console without TLS; put a proxy with TLS in front (docs/configuration.md, XXL_JOB_PROXY_COUNT)")
+        logger.warning(
+            "console without TLS; put a proxy with TLS in front (docs/configuration.md, XXL_JOB_PROXY_COUNT)"
+        )
 
 
 def _stop(_signal: int, _frame: Any) -> NoReturn:

@@ -53,7 +53,9 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("next-times")
 @click.option("--tz", default="", help="IANA zone; default: the configured one.")
-@click.option("--start-ms", type=int, default=None, help="Epoch milliseconds the times come after; default: now.")
+@click.option(
+    "--start-ms", type=int, default=None, help="Epoch milliseconds the times come after; default: now."
+)
 @click.option("--count", type=click.IntRange(1, MAX_COUNT), default=PREVIEW_COUNT, show_default=True)
 @click.argument("expression", required=False)
 @with_appcontext
@@ -73,7 +75,10 @@ def next_times_command(tz: str, start_ms: int | None, count: int, expression: st
 def _answer_lines(lines: Iterable[str], *, zone: str, start_ms: Millis, count: int) -> None:
     for line in lines:
         if line.strip():
-            sys.stdout.write(json.dumps(_answer(line, zone=zone, start_ms=start_ms, count=count), ensure_ascii=False) + "\n")
+            sys.stdout.write(
+                json.dumps(_answer(line, zone=zone, start_ms=start_ms, count=count), ensure_ascii=False)
+                + "\n"
+            )
             sys.stdout.flush()
 
 
@@ -81,8 +86,16 @@ def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, 
     """Return the answer to one line; nothing one line holds ends the program."""
     try:
         asked = json.loads(line)
-        expression, asked_zone, asked_start = asked["expr"], asked.get("tz") or zone, asked.get("start_ms", start_ms)
-        if not isinstance(expression, str) or not isinstance(asked_zone, str) or not isinstance(asked_start, int):
+        expression, asked_zone, asked_start = (
+            asked["expr"],
+            asked.get("tz") or zone,
+            asked.get("start_ms", start_ms),
+        )
+        if (
+            not isinstance(expression, str)
+            or not isinstance(asked_zone, str)
+            or not isinstance(asked_start, int)
+        ):
             raise TypeError
         return {"next_ms": _next_ms(expression, asked_zone, asked_start, count)}
     except XxlJobError as exc:
@@ -102,16 +115,30 @@ def _next_ms(expression: str, zone: str, start_ms: Millis, count: int) -> list[M
 @click.command("create-user")
 @click.argument("username")
 @click.option("--admin", is_flag=True, help="May do everything.")
-@click.option("--group", "group_ids", type=int, multiple=True, help="Id of an executor a normal user may work with; repeatable.")
-@click.option("--reset", is_flag=True, help="The user exists: set a new password, let them in again, end their logins.")
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input instead of asking.")
+@click.option(
+    "--group",
+    "group_ids",
+    type=int,
+    multiple=True,
+    help="Id of an executor a normal user may work with; repeatable.",
+)
+@click.option(
+    "--reset", is_flag=True, help="The user exists: set a new password, let them in again, end their logins."
+)
+@click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input instead of asking."
+)
 @with_appcontext
 @one_line_errors
-def create_user(username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool) -> None:
+def create_user(
+    username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
+) -> None:
     """Make a user, or give one a new password: the way back in."""
     _check_database()
     password = (
-        sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        sys.stdin.readline().rstrip("\r\n")
+        if password_stdin
+        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
     )
     actor = system_actor("command line")
     with session_scope() as session:

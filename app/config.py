@@ -104,7 +104,9 @@ class Config:
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")) -> "Config":
+    def from_env(
+        cls, environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")
+    ) -> "Config":
         """Read and check all variables; ``dotenv`` names an optional file of defaults (the environment wins).
 
         Raises NotConfigured with one line that names the variable, its problem and what would be right.
@@ -144,10 +146,14 @@ def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
     if dotenv is not None and dotenv.is_file():
         values.update(_read_dotenv(dotenv))
     values.update({name: text for name, text in environ.items() if name.startswith("XXL_JOB_")})
-    values = {name: text.strip() for name, text in values.items() if name not in CLIENT_VARIABLES and text.strip()}
+    values = {
+        name: text.strip() for name, text in values.items() if name not in CLIENT_VARIABLES and text.strip()
+    }
     for name in sorted(values):
         if name not in SETTINGS:
-            raise NotConfigured(f"{name} is not a setting of this program{_suggestion(name)}; docs/configuration.md lists all of them")
+            raise NotConfigured(
+                f"{name} is not a setting of this program{_suggestion(name)}; docs/configuration.md lists all of them"
+            )
     return values
 
 
@@ -164,7 +170,9 @@ def _read_dotenv(path: Path) -> dict[str, str]:
             continue
         name, equals, text = line.partition("=")
         if not equals:
-            raise NotConfigured(f"{path}, line {number}: NAME=value is needed, there is no = after {name.split()[0][:40]!r}")
+            raise NotConfigured(
+                f"{path}, line {number}: NAME=value is needed, there is no = after {name.split()[0][:40]!r}"
+            )
         if name.strip().startswith("XXL_JOB_"):
             values[name.strip()] = text.strip().strip("\"'")
     return values
@@ -207,7 +215,9 @@ def _switch(text: str) -> bool:
 
 def _database_url(text: str) -> str:
     if re.match(r"sqlite:///.|mysql\+pymysql://.|postgresql\+psycopg://.", text) is None:
-        raise ValueError("sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://… is needed")
+        raise ValueError(
+            "sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://… is needed"
+        )
     if text.startswith("mysql") and "charset=" not in text:
         text += ("&" if "?" in text else "?") + "charset=utf8mb4"
     return text
@@ -296,5 +306,11 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 #: variables whose values never appear in an error text
 SECRET_VARIABLES = frozenset(
-    {"XXL_JOB_ACCESS_TOKEN", "XXL_JOB_ADMIN_PASSWORD", "XXL_JOB_DATABASE_URL", "XXL_JOB_MAIL_PASSWORD", "XXL_JOB_ALARM_URLS"}
+    {
+        "XXL_JOB_ACCESS_TOKEN",
+        "XXL_JOB_ADMIN_PASSWORD",
+        "XXL_JOB_DATABASE_URL",
+        "XXL_JOB_MAIL_PASSWORD",
+        "XXL_JOB_ALARM_URLS",
+    }
 )

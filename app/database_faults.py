@@ -50,7 +50,13 @@ _OF_SQLITE = {
 
 
 #: disk full, table full; --read-only, read-only transaction, read-only mode
-_OF_MYSQL = {1021: Fault.FULL, 1114: Fault.FULL, 1290: Fault.READ_ONLY, 1792: Fault.READ_ONLY, 1836: Fault.READ_ONLY}
+_OF_MYSQL = {
+    1021: Fault.FULL,
+    1114: Fault.FULL,
+    1290: Fault.READ_ONLY,
+    1792: Fault.READ_ONLY,
+    1836: Fault.READ_ONLY,
+}
 #: disk full; read-only transaction, as on a standby
 _OF_POSTGRESQL = {"53100": Fault.FULL, "25006": Fault.READ_ONLY}
 

@@ -67,7 +67,9 @@ def engine_options(config: Config) -> dict[str, Any]:
             "cached_statements": STATEMENTS_KEPT,
             "factory": QueuedConnection,
         }
-        options["pool_use_lifo"] = True  # reuse the newest: in rotation every connection would fill its own page cache
+        options["pool_use_lifo"] = (
+            True  # reuse the newest: in rotation every connection would fill its own page cache
+        )
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
     timeouts = {"connect_timeout": 5}
@@ -149,7 +151,10 @@ def _forget_due_fires(session: Session, _transaction: object) -> None:
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
     """Execute an UPDATE or DELETE and return how many rows it changed."""
-    result = cast("CursorResult[Any]", session.execute(statement, rows, execution_options={"synchronize_session": False}))
+    result = cast(
+        "CursorResult[Any]",
+        session.execute(statement, rows, execution_options={"synchronize_session": False}),
+    )
     return result.rowcount
 
 
@@ -164,7 +169,9 @@ def check_database(config: Config) -> None:
     except OperationalError as exc:
         shown = make_url(config.database_url).render_as_string(hide_password=True)
         hint = "; a new one is made by: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}") from exc
+        raise NotConfigured(
+            f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}"
+        ) from exc
 
 
 def _make_private(config: Config) -> None:
@@ -186,7 +193,12 @@ def _listen(engine: Engine) -> None:
 def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
     connection.queue = queue
     connection.isolation_level = None  # the driver begins nothing by itself
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "foreign_keys=ON",
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -198,14 +210,20 @@ def _begin_sqlite(connection: Connection) -> None:
     try:
         raw.begin_immediate(BUSY_TIMEOUT_MS)
     except sqlite3.Error as exc:
-        raise DBAPIError.instance("BEGIN IMMEDIATE", None, exc, sqlite3.Error, dialect=connection.dialect) from exc
+        raise DBAPIError.instance(
+            "BEGIN IMMEDIATE", None, exc, sqlite3.Error, dialect=connection.dialect
+        ) from exc
 
 
-def _note_start(connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool) -> None:
+def _note_start(
+    connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool
+) -> None:
     connection.info["statement_started"] = time.monotonic()
 
 
-def _note_slow(connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool) -> None:
+def _note_slow(
+    connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
+) -> None:
     took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
     if took_s > SLOW_STATEMENT_S:
         logger.info("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

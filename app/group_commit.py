@@ -67,7 +67,9 @@ class GroupCommit(Generic[Item, Answer]):
                 future.set_result(answer)
 
     def _fail(self, batch: Sequence[tuple[Item, Future[Answer]]], error: Exception) -> None:
-        if len(batch) == 1 or isinstance(error, AWAY):  # each further attempt would wait for the database again
+        if len(batch) == 1 or isinstance(
+            error, AWAY
+        ):  # each further attempt would wait for the database again
             for _, future in batch:
                 future.set_exception(error)
             return

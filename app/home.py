@@ -25,7 +25,9 @@ def prepare_home(home: Path) -> None:
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_HOME: the folder {home} cannot be made: {exc.strerror}") from exc
     if not writable:
-        raise NotConfigured(f"XXL_JOB_HOME: the folder {home} cannot be written; name another one or change its rights")
+        raise NotConfigured(
+            f"XXL_JOB_HOME: the folder {home} cannot be written; name another one or change its rights"
+        )
 
 
 def secret_file(path: Path, make: str) -> tuple[str, bool]:
@@ -34,7 +36,9 @@ def secret_file(path: Path, make: str) -> tuple[str, bool]:
     Raises NotConfigured where it cannot be written, as on a full disk.
     """
     if not path.exists():
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # not by process id: in containers all are process 1
+        draft = path.with_name(
+            f".{path.name}.{secrets.token_hex(8)}"
+        )  # not by process id: in containers all are process 1
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
@@ -60,7 +64,9 @@ def access_tokens(config: Config) -> tuple[str, ...]:
     path = config.home / TOKEN_FILE
     token, _ = secret_file(path, secrets.token_hex(24))
     if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
-        raise NotConfigured(f"{path}: a token of at least {MIN_TOKEN_LENGTH} characters is needed; delete the file to have one made")
+        raise NotConfigured(
+            f"{path}: a token of at least {MIN_TOKEN_LENGTH} characters is needed; delete the file to have one made"
+        )
     return (token,)
 
 

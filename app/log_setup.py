@@ -23,7 +23,9 @@ class _Formatter(logging.Formatter):
 def set_up_logging(level: str) -> None:
     """Send all records from ``level`` on to standard error, one line each."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s"))
+    handler.setFormatter(
+        _Formatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -113,7 +113,10 @@ class QueuedConnection(sqlite3.Connection):
                 try:
                     self.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError as exc:
-                    if exc.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                    if (
+                        exc.sqlite_errorcode & PRIMARY_CODE != sqlite3.SQLITE_BUSY
+                        or time.monotonic() >= until
+                    ):
                         raise
                 else:
                     return

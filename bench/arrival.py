@@ -22,7 +22,9 @@ APART_S = 0.3
 
 def login(made: Cluster) -> requests.Session:
     http = requests.Session()
-    answer = http.post(f"{made.admin}/login", data={"userName": "admin", "password": "bench-password"}, timeout=10)
+    answer = http.post(
+        f"{made.admin}/login", data={"userName": "admin", "password": "bench-password"}, timeout=10
+    )
     assert answer.json()["code"] == 200, answer.text
     return http
 
@@ -47,7 +49,11 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
     def trigger() -> float:
         at_ms = time.time() * 1000
-        answer = http.post(f"{made.admin}/jobinfo/trigger", data={"id": job_id, "executorParam": "", "addressList": ""}, timeout=10)
+        answer = http.post(
+            f"{made.admin}/jobinfo/trigger",
+            data={"id": job_id, "executorParam": "", "addressList": ""},
+            timeout=10,
+        )
         assert answer.json()["code"] == 200, answer.text
         return at_ms
 
@@ -68,11 +74,19 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     waits = [at - since for since, at in zip(asked, arrived, strict=True)][1:]
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
     figures = {name: percentile(waits, share) for name, share in shares.items()}
-    return {"bench": "arrival", "db": arguments.db, "load": arguments.load, "triggers": len(waits), "ms": figures}
+    return {
+        "bench": "arrival",
+        "db": arguments.db,
+        "load": arguments.load,
+        "triggers": len(waits),
+        "ms": figures,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
     parser.add_argument("--triggers", type=int, default=60)
     parser.add_argument("--load", type=int, default=0, help="scheduled runs a second beside them")

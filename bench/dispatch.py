@@ -31,7 +31,14 @@ LOOK_S = 0.05
 def make_rows(engine: Engine, jobs: int, port: int) -> None:
     moment = now_ms()
     address = f"http://127.0.0.1:{port}/"
-    group = {"id": 77, "app_name": "bench", "title": "b", "address_type": 1, "address_list": address, "update_time": moment}
+    group = {
+        "id": 77,
+        "app_name": "bench",
+        "title": "b",
+        "address_type": 1,
+        "address_list": address,
+        "update_time": moment,
+    }
     job = {
         "job_group": 77,
         "job_desc": "bench",
@@ -54,11 +61,16 @@ def make_herd(engine: Engine, jobs: int) -> list[DueFire]:
     """Write a PENDING fire of every job, all due now."""
     moment = now_ms()
     fire = {"due_time": moment, "trigger_type": "CRON", "state": "PENDING", "owner": NODE}
-    rows = [{"job_id": number, "fire_key": f"cron:{number}:{moment}", **fire} for number in range(1, jobs + 1)]
+    rows = [
+        {"job_id": number, "fire_key": f"cron:{number}:{moment}", **fire} for number in range(1, jobs + 1)
+    ]
     with engine.begin() as connection:
         connection.execute(insert(Fire), rows)
         return [
-            DueFire._make(row) for row in connection.execute(select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == "PENDING"))
+            DueFire._make(row)
+            for row in connection.execute(
+                select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == "PENDING")
+            )
         ]
 
 
@@ -72,7 +84,16 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     engine, port = made.engine(), free_port()
     out = made.home / "stub.jsonl"
     made.start(
-        "stub", "bench/stub_executor.py", "--port", str(port), "--admin", "http://127.0.0.1:1/none", "--token", TOKEN, "--out", str(out)
+        "stub",
+        "bench/stub_executor.py",
+        "--port",
+        str(port),
+        "--admin",
+        "http://127.0.0.1:1/none",
+        "--token",
+        TOKEN,
+        "--out",
+        str(out),
     )
     make_rows(engine, arguments.jobs, port)
     dispatcher = Dispatcher(made.config, node=NODE, token=TOKEN)

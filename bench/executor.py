@@ -93,7 +93,10 @@ def executor(admin: Admin, home: Path) -> Iterator[tuple[psutil.Process, int]]:
     settings = ("--admin", admin_url, "--appname", "bench", "--port", str(port), "--home", str(home))
     argv = (sys.executable, "-m", "executor_client", "executor", *settings)
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'bench'}"}
-    with (home / "executor.log").open("wb") as log, subprocess.Popen(argv, cwd=home, env=environment, stderr=log) as process:
+    with (
+        (home / "executor.log").open("wb") as log,
+        subprocess.Popen(argv, cwd=home, env=environment, stderr=log) as process,
+    ):
         try:
             if not admin.registered.wait(20):
                 raise SystemExit((home / "executor.log").read_text())
@@ -126,7 +129,20 @@ class Load:
             self._local.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         now_ms = time.time_ns() // 1_000_000
         strategy = "SERIAL_EXECUTION"
-        request = RunRequest(log_id % JOBS, "benchJobHandler", str(self.starts), strategy, 0, log_id, now_ms, "BEAN", "", 0, 0, 1)
+        request = RunRequest(
+            log_id % JOBS,
+            "benchJobHandler",
+            str(self.starts),
+            strategy,
+            0,
+            log_id,
+            now_ms,
+            "BEAN",
+            "",
+            0,
+            0,
+            1,
+        )
         body = dump_json(request.to_wire())
         self.sent_ns[log_id] = time.monotonic_ns()
         self._local.connection.request("POST", "/run", body, {"Content-Type": "application/json"})
@@ -146,7 +162,8 @@ class Load:
         """Send as fast as they are taken; return the seconds."""
         begin = time.monotonic()
         threads = [
-            threading.Thread(target=lambda part: [self.run(i) for i in part], args=(ids[n::CONNECTIONS],)) for n in range(CONNECTIONS)
+            threading.Thread(target=lambda part: [self.run(i) for i in part], args=(ids[n::CONNECTIONS],))
+            for n in range(CONNECTIONS)
         ]
         for thread in threads:
             thread.start()
@@ -165,7 +182,11 @@ class Load:
 
 def percentiles(values_ns: list[int]) -> dict[str, float]:
     cuts = statistics.quantiles(values_ns, n=100)
-    return {"p50": round(cuts[49] / 1e6, 2), "p99": round(cuts[98] / 1e6, 2), "max": round(max(values_ns) / 1e6, 2)}
+    return {
+        "p50": round(cuts[49] / 1e6, 2),
+        "p99": round(cuts[98] / 1e6, 2),
+        "max": round(max(values_ns) / 1e6, 2),
+    }
 
 
 def probe_disk(folder: Path) -> list[int]:
@@ -182,7 +203,11 @@ def probe_disk(folder: Path) -> list[int]:
 
 
 def held(process: psutil.Process) -> dict[str, float]:
-    return {"threads": process.num_threads(), "files": process.num_fds(), "mb": round(process.memory_info().rss / 1e6, 1)}
+    return {
+        "threads": process.num_threads(),
+        "files": process.num_fds(),
+        "mb": round(process.memory_info().rss / 1e6, 1),
+    }
 
 
 def main() -> None:

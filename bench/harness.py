@@ -78,7 +78,9 @@ class Cluster:
     @property
     def config(self) -> Config:
         """What the processes run by."""
-        return Config.from_env({name: text for name, text in self.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None)
+        return Config.from_env(
+            {name: text for name, text in self.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None
+        )
 
     def engine(self) -> Engine:
         bound = bind_engine(self.config)
@@ -86,7 +88,9 @@ class Cluster:
 
     def start(self, name: str, *command: str, **settings: str) -> subprocess.Popen[bytes]:
         log = (self.home / f"{name}.log").open("ab")
-        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environ | settings, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, env=self.environ | settings, stdout=log, stderr=log
+        )
         self.processes[name] = process
         return process
 
@@ -105,7 +109,16 @@ class Cluster:
 
     def start_stub(self, name: str = "stub", *, batch: int = 50, appname: str = "bench") -> Path:
         out = self.home / f"{name}.jsonl"
-        arguments = ["--port", str(free_port()), "--admin", self.admin, "--token", TOKEN, "--batch", str(batch)]
+        arguments = [
+            "--port",
+            str(free_port()),
+            "--admin",
+            self.admin,
+            "--token",
+            TOKEN,
+            "--batch",
+            str(batch),
+        ]
         self.start(name, "bench/stub_executor.py", *arguments, "--appname", appname, "--out", str(out))
         return out
 
@@ -153,7 +166,11 @@ def _cpu(process: psutil.Process) -> float:
 def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeout_s: float = START_S) -> None:
     until = time.monotonic() + timeout_s
     while not condition():
-        dead = [name for name, process in (cluster.processes if cluster else {}).items() if process.poll() is not None]
+        dead = [
+            name
+            for name, process in (cluster.processes if cluster else {}).items()
+            if process.poll() is not None
+        ]
         if dead or time.monotonic() > until:
             tail = (cluster.home / f"{dead[0]}.log").read_text()[-2000:] if cluster and dead else ""
             raise SystemExit(f"gave up waiting for {what}; ended: {dead}\n{tail}")
@@ -187,7 +204,9 @@ def add_group(engine: Engine, appname: str) -> None:
         connection.execute(insert(Group).values(app_name=appname, title=appname, address_type=0))
 
 
-def make_jobs(engine: Engine, count: int, *, cron: str, appname: str = "bench", first_ms: int = 0, **columns: Any) -> int:
+def make_jobs(
+    engine: Engine, count: int, *, cron: str, appname: str = "bench", first_ms: int = 0, **columns: Any
+) -> int:
     """Insert ``count`` enabled jobs of a group whose first instant is ``first_ms``; return the group's id."""
     with engine.begin() as connection:
         group_id = connection.scalar(select(Group.id).where(Group.app_name == appname))

@@ -36,9 +36,13 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     first_ms = (int(time.time()) // SPACING_S + 2) * SPACING_S * 1000
     instants = [first_ms + number * SPACING_S * 1000 for number in range(arguments.rounds + 1)]
     with engine.begin() as connection:
-        connection.execute(update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=instants[-1]))
+        connection.execute(
+            update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=instants[-1])
+        )
 
-    def finished() -> bool:  # looks at the database only after the last instant: on SQLite every look is a writer
+    def finished() -> (
+        bool
+    ):  # looks at the database only after the last instant: on SQLite every look is a writer
         if time.time() * 1000 < instants[-1] + 2_000:
             return False
         with engine.connect() as connection:
@@ -56,7 +60,10 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "db": arguments.db,
         "jobs": arguments.jobs,
         "executors": arguments.executors,
-        "rounds": [round_of([received[row.id] - at for row in rows if row.fire_time == at and row.id in received]) for at in instants],
+        "rounds": [
+            round_of([received[row.id] - at for row in rows if row.fire_time == at and row.id in received])
+            for at in instants
+        ],
         "lost": arguments.jobs * len(instants) - len(counted),
         "doubled": sum(counted.values()) - len(counted) + len(runs) - len(received),
     }
@@ -64,7 +71,11 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
 def round_of(lags: list[float]) -> dict[str, float]:
     """Return when the first and the last run of one instant arrived, in ms after it."""
-    return {"first_ms": round(min(lags, default=0), 1), "last_ms": round(max(lags, default=0), 1), "sent": len(lags)}
+    return {
+        "first_ms": round(min(lags, default=0), 1),
+        "last_ms": round(max(lags, default=0), 1),
+        "sent": len(lags),
+    }
 
 
 def main() -> None:

@@ -42,8 +42,16 @@ MADE_BY_SERVER = {
         "strftime('%Y-%m-%d %H:%M:%S.000000', {at}, 'unixepoch')",
         "number % {by}",
     ),
-    "mysql": ("(SELECT seq AS number FROM seq_{first}_to_{last}) AS numbers", "FROM_UNIXTIME(FLOOR({at}))", "mod(number, {by})"),
-    "postgresql": ("generate_series({first}, {last}) AS number", "to_timestamp(floor({at})) AT TIME ZONE 'UTC'", "mod(number, {by})"),
+    "mysql": (
+        "(SELECT seq AS number FROM seq_{first}_to_{last}) AS numbers",
+        "FROM_UNIXTIME(FLOOR({at}))",
+        "mod(number, {by})",
+    ),
+    "postgresql": (
+        "generate_series({first}, {last}) AS number",
+        "to_timestamp(floor({at})) AT TIME ZONE 'UTC'",
+        "mod(number, {by})",
+    ),
 }
 
 
@@ -74,7 +82,11 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
         took.append((time.perf_counter() - started) * 1000)
         used.append((time.process_time() - used_before) * 1000)
     p95 = sorted(took)[int(rounds * 0.95) - 1]
-    return {"median": round(statistics.median(took), 2), "p95": round(p95, 2), "cpu": round(statistics.median(used), 2)}
+    return {
+        "median": round(statistics.median(took), 2),
+        "p95": round(p95, 2),
+        "cpu": round(statistics.median(used), 2),
+    }
 
 
 def measure(engine: Engine, rows: int) -> dict[str, object]:
@@ -99,7 +111,12 @@ def measure(engine: Engine, rows: int) -> dict[str, object]:
     lists = {name: timed(partial(one_page, 0, **filters)) for name, filters in pages.items()}
     lists["list_page_1000"] = timed(partial(one_page, 9_990, group_id=1))
     stages = {stage: {"median": round(statistics.median(took), 2)} for stage, took in pipeline.items()}
-    return {"filled_s": filled_s, "scan": timed(partial(scan, node="bench", zone="UTC", now_ms=now_ms)), **stages, **lists}
+    return {
+        "filled_s": filled_s,
+        "scan": timed(partial(scan, node="bench", zone="UTC", now_ms=now_ms)),
+        **stages,
+        **lists,
+    }
 
 
 def one_page(start: int, **filters: int) -> None:
@@ -118,7 +135,11 @@ def run_batch(claimer: Claimer, now_ms: int) -> dict[str, float]:
     sents = [Sent(one, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for one in claimed]
     transact(lambda session: record(session, sents, node="bench", now_ms=now_ms))
     marks.append(time.perf_counter())
-    transact(lambda session: complete(session, [callback_result(one.log_id, 200, None) for one in claimed], now_ms=now_ms))
+    transact(
+        lambda session: complete(
+            session, [callback_result(one.log_id, 200, None) for one in claimed], now_ms=now_ms
+        )
+    )
     marks.append(time.perf_counter())
     took = [(after - before) * 1000 for before, after in zip(marks, marks[1:], strict=False)]
     return dict(zip(("claim", "record", "callback"), took, strict=True))

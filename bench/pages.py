@@ -43,27 +43,50 @@ def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
     """Insert groups, jobs and log rows of the last days, 1 in 50 failed, the last 20 still running, 1 in 5,000 unresolved."""
     with engine.begin() as connection:
         groups = [
-            {"app_name": f"bench-{n}", "title": f"Bench {n}", "address_type": 1, "address_list": "http://127.0.0.1:9"}
+            {
+                "app_name": f"bench-{n}",
+                "title": f"Bench {n}",
+                "address_type": 1,
+                "address_list": "http://127.0.0.1:9",
+            }
             for n in range(GROUPS)
         ]
         connection.execute(insert(Group), groups)
         first = connection.scalar(text("SELECT MIN(id) FROM xxl_job_group WHERE app_name = 'bench-0'"))
         assert first is not None
         connection.execute(insert(Job), [_job(number, int(first), at_ms) for number in range(jobs)])
-        first_job = int(connection.scalar(text("SELECT MIN(id) FROM xxl_job_info WHERE job_desc = 'job 0'")) or 0)
-        connection.execute(insert(JobTag), [_tag(first_job + number // 2, number) for number in range(2 * jobs)])
+        first_job = int(
+            connection.scalar(text("SELECT MIN(id) FROM xxl_job_info WHERE job_desc = 'job 0'")) or 0
+        )
+        connection.execute(
+            insert(JobTag), [_tag(first_job + number // 2, number) for number in range(2 * jobs)]
+        )
     for start in range(0, rows, FILL):
-        batch = [_log(number, jobs, rows, first_job, int(first), at_ms) for number in range(start, min(start + FILL, rows))]
+        batch = [
+            _log(number, jobs, rows, first_job, int(first), at_ms)
+            for number in range(start, min(start + FILL, rows))
+        ]
         with engine.begin() as connection:
             connection.execute(insert(JobLog.__table__), batch)  # type: ignore[arg-type]
     midnight = at_ms // DAY_MS * DAY_MS
     with engine.begin() as connection:
-        days = [{"trigger_day": midnight - n * DAY_MS, "running_count": 0, "suc_count": 33_000, "fail_count": 600} for n in range(DAYS)]
+        days = [
+            {"trigger_day": midnight - n * DAY_MS, "running_count": 0, "suc_count": 33_000, "fail_count": 600}
+            for n in range(DAYS)
+        ]
         connection.execute(insert(DayReport), days)
-        shares = [{"suc_count": 33_000 // GROUPS, "fail_count": 600 // GROUPS, "job_group": int(first) + n} for n in range(GROUPS)]
+        shares = [
+            {"suc_count": 33_000 // GROUPS, "fail_count": 600 // GROUPS, "job_group": int(first) + n}
+            for n in range(GROUPS)
+        ]
         shares.append({"suc_count": 0, "fail_count": 0, "job_group": WHOLE_DAY})
-        connection.execute(insert(GroupDay), [share | {"trigger_day": day["trigger_day"]} for day in days for share in shares])
-        connection.execute(text("ANALYZE TABLE xxl_job_log, xxl_job_info" if engine.dialect.name == "mysql" else "ANALYZE"))
+        connection.execute(
+            insert(GroupDay),
+            [share | {"trigger_day": day["trigger_day"]} for day in days for share in shares],
+        )
+        connection.execute(
+            text("ANALYZE TABLE xxl_job_log, xxl_job_info" if engine.dialect.name == "mysql" else "ANALYZE")
+        )
 
 
 def _job(number: int, first_group: int, at_ms: int) -> dict[str, object]:
@@ -90,7 +113,9 @@ def _tag(job_id: int, number: int) -> dict[str, object]:
     return {"job_id": job_id, "tag": tag, "tag_key": tag}
 
 
-def _log(number: int, jobs: int, rows: int, first_job: int, first_group: int, at_ms: int) -> dict[str, object]:
+def _log(
+    number: int, jobs: int, rows: int, first_job: int, first_group: int, at_ms: int
+) -> dict[str, object]:
     when = at_ms - (rows - number) * (DAYS * DAY_MS // rows)
     unresolved, running = number % 5_000 == 7, number >= rows - 20
     return {
@@ -117,7 +142,9 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
         session.flush()
         starred = session.scalars(select(Job.id).order_by(Job.id).limit(STARRED))
         session.add_all(Favourite(user_id=user.id, job_id=job_id) for job_id in starred)
-        made = login.open_session(session, user, remember=False, address="127.0.0.1", agent="bench", now_ms=now_ms())
+        made = login.open_session(
+            session, user, remember=False, address="127.0.0.1", agent="bench", now_ms=now_ms()
+        )
     client: FlaskClient = app.test_client()  # type: ignore[attr-defined]
     client.set_cookie(COOKIE, made.token)
     return client
@@ -126,7 +153,9 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
 def pages(engine: Engine) -> dict[str, str]:
     """Return name -> address of the pages that are measured."""
     with engine.begin() as connection:
-        job_id, group_id = connection.execute(text("SELECT id, job_group FROM xxl_job_info WHERE job_desc = 'job 0'")).one()
+        job_id, group_id = connection.execute(
+            text("SELECT id, job_group FROM xxl_job_info WHERE job_desc = 'job 0'")
+        ).one()
         log_id = connection.scalar(text(f"SELECT MAX(id) FROM xxl_job_log WHERE job_id = {int(job_id)}"))
     return {
         "dashboard": "/",
@@ -171,7 +200,12 @@ def pages(engine: Engine) -> dict[str, str]:
     }
 
 
-ADMIN_PAGES = {"groups": "/jobgroup", "groups_by_heartbeat": "/jobgroup?sort=-heartbeat", "users": "/user", "audit": "/user/audit"}
+ADMIN_PAGES = {
+    "groups": "/jobgroup",
+    "groups_by_heartbeat": "/jobgroup?sort=-heartbeat",
+    "users": "/user",
+    "audit": "/user/audit",
+}
 
 
 def measure(engine: Engine, config: Config, jobs: int, rows: int, only: str) -> dict[str, object]:
@@ -182,7 +216,10 @@ def measure(engine: Engine, config: Config, jobs: int, rows: int, only: str) -> 
     with engine.begin() as connection:
         groups = list(connection.scalars(text("SELECT id FROM xxl_job_group ORDER BY id")))
     figures: dict[str, object] = {"filled_s": round(time.perf_counter() - started, 1)}
-    readers = {"": client_of(app, "benchadmin", Role.ADMIN, []), ":user": client_of(app, "benchuser", Role.NORMAL, groups[::2])}
+    readers = {
+        "": client_of(app, "benchadmin", Role.ADMIN, []),
+        ":user": client_of(app, "benchuser", Role.NORMAL, groups[::2]),
+    }
     gc.freeze()  # as wsgi.py does
     for ending, client in readers.items():
         for name, path in (pages(engine) | (ADMIN_PAGES if not ending else {})).items():
@@ -204,7 +241,17 @@ def main() -> None:
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
         figures = measure(made.engine(), made.config, arguments.jobs, arguments.rows, arguments.only)
-        print(json.dumps({"bench": "pages", "db": arguments.db, "job_rows": arguments.jobs, "log_rows": arguments.rows, **figures}))
+        print(
+            json.dumps(
+                {
+                    "bench": "pages",
+                    "db": arguments.db,
+                    "job_rows": arguments.jobs,
+                    "log_rows": arguments.rows,
+                    **figures,
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ class Stub:
         ids = (fields["logId"], fields["logDateTime"])
         self.results.put_nowait(b'{"logId":%d,"logDateTim":%d,"handleCode":200,"handleMsg":null}' % ids)
 
-    async def post(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, action: str, body: bytes) -> dict[str, Any]:
+    async def post(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, action: str, body: bytes
+    ) -> dict[str, Any]:
         admin = urlsplit(self.arguments.admin)
         head = (
             f"POST {admin.path}/api/{action} HTTP/1.1\r\nHost: {admin.netloc}\r\nContent-Type: application/json;charset=UTF-8\r\n"
@@ -45,7 +47,11 @@ class Stub:
         )
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in answer.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        length = next(
+            int(line.split(b":")[1])
+            for line in answer.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
         reply: dict[str, Any] = json.loads(await reader.readexactly(length))
         return reply
 
@@ -101,7 +107,9 @@ class Stub:
 class Connection(asyncio.Protocol):
     """Just enough HTTP/1.1 for what dispatchers send."""
 
-    YES = b'HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=UTF-8\r\nContent-Length: 12\r\n\r\n{"code":200}'
+    YES = (
+        b'HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=UTF-8\r\nContent-Length: 12\r\n\r\n{"code":200}'
+    )
 
     def __init__(self, stub: Stub) -> None:
         self.stub = stub
@@ -131,7 +139,10 @@ async def main(arguments: argparse.Namespace) -> None:
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     server = await loop.create_server(lambda: Connection(stub), "127.0.0.1", arguments.port)
-    tasks = [asyncio.create_task(stub.register()), *(asyncio.create_task(stub.send_results()) for _ in range(SENDERS))]
+    tasks = [
+        asyncio.create_task(stub.register()),
+        *(asyncio.create_task(stub.send_results()) for _ in range(SENDERS)),
+    ]
     await stop.wait()
     server.close()
     for task in tasks:

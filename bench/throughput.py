@@ -40,14 +40,19 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     first_ms = (int(time.time()) + 7) * 1000
     last_ms = first_ms + (arguments.seconds - 1) * 1000
     with engine.begin() as connection:
-        connection.execute(update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms))
+        connection.execute(
+            update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms)
+        )
     time.sleep(max(first_ms / 1000 - 6.5 - time.time(), 0))
     before = made.cpu_seconds()
     expected = arguments.jobs * arguments.seconds
 
     def finished() -> bool:
         with engine.connect() as connection:
-            return connection.scalar(select(func.count()).select_from(Fire)) == 0 and time.time() * 1000 > last_ms
+            return (
+                connection.scalar(select(func.count()).select_from(Fire)) == 0
+                and time.time() * 1000 > last_ms
+            )
 
     wait_until(finished, "all results", made, timeout_s=arguments.seconds + 7 + DRAIN_S)
     ended = time.time()
@@ -62,7 +67,9 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     instants = range(first_ms, last_ms + 1, 1000)
     with engine.connect() as connection:
         jobs = list(connection.scalars(select(Job.id)))
-        handled = connection.scalar(select(func.count()).select_from(JobLog).where(JobLog.handle_code == 200)) or 0
+        handled = (
+            connection.scalar(select(func.count()).select_from(JobLog).where(JobLog.handle_code == 200)) or 0
+        )
     lags = [received[row.id] - row.fire_time for row in rows if row.id in received]
     busy_s = max(ended - first_ms / 1000, arguments.seconds)
     return {
@@ -75,10 +82,18 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "executors": arguments.executors,
         "triggers_per_s": round(handled / busy_s, 1),
         "drained_after_s": round(ended - last_ms / 1000, 2),
-        "lag_ms": {"p50": percentile(lags, 0.5), "p99": percentile(lags, 0.99), "max": round(max(lags, default=0), 1)},
-        "worst_lag_ms_by_second": worst_by_second(lags, [row.fire_time for row in rows if row.id in received]),
+        "lag_ms": {
+            "p50": percentile(lags, 0.5),
+            "p99": percentile(lags, 0.99),
+            "max": round(max(lags, default=0), 1),
+        },
+        "worst_lag_ms_by_second": worst_by_second(
+            lags, [row.fire_time for row in rows if row.id in received]
+        ),
         "early": sum(lag < 0 for lag in lags),
-        "cpu_ms_per_trigger": {name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after},
+        "cpu_ms_per_trigger": {
+            name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after
+        },
         "lost": sum((job, instant) not in wanted for job in jobs for instant in instants),
         "doubled": sum(count - 1 for count in fires.values()) + doubled_starts,
         "unfinished": expected - handled,

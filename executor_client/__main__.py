@@ -44,17 +44,37 @@ def _parser() -> argparse.ArgumentParser:
         epilog="The token is never an option: set XXL_JOB_ACCESS_TOKEN, name a file, or share XXL_JOB_HOME with the console.",
     )
     parser.add_argument(
-        "modules", nargs="*", metavar="MODULE", help="modules with handlers, as in myapp.jobs; after the word check: only try"
+        "modules",
+        nargs="*",
+        metavar="MODULE",
+        help="modules with handlers, as in myapp.jobs; after the word check: only try",
     )
-    parser.add_argument("--admin", dest="admin_addresses", type=split_list, metavar="URL[,URL]", help="http://host:port/xxl-job-admin")
+    parser.add_argument(
+        "--admin",
+        dest="admin_addresses",
+        type=split_list,
+        metavar="URL[,URL]",
+        help="http://host:port/xxl-job-admin",
+    )
     parser.add_argument("--appname", help="name of the executor group")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=_argument(parse_port), help="port to listen on (9999)")
     parser.add_argument("--address", metavar="URL", help="URL to register instead of http://host:port/")
-    parser.add_argument("--log-path", dest="log_path", type=Path, metavar="DIR", help="folder of the job logs")
-    parser.add_argument("--allow-glue", type=parse_languages, metavar="LANG[,LANG]", help="python, shell, php, nodejs, powershell")
-    parser.add_argument("--home", type=Path, metavar="DIR", help="folder of the journal and the token file (instance)")
-    parser.add_argument("--token-file", dest="access_tokens", type=lambda text: read_token_file(Path(text)), metavar="FILE")
+    parser.add_argument(
+        "--log-path", dest="log_path", type=Path, metavar="DIR", help="folder of the job logs"
+    )
+    parser.add_argument(
+        "--allow-glue",
+        type=parse_languages,
+        metavar="LANG[,LANG]",
+        help="python, shell, php, nodejs, powershell",
+    )
+    parser.add_argument(
+        "--home", type=Path, metavar="DIR", help="folder of the journal and the token file (instance)"
+    )
+    parser.add_argument(
+        "--token-file", dest="access_tokens", type=lambda text: read_token_file(Path(text)), metavar="FILE"
+    )
     parser.add_argument("--metrics", action="store_true", default=None, help="serve GET /metrics")
     return parser
 
@@ -96,7 +116,9 @@ def _check_handlers(modules: Sequence[str]) -> Finding:
         registry.require_bound()
     except StartRefused as exc:
         return Finding(False, f"handlers: {exc}")
-    return Finding(bool(registry.names()), f"handlers: {', '.join(registry.names()) or 'none in ' + ', '.join(modules)}")
+    return Finding(
+        bool(registry.names()), f"handlers: {', '.join(registry.names()) or 'none in ' + ', '.join(modules)}"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -33,7 +33,9 @@ _BROKEN_ANSWERS = {
     "BadStatusLine": "what answers there does not speak HTTP",
 }
 #: how an admin of 3.5 refuses an array of results, and an older one the object
-_SHAPE_COMPLAINT = re.compile(r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL)
+_SHAPE_COMPLAINT = re.compile(
+    r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL
+)
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,9 @@ class AdminClient:
 
     def remove(self, appname: str, address: str) -> Reply:
         """Take the announcement back; raise AdminUnreachable."""
-        return self.call("registryRemove", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire()))
+        return self.call(
+            "registryRemove", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire())
+        )
 
     def callback(self, items: list[CallbackItem]) -> Reply:
         """Hand over results, in the form this admin takes; raise AdminUnreachable."""
@@ -80,12 +84,17 @@ class AdminClient:
         """POST to ``/api/<action>``; whatever comes back is a Reply. Raise AdminUnreachable if nothing does."""
         try:
             with self._session.post(
-                f"{self.address}/api/{action}", data=body, timeout=self._timeout_s, allow_redirects=False, stream=True
+                f"{self.address}/api/{action}",
+                data=body,
+                timeout=self._timeout_s,
+                allow_redirects=False,
+                stream=True,
             ) as response:
                 content = _bounded(response)
                 if response.is_redirect:
                     return Reply(
-                        FAIL, f"HTTP status {response.status_code}: redirected to {response.headers['location']}; is the path right?"
+                        FAIL,
+                        f"HTTP status {response.status_code}: redirected to {response.headers['location']}; is the path right?",
                     )
                 return Reply.parse(response.status_code, content)
         except (requests.RequestException, ValueError, OSError) as exc:

@@ -74,7 +74,11 @@ class CallbackSender:
                 self._urgent.clear()
                 self._aside.clear()
             delivered = survive(self._send_all, False, "sending results")
-            wait_s = 0.0 if delivered else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
+            wait_s = (
+                0.0
+                if delivered
+                else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
+            )
         for admin in self._admins:
             admin.close()
 

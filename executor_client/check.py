@@ -52,7 +52,11 @@ def _judge(address: str, reply: Reply, *, has_token: bool) -> Finding:
     text = reply.msg or ""
     lowered = text.lower()
     if "token" in lowered:
-        problem = "it refuses the token: XXL_JOB_ACCESS_TOKEN must be" if has_token else "it wants a token: set XXL_JOB_ACCESS_TOKEN to"
+        problem = (
+            "it refuses the token: XXL_JOB_ACCESS_TOKEN must be"
+            if has_token
+            else "it wants a token: set XXL_JOB_ACCESS_TOKEN to"
+        )
         return Finding(False, f"admin {address}: reachable, but {problem} the admin's")
     if "uri-mapping" in lowered or "appname" in lowered:
         return Finding(True, f"admin {address}: reachable, token accepted")
@@ -64,7 +68,10 @@ def _check_port(config: ExecutorConfig) -> Finding:
         bound: socket.socket = bound_socket(config.host, config.port)
     except StartRefused as exc:
         if _is_executor(config):
-            return Finding(True, f"port: {config.host}:{config.port} is served by an executor of this kind, fine if it is this one")
+            return Finding(
+                True,
+                f"port: {config.host}:{config.port} is served by an executor of this kind, fine if it is this one",
+            )
         return Finding(False, f"port: {exc}")
     bound.close()
     return Finding(True, f"port: {config.host}:{config.port} is free")

@@ -95,29 +95,47 @@ class ExecutorConfig:
         config = cls(**{**values, **settings})
         if config.access_tokens:
             return config
-        return cls(**{**values, **settings, "access_tokens": read_token_file(config.home / TOKEN_FILE, missing_ok=True)})
+        return cls(
+            **{
+                **values,
+                **settings,
+                "access_tokens": read_token_file(config.home / TOKEN_FILE, missing_ok=True),
+            }
+        )
 
     def check(self) -> None:
         """Raise StartRefused for the first setting that cannot work."""
         if not self.appname.strip():
             raise StartRefused("no app name: set XXL_JOB_EXECUTOR_APPNAME or --appname")
         if not self.admin_addresses:
-            raise StartRefused("no admin address: set XXL_JOB_ADMIN_ADDRESSES or --admin, for example http://127.0.0.1:8080/xxl-job-admin")
+            raise StartRefused(
+                "no admin address: set XXL_JOB_ADMIN_ADDRESSES or --admin, for example http://127.0.0.1:8080/xxl-job-admin"
+            )
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
                 raise StartRefused(f"{url!r} is not an address: http://host:port/ is expected")
         unknown = self.allow_glue.difference(GLUE_LANGUAGES)
         if unknown:
-            raise StartRefused(f"allow-glue: {', '.join(sorted(unknown))} is not one of {', '.join(GLUE_LANGUAGES)}")
+            raise StartRefused(
+                f"allow-glue: {', '.join(sorted(unknown))} is not one of {', '.join(GLUE_LANGUAGES)}"
+            )
         self._check_token()
 
     def _check_token(self) -> None:
         """Fail closed: whoever reaches the port without a secret could run this machine's handlers."""
-        weak = [token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS]
+        weak = [
+            token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS
+        ]
         if self.is_loopback or (self.access_tokens and not weak):
             return
-        problem = f"its access token is a known default or shorter than {MIN_TOKEN_LENGTH} characters" if weak else "it has no access token"
-        raise StartRefused(f"refused to start: others can reach {self.host_text}, and {problem}; set XXL_JOB_ACCESS_TOKEN")
+        problem = (
+            f"its access token is a known default or shorter than {MIN_TOKEN_LENGTH} characters"
+            if weak
+            else "it has no access token"
+        )
+        raise StartRefused(
+            f"refused to start: others can reach {self.host_text}, and {problem}; set XXL_JOB_ACCESS_TOKEN"
+        )
 
     @property
     def host_text(self) -> str:
@@ -146,7 +164,11 @@ def is_http_url(text: str) -> bool:
     """Tell whether this is ``http://host[:port][/path]`` or the same with https."""
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+        )
     except ValueError:
         return False
 

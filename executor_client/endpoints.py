@@ -115,4 +115,8 @@ class Endpoints:
         request = LogRequest.from_wire(fields)
         # consoles that know the newer spelling ask again until nothing is left; older ones ask once
         asks_again = "logDateTime" in fields
-        return Reply(SUCCESS, None, self._logs.read(request, max_bytes=PAGE_MAX_BYTES if asks_again else WHOLE_MAX_BYTES).to_wire())
+        return Reply(
+            SUCCESS,
+            None,
+            self._logs.read(request, max_bytes=PAGE_MAX_BYTES if asks_again else WHOLE_MAX_BYTES).to_wire(),
+        )

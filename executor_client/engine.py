@@ -43,7 +43,9 @@ class Engine:
         self._wake = threading.Event()
         self._journal = Journal(config.journal_path)
         self._watchdog = Watchdog()
-        parts = Parts(self._journal, self._watchdog, self.counters, config.timing, config.log_root, self._wake.set)
+        parts = Parts(
+            self._journal, self._watchdog, self.counters, config.timing, config.log_root, self._wake.set
+        )
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
 
@@ -73,7 +75,11 @@ class Engine:
         timing = self._config.timing
         busy = self._intake.close()
         self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2)
-        _finish_runs(busy, wait_s=timing.shutdown_wait_s, kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s)
+        _finish_runs(
+            busy,
+            wait_s=timing.shutdown_wait_s,
+            kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
+        )
         close_port()
         with contextlib.suppress(ExecutorError):
             self._journal.flush()
@@ -89,7 +95,9 @@ class Engine:
 
     def render_metrics(self) -> str:
         """Return the text of ``GET /metrics``."""
-        return render(self.counters, {**self._intake.gauges, "results_waiting": self._journal.count_unacknowledged()})
+        return render(
+            self.counters, {**self._intake.gauges, "results_waiting": self._journal.count_unacknowledged()}
+        )
 
     def _clean_periodically(self) -> None:
         while not self._stopping.is_set():
@@ -98,7 +106,9 @@ class Engine:
 
     def _clean(self) -> None:
         expired = expire_logs(self._config.log_root, self._config.log_retention_days, now_ms=now_ms())
-        forgotten = self._journal.prune(before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS)
+        forgotten = self._journal.prune(
+            before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS
+        )
         if expired or forgotten:
             logger.info("cleaned log_days=%s journal_rows=%s", len(expired), forgotten)
 
@@ -130,7 +140,9 @@ def _require_folder(config: ExecutorConfig) -> None:
     try:
         config.log_root.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as exc:
-        raise StartRefused(f"log folder {config.log_root}: {exc.strerror}; set XXL_JOB_EXECUTOR_LOG_PATH") from exc
+        raise StartRefused(
+            f"log folder {config.log_root}: {exc.strerror}; set XXL_JOB_EXECUTOR_LOG_PATH"
+        ) from exc
 
 
 def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> None:

@@ -40,7 +40,9 @@ class Executor:
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry = registry) -> None:
         """Check the settings; nothing is opened yet. Raises StartRefused with one line."""
-        from executor_client.server import Service  # Flask is loaded with the first executor, not with the package
+        from executor_client.server import (
+            Service,
+        )  # Flask is loaded with the first executor, not with the package
 
         config.check()
         self.config = config
@@ -113,7 +115,9 @@ class Executor:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def _bind(self) -> "OwnServer":

@@ -94,7 +94,9 @@ class GlueScript:
         return found
 
 
-def run_script(script: GlueScript, root: Path, context: JobContext, started: Callable[[ProcessTree], None]) -> None:
+def run_script(
+    script: GlueScript, root: Path, context: JobContext, started: Callable[[ProcessTree], None]
+) -> None:
     """Run a script to its end; raise RunFailed unless it exits with 0. ``started`` gets the process at once."""
     try:
         command = script.command(root, context)

@@ -36,7 +36,9 @@ class Handler:
     @property
     def origin(self) -> tuple[str, str]:
         """Module and qualified name of the function."""
-        return getattr(self.function, "__module__", ""), getattr(self.function, "__qualname__", repr(self.function))
+        return getattr(self.function, "__module__", ""), getattr(
+            self.function, "__qualname__", repr(self.function)
+        )
 
 
 class HandlerRegistry:
@@ -49,7 +51,12 @@ class HandlerRegistry:
         self._waiting: dict[str, str] = {}
 
     def job(
-        self, name: str, *, init: Hook | str | None = None, destroy: Hook | str | None = None, process: bool = False
+        self,
+        name: str,
+        *,
+        init: Hook | str | None = None,
+        destroy: Hook | str | None = None,
+        process: bool = False,
     ) -> Callable[[F], F]:
         """Make the decorated function the handler ``name``.
 
@@ -81,8 +88,13 @@ class HandlerRegistry:
             if mark is not None:
                 name, init, destroy, process = mark
                 if process:
-                    raise HandlerConflict(f"job handler {name!r}: process=True needs a function of a module, not a method")
-                hooks = [_as_hook(getattr(instance, hook) if isinstance(hook, str) else hook) for hook in (init, destroy)]
+                    raise HandlerConflict(
+                        f"job handler {name!r}: process=True needs a function of a module, not a method"
+                    )
+                hooks = [
+                    _as_hook(getattr(instance, hook) if isinstance(hook, str) else hook)
+                    for hook in (init, destroy)
+                ]
                 self.add(Handler(name, getattr(instance, attribute), hooks[0], hooks[1]))
 
     def add(self, handler: Handler) -> None:
@@ -111,7 +123,9 @@ class HandlerRegistry:
         with self._lock:
             waiting = dict(self._waiting)
         for owner, name in waiting.items():
-            raise HandlerConflict(f"job handler {name!r} is a method of {owner}: call executor_client.register() with an object of it")
+            raise HandlerConflict(
+                f"job handler {name!r} is a method of {owner}: call executor_client.register() with an object of it"
+            )
 
 
 def _as_hook(hook: Hook | str | None) -> Hook | None:
@@ -129,7 +143,9 @@ def _require_usable(handler: Handler) -> None:
         text = f"job handler {handler.name!r}: {'.'.join(handler.origin)} must be callable without arguments ({exc})"
         raise HandlerConflict(f"{text}; the parameter is context.param") from exc
     if handler.process and not handler.origin[1].isidentifier():
-        raise HandlerConflict(f"job handler {handler.name!r}: process=True needs a function of a module, not {'.'.join(handler.origin)}")
+        raise HandlerConflict(
+            f"job handler {handler.name!r}: process=True needs a function of a module, not {'.'.join(handler.origin)}"
+        )
 
 
 #: what ``@job`` fills and an executor serves unless it is given another registry

@@ -22,7 +22,9 @@ logger = logging.getLogger(__name__)
 class Heartbeat:
     """The thread that keeps this executor registered. A refusal or an admin that is away is logged, never more."""
 
-    def __init__(self, admins: Sequence[AdminClient], config: ExecutorConfig, address: str, counters: Counters) -> None:
+    def __init__(
+        self, admins: Sequence[AdminClient], config: ExecutorConfig, address: str, counters: Counters
+    ) -> None:
         """``address`` is registered byte for byte each time; the admins belong to this thread."""
         self._admins = list(admins)
         self._appname = config.appname
@@ -65,7 +67,9 @@ class Heartbeat:
                 logger.warning("registration failed admin=%s reason=%s", admin.address, text)
             return False
         if before != "":
-            logger.info("registered admin=%s appname=%s address=%s", admin.address, self._appname, self._address)
+            logger.info(
+                "registered admin=%s appname=%s address=%s", admin.address, self._appname, self._address
+            )
             self._registered()
         return True
 

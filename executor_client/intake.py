@@ -85,7 +85,9 @@ class Intake:
             reply = self._accept(request)
         if reply.code != SUCCESS:
             self._parts.counters.add("runs_refused")
-            logger.info("run refused job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg)
+            logger.info(
+                "run refused job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg
+            )
         return reply
 
     def kill(self, job_id: int) -> Reply:
@@ -122,7 +124,11 @@ class Intake:
         for left in open_runs:
             if left.started:
                 if kill_leftover(left.process):
-                    logger.warning("process of a former executor ended job_id=%s log_id=%s", left.request.job_id, left.request.log_id)
+                    logger.warning(
+                        "process of a former executor ended job_id=%s log_id=%s",
+                        left.request.job_id,
+                        left.request.log_id,
+                    )
                 self._fail(left, MSG_RESTARTED)
             elif left.accepted_ms < not_before_ms:
                 self._fail(left, MSG_TOO_OLD)
@@ -146,7 +152,11 @@ class Intake:
         """Present numbers, for the metrics."""
         threads = list(self._threads.values())
         running = sum(thread.current is not None for thread in threads)
-        return {"job_threads": len(threads), "runs_running": running, "runs_waiting": sum(thread.waiting for thread in threads)}
+        return {
+            "job_threads": len(threads),
+            "runs_running": running,
+            "runs_waiting": sum(thread.waiting for thread in threads),
+        }
 
     def _lock_of(self, job_id: int) -> threading.Lock:
         return self._locks[job_id % _LOCKS]

@@ -25,7 +25,12 @@ class JobThread:
     """Carries out the runs of one job with one handler, in the order of their acceptance."""
 
     def __init__(
-        self, job_id: int, handler: Handler | GlueScript, parts: Parts, owner: "Owner", after: threading.Event | None = None
+        self,
+        job_id: int,
+        handler: Handler | GlueScript,
+        parts: Parts,
+        owner: "Owner",
+        after: threading.Event | None = None,
     ) -> None:
         """``after`` is set when the last run of a thread before this one has ended: the first run here waits for it."""
         self.job_id = job_id
@@ -103,15 +108,25 @@ class JobThread:
             self._after = None
         function = self.handler if isinstance(self.handler, Handler) and not self.handler.process else None
         if function:
-            call_hook(function.init, lambda exc: logger.warning("init hook failed job_id=%s", self.job_id, exc_info=exc))
+            call_hook(
+                function.init,
+                lambda exc: logger.warning("init hook failed job_id=%s", self.job_id, exc_info=exc),
+            )
         while (run := self._take()) is not None:
             try:
                 self._execute(run)
             except (Exception, Interruption):
-                logger.exception("run failed inside the executor job_id=%s log_id=%s", self.job_id, run.request.log_id)
-                self._parts.report(run, run.settle(RuntimeError("error inside the executor, see its own log")))
+                logger.exception(
+                    "run failed inside the executor job_id=%s log_id=%s", self.job_id, run.request.log_id
+                )
+                self._parts.report(
+                    run, run.settle(RuntimeError("error inside the executor, see its own log"))
+                )
         if function:
-            call_hook(function.destroy, lambda exc: logger.warning("destroy hook failed job_id=%s", self.job_id, exc_info=exc))
+            call_hook(
+                function.destroy,
+                lambda exc: logger.warning("destroy hook failed job_id=%s", self.job_id, exc_info=exc),
+            )
 
     def _take(self) -> Run | None:
         """Wait for the next run; None when this thread is to end."""
@@ -147,13 +162,19 @@ class JobThread:
         if error is not None and not isinstance(error, RunFailed):
             run.log.write(traceback_of(error))
         end = "end(finish)" if error is None else "end(error)"
-        self._banner(run, f"job execute {end}, handleCode: {outcome.code}, handleMsg: {outcome.msg or 'null'}")
+        self._banner(
+            run, f"job execute {end}, handleCode: {outcome.code}, handleMsg: {outcome.msg or 'null'}"
+        )
 
     def _call(self, run: Run, work: Work) -> BaseException | None:
         """Run the user's code; return what it raised."""
         limit_s = run.request.executor_timeout
         timed_out = Outcome(TIMEOUT, MSG_TIMEOUT)
-        deadline = self._parts.watchdog.after(limit_s, lambda: self._end(run, timed_out, JobTimedOut)) if limit_s > 0 else None
+        deadline = (
+            self._parts.watchdog.after(limit_s, lambda: self._end(run, timed_out, JobTimedOut))
+            if limit_s > 0
+            else None
+        )
         error: BaseException | None = None
         try:
             with entered(run.context):
@@ -170,7 +191,9 @@ class JobThread:
             try:
                 return self._parts.journal.start(run.run_id)
             except JournalUnavailable as exc:
-                logger.warning("start not written job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc)
+                logger.warning(
+                    "start not written job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc
+                )
                 if self._stopped.wait(JOURNAL_RETRY_S):
                     break
         return False
@@ -196,7 +219,9 @@ class JobThread:
 
     def _leave_behind(self, run: Run) -> None:
         """Report a run whose handler cannot be ended, and let the job go on without this thread."""
-        self._banner(run, "the handler ignores its end; it goes on in the background, its result does not count")
+        self._banner(
+            run, "the handler ignores its end; it goes on in the background, its result does not count"
+        )
         logger.warning("handler left behind job_id=%s log_id=%s", self.job_id, run.request.log_id)
         if self._parts.report(run, run.settle(None)):
             self._parts.counters.add("runs_abandoned")

@@ -119,13 +119,17 @@ class Journal:
 
     def find_state(self, log_id: int) -> tuple[RunState, int | None] | None:
         """Return state and result code of the newest run of a log id, None if there is none. Raise JournalUnavailable."""
-        rows = self._select("SELECT state, handle_code FROM run WHERE log_id = ? ORDER BY id DESC LIMIT 1", (log_id,))
+        rows = self._select(
+            "SELECT state, handle_code FROM run WHERE log_id = ? ORDER BY id DESC LIMIT 1", (log_id,)
+        )
         return (RunState(rows[0][0]), rows[0][1]) if rows else None
 
     def start(self, run_id: int) -> bool:
         """Move a run from ACCEPTED to STARTED; True for exactly one caller. Raise JournalUnavailable."""
         sql = "UPDATE run SET state = 2 WHERE id = ? AND state = 1"
-        return self._writer.submit(lambda connection: connection.execute(sql, (run_id,)).rowcount == 1).result()
+        return self._writer.submit(
+            lambda connection: connection.execute(sql, (run_id,)).rowcount == 1
+        ).result()
 
     def note_process(self, run_id: int, identity: str) -> None:
         """Remember the child process of a run, so that a restart can end what is left of it."""
@@ -154,8 +158,15 @@ class Journal:
 
     def open_runs(self) -> list[OpenRun]:
         """Return what a former process left unfinished, in the order of acceptance."""
-        rows = self._select("SELECT id, request, accepted_ms, state, process FROM run WHERE state < 3 ORDER BY id", ())
-        return [OpenRun(row[0], RunRequest.from_wire(json.loads(row[1])), row[2], row[3] == RunState.STARTED, row[4]) for row in rows]
+        rows = self._select(
+            "SELECT id, request, accepted_ms, state, process FROM run WHERE state < 3 ORDER BY id", ()
+        )
+        return [
+            OpenRun(
+                row[0], RunRequest.from_wire(json.loads(row[1])), row[2], row[3] == RunState.STARTED, row[4]
+            )
+            for row in rows
+        ]
 
     def prune(self, *, before_ms: int) -> int:
         """Forget acknowledged runs that finished before an instant, and the oldest beyond ``REMEMBERED_MAX``; return how many."""
@@ -222,7 +233,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if version == 0:
         connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
     elif version != SCHEMA_VERSION:
-        raise StartRefused(f"journal {path}: its format {version} is not the format {SCHEMA_VERSION} of this version")
+        raise StartRefused(
+            f"journal {path}: its format {version} is not the format {SCHEMA_VERSION} of this version"
+        )
 
 
 def _lock(path: Path) -> int:
@@ -231,9 +244,13 @@ def _lock(path: Path) -> int:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        descriptor = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600
+        )
     except OSError as exc:
-        raise StartRefused(f"journal {path}: cannot be made: {exc.strerror}; set XXL_JOB_HOME to a folder this user can write") from exc
+        raise StartRefused(
+            f"journal {path}: cannot be made: {exc.strerror}; set XXL_JOB_HOME to a folder this user can write"
+        ) from exc
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:

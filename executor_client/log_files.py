@@ -122,7 +122,13 @@ def expire_logs(root: Path, retention_days: int, *, now_ms: int) -> list[str]:
     expired = []
     for entry in sorted(root.iterdir()):
         day = parse_day(entry.name)
-        if day is not None and today is not None and (today - day).days >= retention_days and entry.is_dir() and not entry.is_symlink():
+        if (
+            day is not None
+            and today is not None
+            and (today - day).days >= retention_days
+            and entry.is_dir()
+            and not entry.is_symlink()
+        ):
             shutil.rmtree(entry, ignore_errors=True)
             expired.append(entry.name)
     return expired

@@ -42,14 +42,23 @@ class Parts:
         run.log.close()
         run.ended.set()
         self.counters.add("runs_succeeded" if outcome.code == SUCCESS else "runs_failed")
-        logger.info("run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, outcome.code)
+        logger.info(
+            "run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, outcome.code
+        )
         return True
 
 
 class Ending:
     """Ends a run from outside: asks it, forces it, and at last leaves it behind. Steps run in the watchdog's thread."""
 
-    def __init__(self, run: Run, work: Work, kind: type[Interruption], parts: Parts, leave_behind: Callable[[Run], None]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        work: Work,
+        kind: type[Interruption],
+        parts: Parts,
+        leave_behind: Callable[[Run], None],
+    ) -> None:
         self._run = run
         self._work = work
         self._kind = kind
@@ -68,7 +77,9 @@ class Ending:
             return
         if monotonic_s() - self._begun_s >= self._work.gentle_s + self._parts.timing.abandon_s:
             # not in this thread: it takes a lock that may be held while a commit is under way
-            threading.Thread(target=self._leave_behind, args=(self._run,), name="leave-behind", daemon=True).start()
+            threading.Thread(
+                target=self._leave_behind, args=(self._run,), name="leave-behind", daemon=True
+            ).start()
             return
         self._work.force(self._kind)
         self._parts.watchdog.after(min(FORCE_PERIOD_S, self._parts.timing.abandon_s), self._force)

@@ -18,7 +18,18 @@ DRAIN_S = 1.0
 _POLL_S = 0.1
 
 #: what a script may see of this process's environment: no token, no database address
-ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+)
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:

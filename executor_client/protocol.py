@@ -121,13 +121,21 @@ class RegistryRequest:
 
     def to_wire(self) -> dict[str, Any]:
         """Return the three fields."""
-        return {"registryGroup": self.registry_group, "registryKey": self.registry_key, "registryValue": self.registry_value}
+        return {
+            "registryGroup": self.registry_group,
+            "registryKey": self.registry_key,
+            "registryValue": self.registry_value,
+        }
 
     @classmethod
     def from_wire(cls, value: Any) -> "RegistryRequest":
         """Read a registration; missing fields are "", for the caller to refuse."""
         fields = object_of(value, "the registration")
-        return cls(text_field(fields, "registryGroup"), text_field(fields, "registryKey"), text_field(fields, "registryValue"))
+        return cls(
+            text_field(fields, "registryGroup"),
+            text_field(fields, "registryKey"),
+            text_field(fields, "registryValue"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,10 @@ class CallbackItem:
         fields = object_of(value, "a callback element")
         nested = fields.get("executeResult")
         result = nested if isinstance(nested, dict) else {}
-        code = whole_number(first_of({"own": fields.get("handleCode"), "nested": result.get("code")}, "own", "nested"), "handleCode")
+        code = whole_number(
+            first_of({"own": fields.get("handleCode"), "nested": result.get("code")}, "own", "nested"),
+            "handleCode",
+        )
         message = fields.get("handleMsg")
         if message is None:
             message = first_of(result, "msg", "content")
@@ -238,7 +249,11 @@ class LogRequest:
     def from_wire(cls, value: Any) -> "LogRequest":
         """Read the request in either spelling."""
         fields = object_of(value, "the log request")
-        return cls(long_field(fields, "logId"), long_field(fields, "logDateTim", "logDateTime"), long_field(fields, "fromLineNum"))
+        return cls(
+            long_field(fields, "logId"),
+            long_field(fields, "logDateTim", "logDateTime"),
+            long_field(fields, "fromLineNum"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +283,11 @@ class LogResult:
         content = "" if fields.get("logContent") is None else as_text(fields["logContent"])
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
         start = long_field(fields, "fromLineNum") if fields.get("fromLineNum") is not None else from_line_num
-        end = long_field(fields, "toLineNum") if fields.get("toLineNum") is not None else max(start, 1) + lines - 1
+        end = (
+            long_field(fields, "toLineNum")
+            if fields.get("toLineNum") is not None
+            else max(start, 1) + lines - 1
+        )
         return cls(start, end, content, first_of(fields, "isEnd", "end") in (True, "true"))
 
 
@@ -318,7 +337,11 @@ class Reply:
         if status != SUCCESS:  # litert repeats its code as the HTTP status
             return cls(FAIL, f"HTTP status {status}: {as_text(text)}", well_formed=code == status)
         if code is None:
-            return cls(FAIL, f"no usable answer: {as_text(text)}" if text else "the answer is empty", well_formed=False)
+            return cls(
+                FAIL,
+                f"no usable answer: {as_text(text)}" if text else "the answer is empty",
+                well_formed=False,
+            )
         msg = value.get("msg")
         return cls(code, None if msg is None else as_text(msg), first_of(value, "content", "data"))
 
@@ -347,4 +370,7 @@ class Capabilities:
         """Read the header; unknown words are ignored."""
         words = [word.strip() for word in (value or "").split(",")]
         boots = [word[len("boot=") :] for word in words if word.startswith("boot=")]
-        return cls("durable-dedup" in words, boots[0][:64] if boots and boots[0].isascii() and boots[0].isprintable() else "")
+        return cls(
+            "durable-dedup" in words,
+            boots[0][:64] if boots and boots[0].isascii() and boots[0].isprintable() else "",
+        )

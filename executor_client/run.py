@@ -97,7 +97,9 @@ def describe(error: BaseException) -> str:
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
+    place = (
+        f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame is not None else ""
+    )
     text = _text_of(error).strip().partition("\n")[0].rstrip()
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 

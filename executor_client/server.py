@@ -40,7 +40,9 @@ class Service:
             return Response("request entity too large", status=413, content_type="text/plain")
         body = request.stream.read(BODY_MAX_BYTES + 1)
         token = request.headers.get(TOKEN_HEADER, "")
-        return self._response(self.endpoints.answer(Request(request.method, target, token, request.remote_addr or "", body)))
+        return self._response(
+            self.endpoints.answer(Request(request.method, target, token, request.remote_addr or "", body))
+        )
 
     def _response(self, reply: Reply) -> Response:
         response = Response(dump_json(reply.to_wire()), content_type=CONTENT_TYPE)
@@ -60,13 +62,21 @@ def make_blueprint(service: Service, paths: Sequence[str], *, metrics: bool) -> 
     blueprint = Blueprint("xxl_job_executor", __name__)
 
     def view(path: str) -> Callable[[], Response]:
-        return lambda: service.answer(path + ("?" + request.query_string.decode("latin-1") if request.query_string else ""))
+        return lambda: service.answer(
+            path + ("?" + request.query_string.decode("latin-1") if request.query_string else "")
+        )
 
     for path in paths:
-        options: dict[str, Any] = {"methods": METHODS, "provide_automatic_options": False, "strict_slashes": True}
+        options: dict[str, Any] = {
+            "methods": METHODS,
+            "provide_automatic_options": False,
+            "strict_slashes": True,
+        }
         blueprint.add_url_rule(path, endpoint=path.strip("/"), view_func=view(path), **options)
     if metrics:
-        blueprint.add_url_rule("/metrics", endpoint="metrics", view_func=service.answer_metrics, methods=["GET"])
+        blueprint.add_url_rule(
+            "/metrics", endpoint="metrics", view_func=service.answer_metrics, methods=["GET"]
+        )
     return blueprint
 
 
@@ -149,5 +159,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     except OSError as exc:
         bound.close()
         taken = exc.errno == errno.EADDRINUSE
-        raise StartRefused(f"cannot listen on {host}:{port}: {'the port is in use by another program' if taken else exc.strerror}") from exc
+        raise StartRefused(
+            f"cannot listen on {host}:{port}: {'the port is in use by another program' if taken else exc.strerror}"
+        ) from exc
     return bound

@@ -48,7 +48,9 @@ def run_handler(
     found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
     if found is None:
         raise ExecutorError(f"no handler named {handler!r}; known: {', '.join(handlers.names()) or 'none'}")
-    request = _REQUEST._replace(executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms())
+    request = _REQUEST._replace(
+        executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms()
+    )
     lines: list[str] = []
 
     def write(line: str) -> bool:

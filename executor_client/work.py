@@ -93,7 +93,14 @@ class _TreeWork:
 class ScriptWork(_TreeWork):
     """A GLUE script."""
 
-    def __init__(self, script: GlueScript, context: JobContext, root: Path, timing: Timing, note_process: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        script: GlueScript,
+        context: JobContext,
+        root: Path,
+        timing: Timing,
+        note_process: Callable[[str], None],
+    ) -> None:
         super().__init__(timing, note_process)
         self._script = script
         self._context = context
@@ -107,7 +114,9 @@ class ScriptWork(_TreeWork):
 class ChildWork(_TreeWork):
     """A ``process=True`` handler in a child process of its own; see ``executor_client.child``."""
 
-    def __init__(self, handler: Handler, run: Run, timing: Timing, note_process: Callable[[str], None]) -> None:
+    def __init__(
+        self, handler: Handler, run: Run, timing: Timing, note_process: Callable[[str], None]
+    ) -> None:
         super().__init__(timing, note_process)
         self._handler = handler
         self._run = run
@@ -185,6 +194,10 @@ def traceback_of(error: BaseException) -> str:
     """Return the traceback of a handler's error, from the handler's own frame on."""
     frame = error.__traceback__
     here = Path(__file__).parent
-    while frame is not None and Path(frame.tb_frame.f_code.co_filename).parent == here and frame.tb_next is not None:
+    while (
+        frame is not None
+        and Path(frame.tb_frame.f_code.co_filename).parent == here
+        and frame.tb_next is not None
+    ):
         frame = frame.tb_next
     return "".join(traceback.format_exception(type(error), error, frame)).rstrip("\n")

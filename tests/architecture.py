@@ -28,7 +28,17 @@ BASE = (
 )
 DATABASE = ("app.models", "app.db", "app.database_faults", "app.group_commit")
 SQLALCHEMY = ("sqlalchemy",)
-FLASK = ("flask", "flask_babel", "flask_bootstrap", "flask_login", "flask_wtf", "werkzeug", "jinja2", "markupsafe", "wtforms")
+FLASK = (
+    "flask",
+    "flask_babel",
+    "flask_bootstrap",
+    "flask_login",
+    "flask_wtf",
+    "werkzeug",
+    "jinja2",
+    "markupsafe",
+    "wtforms",
+)
 
 
 #: copies of the client's modules that ``pip install ./executor_client`` leaves behind
@@ -59,14 +69,33 @@ LAYERS: dict[str, Layer] = {
         (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client", "psutil"),
     ),
     "app.console": Layer(
-        ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
+        (
+            "app.services",
+            "app.pipeline.complete",
+            "app.pipeline.registration",
+            "app.store",
+            *DATABASE,
+            "app.domain",
+        ),
+        (*FLASK, *SQLALCHEMY),
     ),
     "app.api": Layer(
-        ("app.services", "app.pipeline.complete", "app.pipeline.registration", "app.store", *DATABASE, "app.domain"), (*FLASK, *SQLALCHEMY)
+        (
+            "app.services",
+            "app.pipeline.complete",
+            "app.pipeline.registration",
+            "app.store",
+            *DATABASE,
+            "app.domain",
+        ),
+        (*FLASK, *SQLALCHEMY),
     ),
-    "app": Layer(("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")),  # factory and cli: they join all the parts
+    "app": Layer(
+        ("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")
+    ),  # factory and cli: they join all the parts
     "workers": Layer(
-        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.group_commit", "app.domain"), (*SQLALCHEMY, "uvloop")
+        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.group_commit", "app.domain"),
+        (*SQLALCHEMY, "uvloop"),
     ),
     "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),
     "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
@@ -85,7 +114,18 @@ EFFECTS = re.compile(
     r"|time\.\w+|logging\.(basicConfig|config\.\w+)|signal\.\w+|socket\.\w+|subprocess\.\w+|multiprocessing\.(Process|Queue|get_context)"
     r"|(threading\.)?(Thread|Timer)|(\w+\.)?(ThreadPoolExecutor|ProcessPoolExecutor)"
 )
-VAGUE_MODULES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "info", "data"}
+VAGUE_MODULES = {
+    "util",
+    "utils",
+    "helper",
+    "helpers",
+    "common",
+    "misc",
+    "manager",
+    "managers",
+    "info",
+    "data",
+}
 #: names that are not ours to choose: SQLAlchemy's and Flask's
 GIVEN_NAMES = {"process_bind_param", "process_result_value", "process_literal_param", "process_response"}
 VAGUE_NAMES = re.compile(r"(do|process)_|\w*(Util|Utils|Helper|Manager|Common)$")
@@ -175,7 +215,10 @@ def _below(name: str, place: str) -> bool:
 
 def cycle_problems(modules: Mapping[str, Module]) -> list[str]:
     """Check that modules do not import each other in a circle."""
-    graph = {name: {target for _, target in imports(module, modules) if target in modules} - {name} for name, module in modules.items()}
+    graph = {
+        name: {target for _, target in imports(module, modules) if target in modules} - {name}
+        for name, module in modules.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as exc:
@@ -194,14 +237,22 @@ def size_problems(modules: Mapping[str, Module]) -> list[str]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > MAX_FUNCTION_LINES:
-                    problems.append(f"{module.name}:{node.lineno} {node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}")
+                    problems.append(
+                        f"{module.name}:{node.lineno} {node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}"
+                    )
     return problems
 
 
 def init_problems(modules: Mapping[str, Module]) -> list[str]:
     """Check that importing a package runs nothing: its ``__init__.py`` is empty but for a docstring."""
-    silent = [module for module in modules.values() if module.is_package and module.name not in SPEAKING_INITS]
-    return [f"{module.name}.__init__ must be empty" for module in silent if module.tree.body[bool(ast.get_docstring(module.tree)) :]]
+    silent = [
+        module for module in modules.values() if module.is_package and module.name not in SPEAKING_INITS
+    ]
+    return [
+        f"{module.name}.__init__ must be empty"
+        for module in silent
+        if module.tree.body[bool(ast.get_docstring(module.tree)) :]
+    ]
 
 
 def effect_problems(modules: Mapping[str, Module]) -> list[str]:
@@ -212,9 +263,17 @@ def effect_problems(modules: Mapping[str, Module]) -> list[str]:
             continue
         for node in _executed_at_import(module.tree):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if EFFECTS.fullmatch(called) or (isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ"):
-                problems.append(f"{module.name}:{node.lineno} does something when it is imported: {ast.unparse(node)}")  # type: ignore[attr-defined]
-            if isinstance(node, ast.ImportFrom) and node.module == "os" and {"environ", "getenv"} & {alias.name for alias in node.names}:
+            if EFFECTS.fullmatch(called) or (
+                isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ"
+            ):
+                problems.append(
+                    f"{module.name}:{node.lineno} does something when it is imported: {ast.unparse(node)}"
+                )  # type: ignore[attr-defined]
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module == "os"
+                and {"environ", "getenv"} & {alias.name for alias in node.names}
+            ):
                 problems.append(f"{module.name}:{node.lineno} write os.environ, so that its use is seen")
     return problems
 
@@ -235,7 +294,11 @@ def _executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 def name_problems(modules: Mapping[str, Module]) -> list[str]:
     """Check for names that say nothing."""
-    problems = [f"{name}: a module named so says nothing" for name in modules if VAGUE_MODULES & set(name.rpartition(".")[2].split("_"))]
+    problems = [
+        f"{name}: a module named so says nothing"
+        for name in modules
+        if VAGUE_MODULES & set(name.rpartition(".")[2].split("_"))
+    ]
     for module in modules.values():
         for node in ast.walk(module.tree):
             named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
@@ -246,7 +309,9 @@ def name_problems(modules: Mapping[str, Module]) -> list[str]:
 
 def inline_problems(name: str, template: str) -> list[str]:
     """Check that a template holds no script, style or event attribute, which the page's CSP would block."""
-    without_comments = re.sub(r"\{#.*?#\}", lambda comment: "\n" * comment.group().count("\n"), template, flags=re.DOTALL)
+    without_comments = re.sub(
+        r"\{#.*?#\}", lambda comment: "\n" * comment.group().count("\n"), template, flags=re.DOTALL
+    )
     return [
         f"{name}:{without_comments.count(chr(10), 0, found.start()) + 1} has {what}: {found.group()}"
         for what, pattern in INLINE.items()

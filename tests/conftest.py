@@ -40,7 +40,10 @@ LONG = ("interop", "browser", "acceptance")
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
 #: a test that left a transaction open must not stop the next one for long
-LOCK_WAIT = {"mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5", "postgresql": "SET lock_timeout = '5s'"}
+LOCK_WAIT = {
+    "mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5",
+    "postgresql": "SET lock_timeout = '5s'",
+}
 
 
 class Databases:
@@ -57,7 +60,9 @@ class Databases:
 
     def server(self, kind: str) -> Server:
         if kind not in self._servers:
-            self._servers[kind] = self._open.enter_context(STARTERS[kind](self._directory / kind, durable=False))
+            self._servers[kind] = self._open.enter_context(
+                STARTERS[kind](self._directory / kind, durable=False)
+            )
         return self._servers[kind]
 
     def empty(self, kind: str) -> str:
@@ -78,7 +83,9 @@ class Databases:
         if kind == "sqlite":
             for old in self._directory.glob("xxl_job.db*"):
                 old.unlink()
-            file = shutil.copyfile(self._migrated[kind].removeprefix("sqlite:///"), self._directory / "xxl_job.db")
+            file = shutil.copyfile(
+                self._migrated[kind].removeprefix("sqlite:///"), self._directory / "xxl_job.db"
+            )
             return f"sqlite:///{file}"
         self._cleaners[kind].clean()
         return self._migrated[kind]
@@ -98,9 +105,13 @@ class Cleaner:
         self._connection.execute(text(LOCK_WAIT[self._engine.dialect.name]))
         metadata = MetaData()
         metadata.reflect(self._connection)
-        self._tables = [table for table in reversed(metadata.sorted_tables) if table.name != "alembic_version"]
+        self._tables = [
+            table for table in reversed(metadata.sorted_tables) if table.name != "alembic_version"
+        ]
         rows = {table: self._connection.execute(table.select()).mappings().all() for table in self._tables}
-        self._seeds = [(table.insert(), [dict(row) for row in seeded]) for table, seeded in rows.items() if seeded]
+        self._seeds = [
+            (table.insert(), [dict(row) for row in seeded]) for table, seeded in rows.items() if seeded
+        ]
         self._connection.commit()
 
     def clean(self) -> None:
@@ -118,7 +129,9 @@ class Cleaner:
             if self._engine.dialect.name == "mysql":
                 self._connection.execute(text(f"ALTER TABLE {table.name} AUTO_INCREMENT = 1"))
             else:
-                self._connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{column.name}'), 1, false)"))
+                self._connection.execute(
+                    text(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{column.name}'), 1, false)")
+                )
 
     def close(self) -> None:
         self._connection.close()
@@ -141,7 +154,12 @@ databases_key = pytest.StashKey[Databases]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--db", default="", metavar="KIND[,KIND]", help=f"run database tests on these only: {', '.join(KINDS)} (default: all)")
+    parser.addoption(
+        "--db",
+        default="",
+        metavar="KIND[,KIND]",
+        help=f"run database tests on these only: {', '.join(KINDS)} (default: all)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -151,20 +169,32 @@ def pytest_configure(config: pytest.Config) -> None:
     lacking = {kind: reason for kind in asked if kind in STARTERS and (reason := missing(kind))}
     without = {marker: reason for marker in TOOLS if (reason := missing_tool(marker))}
     if os.environ.get("XXL_TEST_REQUIRE") == "all" and (lacking or without):
-        raise pytest.UsageError("XXL_TEST_REQUIRE=all, but " + "; ".join([*lacking.values(), *without.values()]))
+        raise pytest.UsageError(
+            "XXL_TEST_REQUIRE=all, but " + "; ".join([*lacking.values(), *without.values()])
+        )
     config.stash[kinds_key] = [kind for kind in asked if kind not in lacking]
     config.stash[left_out_key] = [f"tests on {kind}: {reason}" for kind, reason in lacking.items()]
-    config.stash[left_out_key] += [f"tests on {kind}: not named by --db" for kind in KINDS if kind not in asked]
+    config.stash[left_out_key] += [
+        f"tests on {kind}: not named by --db" for kind in KINDS if kind not in asked
+    ]
     given = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each program the tests start would compile us anew: 0.5 s of a processor
-    config.stash[databases_key] = Databases(given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()})
+    os.environ.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # each program the tests start would compile us anew: 0.5 s of a processor
+    config.stash[databases_key] = Databases(
+        given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()}
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
     """Start the servers in the process that starts the workers (pytest -n), one of each kind for all of them."""
     config = node.config  # type: ignore[attr-defined]
-    servers = {kind: config.stash[databases_key].server(kind).url for kind in config.stash[kinds_key] if kind in STARTERS}
+    servers = {
+        kind: config.stash[databases_key].server(kind).url
+        for kind in config.stash[kinds_key]
+        if kind in STARTERS
+    }
     node.workerinput["servers"] = servers  # type: ignore[attr-defined]
 
 
@@ -176,7 +206,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_kind" in metafunc.fixturenames:
         enough = getattr(metafunc.module, "DATABASES_ENOUGH", KINDS)
-        metafunc.parametrize("database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in enough])
+        metafunc.parametrize(
+            "database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in enough]
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

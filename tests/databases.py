@@ -51,7 +51,12 @@ PACKAGES = {"mariadb": "mariadb-server", "postgresql": "postgresql"}
 #: databases that are always there
 SYSTEM_DATABASES = {"mysql": "mysql", "postgresql": "postgres"}
 #: what is lost when the machine dies may be lost: it is a test
-FAST_MARIADB = ("--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync", "--sync-frm=0")
+FAST_MARIADB = (
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-doublewrite=0",
+    "--innodb-flush-method=nosync",
+    "--sync-frm=0",
+)
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
@@ -85,7 +90,11 @@ class Server:
 
     def create_database(self, name: str) -> str:
         """Create an empty database and return its URL."""
-        text = " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci" if self.url.startswith("mysql") else " TEMPLATE template0"
+        text = (
+            " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
+            if self.url.startswith("mysql")
+            else " TEMPLATE template0"
+        )
         self._execute(f"CREATE DATABASE {name}{text}")
         return self.url.format(name)
 
@@ -95,7 +104,9 @@ class Server:
 
     def _execute(self, sql: str) -> None:
         engine = create_engine(
-            self.url.format(SYSTEM_DATABASES[self.url.partition("+")[0]]), isolation_level="AUTOCOMMIT", poolclass=NullPool
+            self.url.format(SYSTEM_DATABASES[self.url.partition("+")[0]]),
+            isolation_level="AUTOCOMMIT",
+            poolclass=NullPool,
         )
         with engine.connect() as connection:
             connection.exec_driver_sql(sql)
@@ -119,7 +130,9 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
 
@@ -134,16 +147,42 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
     data = directory / "data"
     common = ["--no-defaults", f"--datadir={data}"]
     small = ["--innodb-log-file-size=32M", "--innodb-buffer-pool-size=128M"]
-    _run([install, *common, *small, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"], directory, user)
-    local = [f"--socket={directory}/socket", f"--pid-file={directory}/pid", "--bind-address=127.0.0.1", "--skip-name-resolve"]
-    text = ["--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci", "--skip-log-bin", "--max-connections=500"]
+    _run(
+        [
+            install,
+            *common,
+            *small,
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+        ],
+        directory,
+        user,
+    )
+    local = [
+        f"--socket={directory}/socket",
+        f"--pid-file={directory}/pid",
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+    ]
+    text = [
+        "--character-set-server=utf8mb4",
+        "--collation-server=utf8mb4_unicode_ci",
+        "--skip-log-bin",
+        "--max-connections=500",
+    ]
     speed = () if durable else FAST_MARIADB
 
     def command_at(port: int) -> list[str]:
         return [daemon, *common, *small, *local, f"--port={port}", *text, *speed, *options]
 
     # the driver reads all certificates of the machine for each connection that could be encrypted: 18 ms
-    return _start("mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true", command_at, directory, user)
+    return _start(
+        "mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true",
+        command_at,
+        directory,
+        user,
+    )
 
 
 def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
@@ -158,7 +197,14 @@ def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] =
     settings += () if durable else FAST_POSTGRESQL
 
     def command_at(port: int) -> list[str]:
-        return [daemon, "-D", str(data), "-p", str(port), *(part for setting in settings for part in ("-c", setting))]
+        return [
+            daemon,
+            "-D",
+            str(data),
+            "-p",
+            str(port),
+            *(part for setting in settings for part in ("-c", setting)),
+        ]
 
     return _start("postgresql+psycopg://xxl_job@127.0.0.1:{port}/{}", command_at, directory, user)
 
@@ -201,15 +247,21 @@ def temporary_directory(*, in_memory: bool = False) -> Iterator[Path]:
 
     ``in_memory``: on Linux's file system in memory, where there is room: for tests, whose waits are mostly the disk's.
     """
-    parent = MEMORY if in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
-    with tempfile.TemporaryDirectory(prefix="xxl-job-databases-", dir=parent, ignore_cleanup_errors=True) as name:
+    parent = (
+        MEMORY if in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
+    )
+    with tempfile.TemporaryDirectory(
+        prefix="xxl-job-databases-", dir=parent, ignore_cleanup_errors=True
+    ) as name:
         Path(name).chmod(0o711)
         yield Path(name)
 
 
 def _programs(kind: str) -> list[str]:
     """Return the paths of a kind's programs: Debian keeps PostgreSQL's off PATH, newest version first here."""
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+    folders = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True
+    )
     places = os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin"])
     found = {name: shutil.which(name, path=places) for name in PROGRAMS[kind]}
     for name, path in found.items():
@@ -299,4 +351,6 @@ def _free_port() -> int:
 
 
 def _account(program: str, directory: Path) -> str:
-    return f"{program} failed:\n" + "\n".join((directory / "log").read_text(errors="replace").splitlines()[-20:])
+    return f"{program} failed:\n" + "\n".join(
+        (directory / "log").read_text(errors="replace").splitlines()[-20:]
+    )

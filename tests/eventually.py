@@ -10,7 +10,9 @@ T = TypeVar("T")
 PERIOD_S = 0.01
 
 
-def eventually(condition: Callable[[], T], timeout_s: float = 30, message: str | Callable[[], object] = "") -> T:
+def eventually(
+    condition: Callable[[], T], timeout_s: float = 30, message: str | Callable[[], object] = ""
+) -> T:
     """Return the first true value of ``condition``; fail with ``message`` and the last value if there is none in time.
 
     A ``message`` that can be called is asked then: what is there instead.
@@ -22,5 +24,7 @@ def eventually(condition: Callable[[], T], timeout_s: float = 30, message: str |
             return value
         if time.monotonic() > deadline_s:
             told = message() if callable(message) else message
-            raise AssertionError(f"{told or 'it never came true'} (after {timeout_s} s; last value: {value!r})")
+            raise AssertionError(
+                f"{told or 'it never came true'} (after {timeout_s} s; last value: {value!r})"
+            )
         time.sleep(PERIOD_S)

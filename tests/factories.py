@@ -40,7 +40,13 @@ def remove(row: Base) -> None:
 
 def make_group(**overrides: Any) -> Group:
     """Commit a group with one entered address."""
-    values = {"app_name": "demo-executor", "title": "Demo", "address_type": 1, "address_list": FIRST, "update_time": T0}
+    values = {
+        "app_name": "demo-executor",
+        "title": "Demo",
+        "address_type": 1,
+        "address_list": FIRST,
+        "update_time": T0,
+    }
     return save(Group(**{**values, **overrides}))
 
 
@@ -71,7 +77,12 @@ def make_job(**overrides: Any) -> Job:
 
 def make_due_job(next_ms: Millis, schedule_type: str = "FIX_RATE", conf: str = "10", **overrides: Any) -> Job:
     """Commit an enabled job with a next time."""
-    schedule = {"schedule_type": schedule_type, "schedule_conf": conf, "trigger_status": 1, "trigger_next_time": next_ms}
+    schedule = {
+        "schedule_type": schedule_type,
+        "schedule_conf": conf,
+        "trigger_status": 1,
+        "trigger_next_time": next_ms,
+    }
     return make_job(**{**schedule, **overrides})
 
 
@@ -96,14 +107,29 @@ def make_log(job: Job, **overrides: Any) -> JobLog:
 def make_fire(job: Job, **overrides: Any) -> Fire:
     """Commit a PENDING fire of a job's schedule, due at T0."""
     due_ms = overrides.get("due_time", T0)
-    values = {"job_id": job.id, "fire_key": f"test:{job.id}:{next(_numbers)}", "due_time": due_ms, "trigger_type": "CRON"}
+    values = {
+        "job_id": job.id,
+        "fire_key": f"test:{job.id}:{next(_numbers)}",
+        "due_time": due_ms,
+        "trigger_type": "CRON",
+    }
     return save(Fire(**{**values, **overrides}))
 
 
 def make_run(job: Job, *, log: dict[str, Any] | None = None, **fire: Any) -> JobLog:
     """Commit an accepted run: its log row and the fire that leads to it."""
     row = make_log(job, **(log or {}))
-    make_fire(job, **{"state": "ACCEPTED", "log_id": row.id, "address": row.executor_address, "attempt": 1, "epoch": 1, **fire})
+    make_fire(
+        job,
+        **{
+            "state": "ACCEPTED",
+            "log_id": row.id,
+            "address": row.executor_address,
+            "attempt": 1,
+            "epoch": 1,
+            **fire,
+        },
+    )
     return row
 
 

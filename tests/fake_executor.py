@@ -60,7 +60,11 @@ class Answer:
     @property
     def raw(self) -> bytes:
         """The answer as bytes."""
-        head = [f"HTTP/1.1 {self.status} Said", f"Content-Length: {len(self.body)}", *(f"{name}: {text}" for name, text in self.headers)]
+        head = [
+            f"HTTP/1.1 {self.status} Said",
+            f"Content-Length: {len(self.body)}",
+            *(f"{name}: {text}" for name, text in self.headers),
+        ]
         return "\r\n".join([*head, "", ""]).encode() + self.body
 
 
@@ -130,7 +134,9 @@ class FakeExecutor:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._closing.set()
         self._server.shutdown(socket.SHUT_RDWR)
         self._thread.join()

@@ -10,7 +10,18 @@ from app.domain.story_lines import LINES, find_sentence
 from app.models.log import JobLog
 
 #: how our own lines begin; others are lines of an executor's text
-HEADS = ("Trigger:", "Claimed:", "Addresses:", "Route:", "Probe ", "Sent to:", "Result: not", "Resolver:", ">>>", "Drained:")
+HEADS = (
+    "Trigger:",
+    "Claimed:",
+    "Addresses:",
+    "Route:",
+    "Probe ",
+    "Sent to:",
+    "Result: not",
+    "Resolver:",
+    ">>>",
+    "Drained:",
+)
 
 
 def untold_lines() -> list[str]:

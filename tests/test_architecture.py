@@ -48,7 +48,9 @@ def test_names_say_something() -> None:
     assert name_problems(MODULES) == []
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "app" / "templates")))
+@pytest.mark.parametrize(
+    "template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "app" / "templates"))
+)
 def test_a_page_has_no_inline_code(template: Path) -> None:
     assert inline_problems(template.name, template.read_text(encoding="utf-8")) == []
 
@@ -101,13 +103,22 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
     ("name", "source"),
     [
         ("app.config", "import os\nfrom app.errors import NotConfigured"),
-        ("app.domain.schedule", "from app.domain import enums\nfrom app.clock import Millis\nimport croniter"),
+        (
+            "app.domain.schedule",
+            "from app.domain import enums\nfrom app.clock import Millis\nimport croniter",
+        ),
         ("app.db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
-        ("app.store.jobs", "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.group_commit import GroupCommit"),
+        (
+            "app.store.jobs",
+            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.group_commit import GroupCommit",
+        ),
         ("app.api.callback", "from flask import request\nfrom app.pipeline.complete import complete"),
         ("app.factory", "from app.console import jobs\nfrom app.api import callback"),
         ("workers.scheduler", "from app.pipeline import scan\nfrom workers.loop import run_loop"),
-        ("executor_client.server", "from executor_client.config import ExecutorConfig\nfrom flask import Blueprint"),
+        (
+            "executor_client.server",
+            "from executor_client.config import ExecutorConfig\nfrom flask import Blueprint",
+        ),
         ("migrations.versions.0001_tables", "from alembic import op\nimport sqlalchemy as sa"),
     ],
 )
@@ -116,7 +127,11 @@ def test_an_import_downwards_is_allowed(name: str, source: str) -> None:
 
 
 def test_a_circle_is_found_also_through_a_package_and_inside_a_function() -> None:
-    circle = modules(("app.a", "from app import b"), ("app.b", "import app.c"), ("app.c", "def f():\n    from app.a import x"))
+    circle = modules(
+        ("app.a", "from app import b"),
+        ("app.b", "import app.c"),
+        ("app.c", "def f():\n    from app.a import x"),
+    )
     assert len(cycle_problems(circle)) == 1
     assert cycle_problems(modules(("app.a", "from app.b import x"), ("app.b", "import os"))) == []
 
@@ -125,13 +140,29 @@ def test_a_long_file_and_a_long_function_are_found() -> None:
     def function(lines: int) -> str:
         return "def f():\n" + "    x = 1\n" * (lines - 1)
 
-    assert size_problems(modules(("a", "x = 1\n" * MAX_FILE_LINES), ("b", function(MAX_FUNCTION_LINES)))) == []
+    assert (
+        size_problems(modules(("a", "x = 1\n" * MAX_FILE_LINES), ("b", function(MAX_FUNCTION_LINES)))) == []
+    )
     assert len(size_problems(modules(("a", "x = 1\n" * (MAX_FILE_LINES + 1))))) == 1
-    assert len(size_problems(modules(("b", "class C:\n    async " + function(MAX_FUNCTION_LINES + 1).replace("\n", "\n    "))))) == 1
+    assert (
+        len(
+            size_problems(
+                modules(
+                    ("b", "class C:\n    async " + function(MAX_FUNCTION_LINES + 1).replace("\n", "\n    "))
+                )
+            )
+        )
+        == 1
+    )
 
 
 def test_a_package_that_does_something_is_found() -> None:
-    assert init_problems({"app.store": Module("app.store", '"""Said."""\nfrom app.store import jobs', is_package=True)}) != []
+    assert (
+        init_problems(
+            {"app.store": Module("app.store", '"""Said."""\nfrom app.store import jobs', is_package=True)}
+        )
+        != []
+    )
     assert init_problems({"app.store": Module("app.store", '"""Said."""\n', is_package=True)}) == []
     assert init_problems({"app.store": Module("app.store", "", is_package=True)}) == []
 
@@ -186,7 +217,9 @@ def test_names_that_say_nothing_are_found() -> None:
     ],
 )
 def test_inline_code_in_a_page_is_found(template: str) -> None:
-    assert [problem.split(" has ")[0] for problem in inline_problems("page.html", "<p>\n" + template)] == ["page.html:2"]
+    assert [problem.split(" has ")[0] for problem in inline_problems("page.html", "<p>\n" + template)] == [
+        "page.html:2"
+    ]
 
 
 @pytest.mark.parametrize(

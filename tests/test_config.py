@@ -23,8 +23,18 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("DATABASE_URL", "sqlite:////tmp/x.db", "database_url", "sqlite:////tmp/x.db"),
     ("DATABASE_URL", "postgresql+psycopg://u:p@h/d", "database_url", "postgresql+psycopg://u:p@h/d"),
     ("DATABASE_URL", "mysql+pymysql://u:p@h/d", "database_url", "mysql+pymysql://u:p@h/d?charset=utf8mb4"),
-    ("DATABASE_URL", "mysql+pymysql://u@h/d?x=1", "database_url", "mysql+pymysql://u@h/d?x=1&charset=utf8mb4"),
-    ("DATABASE_URL", "mysql+pymysql://u@h/d?charset=utf8", "database_url", "mysql+pymysql://u@h/d?charset=utf8"),
+    (
+        "DATABASE_URL",
+        "mysql+pymysql://u@h/d?x=1",
+        "database_url",
+        "mysql+pymysql://u@h/d?x=1&charset=utf8mb4",
+    ),
+    (
+        "DATABASE_URL",
+        "mysql+pymysql://u@h/d?charset=utf8",
+        "database_url",
+        "mysql+pymysql://u@h/d?charset=utf8",
+    ),
     ("HOST", "0.0.0.0", "host", "0.0.0.0"),
     ("PORT", "1", "port", 1),
     ("PORT", " 65535 ", "port", 65535),
@@ -48,8 +58,18 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("LOG_RETENTION_DAYS", "0", "log_retention_days", 0),
     ("SHARED_WITH_JAVA", "TRUE", "shared_with_java", True),
     ("SHARED_WITH_JAVA", "false", "shared_with_java", False),
-    ("EXECUTOR_NETWORKS", "10.0.0.0/8, 192.168.1.7", "executor_networks", (ip_network("10.0.0.0/8"), ip_network("192.168.1.7/32"))),
-    ("EXECUTOR_NETWORKS", "10.1.2.3/8,fd00::/8", "executor_networks", (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))),
+    (
+        "EXECUTOR_NETWORKS",
+        "10.0.0.0/8, 192.168.1.7",
+        "executor_networks",
+        (ip_network("10.0.0.0/8"), ip_network("192.168.1.7/32")),
+    ),
+    (
+        "EXECUTOR_NETWORKS",
+        "10.1.2.3/8,fd00::/8",
+        "executor_networks",
+        (ip_network("10.0.0.0/8"), ip_network("fd00::/8")),
+    ),
     ("PROXY_COUNT", "2", "proxy_count", 2),
     ("PUBLIC_URL", "https://jobs.example/", "public_url", "https://jobs.example/"),
     ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
@@ -58,8 +78,14 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("ALARM_URLS", "json://a, mailto://b", "alarm_urls", ("json://a", "mailto://b")),
 ]
 BAD: list[tuple[str, str, str]] = [
-    *(("PORT", text, f"{WHOLE} 1 to 65535") for text in ("0", "65536", "-1", "8080.0", "eighty", "0x50", "1e3", "８０８０", "9999999999")),
-    *(("DATABASE_URL", text, "sqlite:///FILE") for text in ("x.db", "sqlite://", "mysql://u@h/d", "postgres://h/d", "oracle://h/d")),
+    *(
+        ("PORT", text, f"{WHOLE} 1 to 65535")
+        for text in ("0", "65536", "-1", "8080.0", "eighty", "0x50", "1e3", "８０８０", "9999999999")
+    ),
+    *(
+        ("DATABASE_URL", text, "sqlite:///FILE")
+        for text in ("x.db", "sqlite://", "mysql://u@h/d", "postgres://h/d", "oracle://h/d")
+    ),
     *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
     ("ACCESS_TOKEN", "default_token", "a secret of at least 16 characters"),
     ("ACCESS_TOKEN", "x" * 15, "a secret of at least 16 characters"),
@@ -71,7 +97,10 @@ BAD: list[tuple[str, str, str]] = [
     ("ACCESS_TOKEN", "a-token\nwith-a-line-end", "printable ASCII"),
     ("ADMIN_PASSWORD", "1234567", "8 to 128"),
     ("ADMIN_PASSWORD", "x" * 129, "8 to 128"),
-    *(("TIMEZONE", text, "IANA name") for text in ("Mars/Olympus", "GMT+8", "../../etc/passwd", "/etc/localtime", "Asia")),
+    *(
+        ("TIMEZONE", text, "IANA name")
+        for text in ("Mars/Olympus", "GMT+8", "../../etc/passwd", "/etc/localtime", "Asia")
+    ),
     ("LANGUAGE", "fr", "one of zh_CN, zh_TW, en"),
     ("TRIGGER_TIMEOUT", "0", f"{WHOLE} 1 to 10"),
     ("TRIGGER_TIMEOUT", "11", f"{WHOLE} 1 to 10"),
@@ -117,7 +146,12 @@ def test_every_setting_has_a_good_value_above_and_every_checked_one_a_bad_one() 
 
 def test_mail_has_its_own_settings() -> None:
     mail = read(
-        MAIL_HOST="smtp.example", MAIL_PORT="465", MAIL_USERNAME="u", MAIL_PASSWORD="word", MAIL_FROM="a@b.example", MAIL_SECURITY="TLS"
+        MAIL_HOST="smtp.example",
+        MAIL_PORT="465",
+        MAIL_USERNAME="u",
+        MAIL_PASSWORD="word",
+        MAIL_FROM="a@b.example",
+        MAIL_SECURITY="TLS",
     ).mail
     assert (mail.host, mail.port, mail.username, mail.password, mail.sender, mail.security) == (
         "smtp.example",
@@ -132,16 +166,36 @@ def test_mail_has_its_own_settings() -> None:
 
 def test_without_any_variable_everything_has_its_default() -> None:
     config = Config.from_env({}, dotenv=None)
-    assert (config.home, config.database_url) == (Path.cwd() / "instance", f"sqlite:///{Path.cwd()}/instance/xxl_job.db")
-    assert (config.host, config.port, config.context_path, config.language) == ("127.0.0.1", 8080, "/xxl-job-admin", "zh_CN")
-    assert (config.trigger_timeout_s, config.fast_max, config.slow_max, config.address_inflight_max) == (3, 200, 100, 32)
-    assert (config.log_retention_days, config.shared_with_java, config.access_tokens, config.admin_password) == (30, False, (), "")
+    assert (config.home, config.database_url) == (
+        Path.cwd() / "instance",
+        f"sqlite:///{Path.cwd()}/instance/xxl_job.db",
+    )
+    assert (config.host, config.port, config.context_path, config.language) == (
+        "127.0.0.1",
+        8080,
+        "/xxl-job-admin",
+        "zh_CN",
+    )
+    assert (config.trigger_timeout_s, config.fast_max, config.slow_max, config.address_inflight_max) == (
+        3,
+        200,
+        100,
+        32,
+    )
+    assert (
+        config.log_retention_days,
+        config.shared_with_java,
+        config.access_tokens,
+        config.admin_password,
+    ) == (30, False, (), "")
     assert config.executor_networks == tuple(ip_network(text) for text in DEFAULT_NETWORKS.split(","))
     assert config.is_sqlite
     assert config.on_loopback
 
 
-@pytest.mark.parametrize(("host", "loopback"), [("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False)])
+@pytest.mark.parametrize(
+    ("host", "loopback"), [("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False)]
+)
 def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
     assert read(HOST=host).on_loopback is loopback
 
@@ -167,7 +221,10 @@ def test_an_unknown_name_is_refused_and_a_near_one_named(name: str, suggestion: 
 
 def test_names_of_others_are_not_ours_to_judge() -> None:
     assert (
-        Config.from_env({"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(CLIENT_VARIABLES, "x")}, dotenv=None).port
+        Config.from_env(
+            {"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(CLIENT_VARIABLES, "x")},
+            dotenv=None,
+        ).port
         == 8080
     )
 
@@ -177,20 +234,30 @@ def test_an_empty_value_is_none() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    config = read(ACCESS_TOKEN=TOKEN, ADMIN_PASSWORD="a-password", DATABASE_URL="mysql+pymysql://u:word@h/d", ALARM_URLS="json://key@h")
+    config = read(
+        ACCESS_TOKEN=TOKEN,
+        ADMIN_PASSWORD="a-password",
+        DATABASE_URL="mysql+pymysql://u:word@h/d",
+        ALARM_URLS="json://key@h",
+    )
     for secret in (TOKEN, "a-password", "word", "key"):
         assert secret not in repr(config)
 
 
 def test_a_file_of_defaults(tmp_path: Path) -> None:
     dotenv = tmp_path / ".env"
-    dotenv.write_text("# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\nXXL_JOB_LANGUAGE = \"en\"\nOTHER=x\n")
+    dotenv.write_text(
+        "# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\nXXL_JOB_LANGUAGE = \"en\"\nOTHER=x\n"
+    )
     config = Config.from_env({"XXL_JOB_PORT": "7070"}, dotenv=dotenv)
     assert (config.port, config.host, config.language) == (7070, "0.0.0.0", "en")
     assert Config.from_env({}, dotenv=tmp_path / "missing").port == 8080
 
 
-@pytest.mark.parametrize(("line", "told"), [("XXL_JOB_PORT", "line 1: NAME=value"), ("XXL_JOB_PROT=1", "XXL_JOB_PROT is not a setting")])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("XXL_JOB_PORT", "line 1: NAME=value"), ("XXL_JOB_PROT=1", "XXL_JOB_PROT is not a setting")],
+)
 def test_a_file_of_defaults_that_is_wrong(tmp_path: Path, line: str, told: str) -> None:
     (tmp_path / ".env").write_text(line)
     with pytest.raises(NotConfigured, match=told):

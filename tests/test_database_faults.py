@@ -34,7 +34,10 @@ FULL = of_sqlite(sqlite3.SQLITE_FULL, "database or disk is full")
         (OperationalError("UPDATE", {}, Lost("x", sqlstate="40P01")), Fault.BUSY),
         (OperationalError("UPDATE", {}, Lost(2013, "Lost connection")), Fault.UNAVAILABLE),
         (OperationalError("UPDATE", {}, Lost("connection refused")), Fault.UNAVAILABLE),
-        (OperationalError("UPDATE", {}, Lost("gone", sqlstate="57P01"), connection_invalidated=True), Fault.UNAVAILABLE),
+        (
+            OperationalError("UPDATE", {}, Lost("gone", sqlstate="57P01"), connection_invalidated=True),
+            Fault.UNAVAILABLE,
+        ),
         (InterfaceError("UPDATE", {}, Lost("closed")), Fault.UNAVAILABLE),
         (OperationalError("UPDATE", {}, Lost(1114, "The table is full")), Fault.FULL),
         (OperationalError("UPDATE", {}, Lost(1290, "running with the --read-only option")), Fault.READ_ONLY),

@@ -69,7 +69,10 @@ def test_writers_at_once_lose_no_update(database: str) -> None:
     def count_up() -> None:
         for _ in range(10):
             transact(
-                lambda session: affected(session, update(Job).where(Job.id == job.id).values(executor_timeout=Job.executor_timeout + 1))
+                lambda session: affected(
+                    session,
+                    update(Job).where(Job.id == job.id).values(executor_timeout=Job.executor_timeout + 1),
+                )
             )
 
     at_once(*(count_up for _ in range(4)))
@@ -145,7 +148,10 @@ def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: st
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
     with session_scope() as session:
-        pragmas = {name: session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "busy_timeout")}
+        pragmas = {
+            name: session.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "synchronous", "busy_timeout")
+        }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
 
 
@@ -154,7 +160,10 @@ def test_a_connection_of_sqlite_keeps_few_prepared_statements(database: str, dat
         pytest.skip("about SQLite")
 
     def count_statements() -> int:
-        return sum(type(found).__name__ == "Statement" and str(type(found).__module__) == "sqlite3" for found in gc.get_objects())
+        return sum(
+            type(found).__name__ == "Statement" and str(type(found).__module__) == "sqlite3"
+            for found in gc.get_objects()
+        )
 
     with read_scope() as session:
         before = count_statements()
@@ -194,13 +203,19 @@ def test_a_busy_neighbour_starves_no_writer(database: str, database_kind: str) -
         pytest.skip("about SQLite")
     job = make_job(executor_timeout=0)
     file = make_url(database).database or ""
-    with subprocess.Popen([sys.executable, "-c", BUSY_NEIGHBOUR, file], stdout=subprocess.PIPE, text=True) as neighbour:
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY_NEIGHBOUR, file], stdout=subprocess.PIPE, text=True
+    ) as neighbour:
         try:
             assert neighbour.stdout is not None
             assert neighbour.stdout.readline() == "writing\n"
             began = time.monotonic()
             for _ in range(20):
-                transact(lambda session: affected(session, update(Job).where(Job.id == job.id).values(executor_param="written")))
+                transact(
+                    lambda session: affected(
+                        session, update(Job).where(Job.id == job.id).values(executor_param="written")
+                    )
+                )
             took_s = time.monotonic() - began
         finally:
             neighbour.kill()
@@ -240,8 +255,14 @@ def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> N
     ("url", "told"),
     [
         ("sqlite:////nowhere/at/all.db", "unable to open database file"),
-        ("mysql+pymysql://root:secret-word@127.0.0.1:1/x", "mysql+pymysql://root:***@127.0.0.1:1/x cannot be opened"),
-        ("postgresql+psycopg://u:secret-word@127.0.0.1:1/x", "postgresql+psycopg://u:***@127.0.0.1:1/x cannot be opened"),
+        (
+            "mysql+pymysql://root:secret-word@127.0.0.1:1/x",
+            "mysql+pymysql://root:***@127.0.0.1:1/x cannot be opened",
+        ),
+        (
+            "postgresql+psycopg://u:secret-word@127.0.0.1:1/x",
+            "postgresql+psycopg://u:***@127.0.0.1:1/x cannot be opened",
+        ),
     ],
 )
 def test_a_database_that_is_not_there_is_told_without_its_password(url: str, told: str) -> None:
@@ -265,7 +286,9 @@ def test_binding_anew_closes_what_was_open(database: str, config: Config, tmp_pa
     assert bind_engine(config, second) is second
 
 
-def test_a_slow_statement_is_told(database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_statement_is_told(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.INFO, logger="app.db")
     monkeypatch.setattr("app.db.SLOW_STATEMENT_S", -1.0)
     make_job(job_desc="a secret of a customer")

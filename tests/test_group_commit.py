@@ -145,7 +145,10 @@ def test_a_close_writes_what_waits_and_takes_nothing_more() -> None:
     group = GroupCommit[int, int]("test", writer)
     writer.go.clear()
     answers: list[int] = []
-    threads = [threading.Thread(target=lambda number=number: answers.append(group.submit(number))) for number in range(5)]
+    threads = [
+        threading.Thread(target=lambda number=number: answers.append(group.submit(number)))
+        for number in range(5)
+    ]
     threads[0].start()
     assert writer.began.wait(10)
     for thread in threads[1:]:

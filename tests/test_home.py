@@ -10,7 +10,14 @@ import pytest
 
 from app.config import Config
 from app.errors import NotConfigured
-from app.home import access_tokens, first_password, forget_first_password, prepare_home, secret_file, secret_key
+from app.home import (
+    access_tokens,
+    first_password,
+    forget_first_password,
+    prepare_home,
+    secret_file,
+    secret_key,
+)
 from tests.pipeline.steps import at_once
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -27,7 +34,11 @@ def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
     assert len(token) == 48
     assert (access_tokens(config), secret_key(config), first_password(config)) == ((token,), key, password)
     files = {path.name: path.read_text() for path in config.home.iterdir()}
-    assert files == {"access_token": token + "\n", "secret_key": key + "\n", "admin_password": password + "\n"}
+    assert files == {
+        "access_token": token + "\n",
+        "secret_key": key + "\n",
+        "admin_password": password + "\n",
+    }
     assert {mode(path) for path in config.home.iterdir()} == {0o600}
 
 
@@ -45,7 +56,11 @@ def test_two_homes_have_two_tokens(tmp_path: Path) -> None:
 
 
 def test_configured_secrets_win_and_write_nothing(tmp_path: Path) -> None:
-    config = Config(home=tmp_path / "home", access_tokens=("a-token-of-some-length", "another-one"), admin_password="a-password")
+    config = Config(
+        home=tmp_path / "home",
+        access_tokens=("a-token-of-some-length", "another-one"),
+        admin_password="a-password",
+    )
     assert access_tokens(config) == ("a-token-of-some-length", "another-one")
     assert first_password(config) == "a-password"
     assert not config.home.exists()
@@ -71,7 +86,9 @@ def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
     assert not (tmp_path / "admin_password").exists()
 
 
-def make_token(home: str, answers: "multiprocessing.queues.Queue[str]", start: "multiprocessing.synchronize.Event") -> None:
+def make_token(
+    home: str, answers: "multiprocessing.queues.Queue[str]", start: "multiprocessing.synchronize.Event"
+) -> None:
     start.wait(30)
     answers.put(access_tokens(Config(home=Path(home)))[0])
 
@@ -114,5 +131,7 @@ def test_a_home_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> No
 
 
 def test_a_secret_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(NotConfigured, match="XXL_JOB_HOME: .*/access_token cannot be written: No such file or directory"):
+    with pytest.raises(
+        NotConfigured, match="XXL_JOB_HOME: .*/access_token cannot be written: No such file or directory"
+    ):
         secret_file(tmp_path / "gone" / "access_token", "a-token-of-some-length")

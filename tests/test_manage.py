@@ -71,7 +71,9 @@ def run_under_an_old_python(path: Path) -> subprocess.CompletedProcess[str]:
     """Run ``manage.py bench x`` as Python 3.9 would, with the interpreters of one folder on PATH."""
     old = "import runpy, sys; sys.version_info = (3, 9, 2); sys.argv = ['manage.py', 'bench', 'x']"
     code = f"{old}; runpy.run_path({str(ROOT / 'manage.py')!r}, run_name='__main__')"
-    return subprocess.run([sys.executable, "-c", code], env={"PATH": str(path)}, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], env={"PATH": str(path)}, capture_output=True, text=True
+    )
 
 
 def test_without_a_word_all_words_are_listed() -> None:
@@ -88,7 +90,9 @@ def test_a_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch
         manage.setup()
 
 
-def test_a_missing_venv_module_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_venv_module_is_told_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(manage, "PYTHON", str(tmp_path / "none"))
     monkeypatch.setattr(manage.importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(manage.Failed, match="apt install python3-venv"):
@@ -108,7 +112,9 @@ def test_a_port_in_use_is_told_with_its_variable() -> None:
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
 def test_a_port_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("XXL_JOB_EXECUTOR_PORT", text)
-    with pytest.raises(manage.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"):
+    with pytest.raises(
+        manage.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"
+    ):
         manage.whole_number("XXL_JOB_EXECUTOR_PORT", 9999)
 
 
@@ -125,7 +131,11 @@ def test_parts_stop_in_order_last_started_first(parts: manage.Parts, monkeypatch
     start(parts, "console")
     start(parts, "workers")
     ended: list[str] = []
-    monkeypatch.setattr(manage, "kill_group", lambda process: ended.append(next(n for n, p in parts.processes.items() if p is process)))
+    monkeypatch.setattr(
+        manage,
+        "kill_group",
+        lambda process: ended.append(next(n for n, p in parts.processes.items() if p is process)),
+    )
     os.kill(os.getpid(), signal.SIGINT)
     parts.watch()
     parts.stop()
@@ -138,7 +148,9 @@ def test_a_second_ctrl_c_kills(parts: manage.Parts, monkeypatch: pytest.MonkeyPa
     parts.ask_stop(signal.SIGINT, None)
     # the second one comes while the part is being waited for
     monkeypatch.setattr(
-        manage.time, "sleep", lambda _seconds: parts.ask_stop(signal.SIGINT, None) if "asked" in log(parts, "workers") else None
+        manage.time,
+        "sleep",
+        lambda _seconds: parts.ask_stop(signal.SIGINT, None) if "asked" in log(parts, "workers") else None,
     )
     parts.stop()
     assert parts.processes["workers"].returncode == -signal.SIGKILL
@@ -146,9 +158,12 @@ def test_a_second_ctrl_c_kills(parts: manage.Parts, monkeypatch: pytest.MonkeyPa
 
 def test_a_part_that_ends_is_named_with_its_last_lines(parts: manage.Parts) -> None:
     start(parts, "console")
-    parts.start("workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"])
+    parts.start(
+        "workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"]
+    )
     with pytest.raises(
-        manage.Failed, match=r"^workers ended with exit code 3; the end of .*workers\.log:\n  first\n  the database is gone$"
+        manage.Failed,
+        match=r"^workers ended with exit code 3; the end of .*workers\.log:\n  first\n  the database is gone$",
     ):
         parts.watch()
     parts.stop()
@@ -164,12 +179,16 @@ def test_a_part_that_never_answers_is_named(parts: manage.Parts, monkeypatch: py
 
 def test_a_step_that_fails_is_named(parts: manage.Parts) -> None:
     parts.once("schema", [sys.executable, "-c", "print('fine')"])
-    with pytest.raises(manage.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(it wrote nothing\)$"):
+    with pytest.raises(
+        manage.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(it wrote nothing\)$"
+    ):
         parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
     assert parts.processes == {}
 
 
-def test_the_first_password_is_shown_only_while_it_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_password_is_shown_only_while_it_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def welcomed(*, given: bool) -> str:
         manage.welcome("http://127.0.0.1:8080/xxl-job-admin", {"home": str(tmp_path), "given": given})
         return capsys.readouterr().out

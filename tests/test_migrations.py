@@ -64,7 +64,10 @@ INDEXES_2_4_1 = [
     "CREATE UNIQUE INDEX i_username ON xxl_job_user (username)",
 ]
 PLAINER = {
-    "mysql": {"BIGID": "bigint(20) NOT NULL AUTO_INCREMENT PRIMARY KEY", "ID": "int(11) NOT NULL AUTO_INCREMENT PRIMARY KEY"},
+    "mysql": {
+        "BIGID": "bigint(20) NOT NULL AUTO_INCREMENT PRIMARY KEY",
+        "ID": "int(11) NOT NULL AUTO_INCREMENT PRIMARY KEY",
+    },
     "postgresql": {
         "BIGID": "bigserial PRIMARY KEY",
         "ID": "serial PRIMARY KEY",
@@ -122,22 +125,33 @@ def make_2_4_1(engine: Engine) -> None:
             columns = re.sub(rf"(?<= ){re.escape(word)}(?=[ ,]|$)", meaning, columns, flags=re.MULTILINE)
         execute(engine, f"CREATE TABLE {table} ({columns})")
     quote = '"' if engine.dialect.name == "postgresql" else ""
-    execute(engine, *(re.sub(r"INDEX (\w+)", rf"INDEX {quote}\1{quote}", statement) for statement in INDEXES_2_4_1), *ROWS_2_4_1)
+    execute(
+        engine,
+        *(re.sub(r"INDEX (\w+)", rf"INDEX {quote}\1{quote}", statement) for statement in INDEXES_2_4_1),
+        *ROWS_2_4_1,
+    )
     if engine.dialect.name == "postgresql":
         for table in ("xxl_job_group", "xxl_job_info", "xxl_job_log"):
-            execute(engine, f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))")
+            execute(
+                engine,
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))",
+            )
 
 
 def differences(engine: Engine) -> list[Any]:
     """Return what the database has otherwise than the models."""
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "target_metadata": Base.metadata})
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "target_metadata": Base.metadata}
+        )
         return compare_metadata(context, Base.metadata)
 
 
 def lacks(engine: Engine) -> list[Any]:
     """Return what the models have and the database has not; an adopted one keeps the original's narrower numbers."""
-    return [found for found in differences(engine) if isinstance(found, tuple) and found[0].startswith("add_")]
+    return [
+        found for found in differences(engine) if isinstance(found, tuple) and found[0].startswith("add_")
+    ]
 
 
 def migrate_to(engine: Engine, revision: str) -> None:
@@ -147,7 +161,9 @@ def migrate_to(engine: Engine, revision: str) -> None:
 
 
 def bind(engine: Engine) -> None:
-    bind_engine(Config(database_url=engine.url.render_as_string(hide_password=False), time_zone="Asia/Shanghai"))
+    bind_engine(
+        Config(database_url=engine.url.render_as_string(hide_password=False), time_zone="Asia/Shanghai")
+    )
 
 
 def test_a_new_database_is_what_the_models_say(engine: Engine) -> None:
@@ -162,7 +178,9 @@ def test_running_it_again_changes_nothing(engine: Engine) -> None:
     migrate(url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_info")).scalar() == 1
-        assert connection.execute(text("SELECT lock_name FROM xxl_job_lock")).scalars().all() == ["schedule_lock"]
+        assert connection.execute(text("SELECT lock_name FROM xxl_job_lock")).scalars().all() == [
+            "schedule_lock"
+        ]
 
 
 def test_a_database_of_2_4_1_is_adopted_with_its_rows(engine: Engine) -> None:
@@ -171,7 +189,14 @@ def test_a_database_of_2_4_1_is_adopted_with_its_rows(engine: Engine) -> None:
     assert lacks(engine) == []
     bind(engine)
     job, log = only_row(Job), only_row(JobLog)
-    assert (job.id, job.job_desc, job.time_zone, job.delivery, job.retry_backoff_percent, job.last_fire_ms) == (
+    assert (
+        job.id,
+        job.job_desc,
+        job.time_zone,
+        job.delivery,
+        job.retry_backoff_percent,
+        job.last_fire_ms,
+    ) == (
         7,
         "daily",
         "",
@@ -183,7 +208,9 @@ def test_a_database_of_2_4_1_is_adopted_with_its_rows(engine: Engine) -> None:
     assert only_row(User).password == "e10adc3949ba59abbe56e057f20f883e"
     assert only_row(Group).access_token is None
     addresses = [row.registry_value for row in all_rows(Registration)]
-    assert sorted(addresses) == ["http://10.0.0.1:9999/", "http://10.0.0.2:9999/"], "of equal rows the last stays"
+    assert sorted(addresses) == ["http://10.0.0.1:9999/", "http://10.0.0.2:9999/"], (
+        "of equal rows the last stays"
+    )
     assert max(row.update_time or 0 for row in all_rows(Registration)) == T0 - 11_042_000
 
 
@@ -212,7 +239,10 @@ def test_a_java_admin_still_writes_to_an_adopted_database(engine: Engine) -> Non
         "INSERT INTO xxl_job_logglue (job_id, glue_remark) VALUES (7, 'r')",
     )
     bind(engine)
-    assert {fire.job_id for fire in scan(node="one", zone="Asia/Shanghai", now_ms=T0)} == {7, all_rows(Job)[-1].id}
+    assert {fire.job_id for fire in scan(node="one", zone="Asia/Shanghai", now_ms=T0)} == {
+        7,
+        all_rows(Job)[-1].id,
+    }
     assert all_rows(JobLog)[-1].id == 901
 
 
@@ -253,7 +283,12 @@ def test_failed_runs_of_before_and_of_a_java_admin_are_known(engine: Engine, beg
     execute(engine, *(statement.replace("KEPT", kept) for statement in BEGUN[:begun]))
     migrate(engine.url.render_as_string(hide_password=False))
     assert lacks(engine) == []
-    execute(engine, row.format(504, 0), row.format(200, 200), "UPDATE xxl_job_log SET handle_code = 500 WHERE id = 900")
+    execute(
+        engine,
+        row.format(504, 0),
+        row.format(200, 200),
+        "UPDATE xxl_job_log SET handle_code = 500 WHERE id = 900",
+    )
     bind(engine)
     assert {(log.trigger_code, log.handle_code, log.failed) for log in all_rows(JobLog)} == {
         (200, 500, 1),
@@ -274,11 +309,16 @@ TAGGED = [
 
 @pytest.mark.parametrize("adopted", [False, True], ids=["new", "2.4.1"])
 @pytest.mark.parametrize("begun", [0, 1, len(TAGGED)])
-def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engine, begun: int, adopted: bool) -> None:
+def test_tags_and_what_users_keep_are_added_also_after_a_break_off(
+    engine: Engine, begun: int, adopted: bool
+) -> None:
     if adopted:
         make_2_4_1(engine)
     migrate_to(engine, "0004")
-    kinds = {"ID": PLAINER[engine.dialect.name]["BIGID"], "EXACT": "COLLATE utf8mb4_bin" if engine.dialect.name == "mysql" else ""}
+    kinds = {
+        "ID": PLAINER[engine.dialect.name]["BIGID"],
+        "EXACT": "COLLATE utf8mb4_bin" if engine.dialect.name == "mysql" else "",
+    }
     execute(engine, *(statement.format(**kinds) for statement in TAGGED[:begun]))
     migrate(engine.url.render_as_string(hide_password=False))
     assert lacks(engine) == []
@@ -316,7 +356,9 @@ def test_tags_and_what_users_keep_are_added_also_after_a_break_off(engine: Engin
     ],
     ids=["drained addresses", "days of groups", "muted alarms", "what was asked for"],
 )
-def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engine, before: str, table: str) -> None:
+def test_an_index_is_added_also_after_a_break_off_behind_its_table(
+    engine: Engine, before: str, table: str
+) -> None:
     migrate_to(engine, before)
     execute(engine, table.format(**{kind: PLAINER[engine.dialect.name][kind] for kind in ("ID", "BIGID")}))
     migrate(engine.url.render_as_string(hide_password=False))
@@ -326,8 +368,13 @@ def test_an_index_is_added_also_after_a_break_off_behind_its_table(engine: Engin
 def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     migrate(url)
-    execute(engine, "DELETE FROM alembic_version", "INSERT INTO alembic_version (version_num) VALUES ('0001')")
-    execute(engine, "INSERT INTO xxl_job_skip (job_id, from_ms, to_ms, skipped, reason, recorded_ms) VALUES (1, 2, 3, 4, 'edited', 5)")
+    execute(
+        engine, "DELETE FROM alembic_version", "INSERT INTO alembic_version (version_num) VALUES ('0001')"
+    )
+    execute(
+        engine,
+        "INSERT INTO xxl_job_skip (job_id, from_ms, to_ms, skipped, reason, recorded_ms) VALUES (1, 2, 3, 4, 'edited', 5)",
+    )
     migrate(url)
     assert differences(engine) == []
     with engine.connect() as connection:
@@ -337,7 +384,9 @@ def test_tables_of_our_own_that_exist_already_are_left(engine: Engine) -> None:
 def test_later_releases_are_adopted_too(engine: Engine) -> None:
     """2.5 made the registry unique and indexed the log; 3.2 added a column to the users; 3.4 widened."""
     make_2_4_1(engine)
-    drop = "DROP INDEX i_g_k_v ON xxl_job_registry" if engine.dialect.name == "mysql" else "DROP INDEX i_g_k_v"
+    drop = (
+        "DROP INDEX i_g_k_v ON xxl_job_registry" if engine.dialect.name == "mysql" else "DROP INDEX i_g_k_v"
+    )
     execute(
         engine,
         "DELETE FROM xxl_job_registry",

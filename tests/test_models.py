@@ -26,11 +26,18 @@ BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
         ("America/New_York", T0, "2024-04-30 23:04:05", T0),
         ("UTC", 1_714_607_999_999, "2024-05-01 23:59:59", 1_714_607_999_000),
         ("Europe/Berlin", BERLIN_FIRST_TWO, "2024-10-27 02:00:00", BERLIN_FIRST_TWO),
-        ("Europe/Berlin", BERLIN_SECOND_TWO, "2024-10-27 02:00:00", BERLIN_FIRST_TWO),  # of two equal local times the first
+        (
+            "Europe/Berlin",
+            BERLIN_SECOND_TWO,
+            "2024-10-27 02:00:00",
+            BERLIN_FIRST_TWO,
+        ),  # of two equal local times the first
         ("UTC", 0, "1970-01-01 00:00:00", 0),
     ],
 )
-def test_a_datetime_column_holds_local_time_in_whole_seconds(database: str, zone: str, millis: Millis, stored: str, read: Millis) -> None:
+def test_a_datetime_column_holds_local_time_in_whole_seconds(
+    database: str, zone: str, millis: Millis, stored: str, read: Millis
+) -> None:
     use_zone(zone)
     assert zone_name() == zone
     make_log(make_job(), trigger_time=millis)
@@ -49,11 +56,17 @@ def test_no_time_is_null(database: str) -> None:
 def test_times_are_compared_as_they_are_stored(database: str) -> None:
     make_log(make_job(), trigger_time=T0 + 700)
     with read_scope() as session:
-        found = session.query(JobLog).filter(JobLog.trigger_time <= T0 + 100, JobLog.trigger_time >= T0 + 900).count()
+        found = (
+            session.query(JobLog)
+            .filter(JobLog.trigger_time <= T0 + 100, JobLog.trigger_time >= T0 + 900)
+            .count()
+        )
     assert found == 1
 
 
-@pytest.mark.parametrize(("text_", "addresses"), [(None, []), ("", []), (" , ", []), ("a,b", ["a", "b"]), (" a , ,b,", ["a", "b"])])
+@pytest.mark.parametrize(
+    ("text_", "addresses"), [(None, []), ("", []), (" , ", []), ("a,b", ["a", "b"]), (" a , ,b,", ["a", "b"])]
+)
 def test_the_addresses_of_a_group(text_: str | None, addresses: list[str]) -> None:
     assert Group(address_list=text_).addresses == addresses
 

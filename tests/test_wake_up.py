@@ -69,7 +69,9 @@ def test_a_restarted_node_replaces_its_stale_socket(tmp_path: Path) -> None:
     killed.close()
 
 
-def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     home = tmp_path / ("deep" * 20) / ("er" * 40)
     with caplog.at_level(logging.WARNING):
         assert WakeSocket(home, "one").open() is None
@@ -77,7 +79,9 @@ def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(tmp_path: Path, capl
     send_wake_up(home)
 
 
-@pytest.mark.parametrize(("code", "retry_interval_s", "wakes"), [(200, 0, True), (500, 0, False), (500, 60, False)])
+@pytest.mark.parametrize(
+    ("code", "retry_interval_s", "wakes"), [(200, 0, True), (500, 0, False), (500, 60, False)]
+)
 def test_only_successors_that_are_due_wake_the_dispatchers(
     database: str, config: Config, code: int, retry_interval_s: int, wakes: bool
 ) -> None:

@@ -50,7 +50,9 @@ def test_a_wait_in_vain_leaves_the_queue_to_the_others() -> None:
     assert queue.acquire(0)
 
 
-def test_a_second_writing_transaction_of_one_thread_ends_as_locked_and_spares_the_first(short_wait: None) -> None:
+def test_a_second_writing_transaction_of_one_thread_ends_as_locked_and_spares_the_first(
+    short_wait: None,
+) -> None:
     with session_scope() as outer:
         outer.execute(text("UPDATE xxl_job_lock SET lock_name = 'outer'"))
         with pytest.raises(OperationalError, match="database is locked"), session_scope() as inner:
@@ -60,7 +62,10 @@ def test_a_second_writing_transaction_of_one_thread_ends_as_locked_and_spares_th
 
 
 def fail_to_commit(connection: Connection) -> None:
-    for statement in ("CREATE TABLE a (id INTEGER PRIMARY KEY)", "CREATE TABLE b (a_id REFERENCES a DEFERRABLE INITIALLY DEFERRED)"):
+    for statement in (
+        "CREATE TABLE a (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE b (a_id REFERENCES a DEFERRABLE INITIALLY DEFERRED)",
+    ):
         connection.execute(text(statement))
     connection.execute(text("INSERT INTO b VALUES (7)"))
     with pytest.raises(Exception, match="FOREIGN KEY"):
@@ -78,7 +83,9 @@ def forget(connection: Connection) -> None:
     [Connection.commit, Connection.rollback, Connection.close, Connection.invalidate, fail_to_commit, forget],
     ids=["commit", "rollback", "close", "invalidate", "failed commit", "forgotten"],
 )
-def test_a_turn_is_passed_on_however_the_transaction_ends(short_wait: None, config: Config, end: Callable[[Connection], None]) -> None:
+def test_a_turn_is_passed_on_however_the_transaction_ends(
+    short_wait: None, config: Config, end: Callable[[Connection], None]
+) -> None:
     engine = bind_engine(config)
     connection = engine.execution_options(sqlite_begin="IMMEDIATE").connect()
     connection.execute(text("UPDATE xxl_job_lock SET lock_name = lock_name"))

@@ -74,10 +74,16 @@ class CandidateSearch:
 
     def _note_unanswered(self) -> None:
         """Name in the trace, once, each candidate that has not answered when another is chosen."""
-        silent = [address for address, probe in self._asked.items() if not probe.done() and address not in self._unanswered]
+        silent = [
+            address
+            for address, probe in self._asked.items()
+            if not probe.done() and address not in self._unanswered
+        ]
         for address in silent:
             took_ms = round((_now() - self._asked_at[address]) * 1000)
-            self.lines.append(probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms))
+            self.lines.append(
+                probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms)
+            )
         self._unanswered.update(silent)
 
     def _note(self, probed: Probed, address: str) -> bool:

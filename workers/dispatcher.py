@@ -53,11 +53,15 @@ STOP_MARGIN_S = 3.0
 class Dispatcher:
     """Claims, sends and records; start it, offer it due fires, stop it. Claims nothing while ``may_fire`` says no."""
 
-    def __init__(self, config: Config, *, node: str, token: str, may_fire: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, config: Config, *, node: str, token: str, may_fire: Callable[[], bool] = lambda: True
+    ) -> None:
         self._config = config
         self._node = node
         self._may_fire = may_fire
-        self._lanes = Lanes(fast_max=config.fast_max, slow_max=config.slow_max, address_max=config.address_inflight_max)
+        self._lanes = Lanes(
+            fast_max=config.fast_max, slow_max=config.slow_max, address_max=config.address_inflight_max
+        )
         self._pace = ClaimPace(config.trigger_timeout_s)
         self._claimer = Claimer(
             node=node,
@@ -126,7 +130,9 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._offered = asyncio.Event()
         self._sender = Sender(self._config)
-        self._parts = SendParts(self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping)
+        self._parts = SendParts(
+            self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
+        )
         poll = asyncio.create_task(self._poll.run())
         watch = asyncio.create_task(self._watch_lanes())
         signals = self._wake_socket.open()
@@ -165,8 +171,16 @@ class Dispatcher:
 
     async def _let_sends_begin(self) -> None:
         """Wait while many claimed runs wait for a permit: claiming and sending share one interpreter."""
-        until, least, stuck_at = time.monotonic() + BACKLOG_WAIT_S, self._lanes.backlog(), time.monotonic() + BACKLOG_STUCK_S
-        while (backlog := self._lanes.backlog()) > BACKLOG_MAX and time.monotonic() < min(stuck_at, until) and not self._stopping:
+        until, least, stuck_at = (
+            time.monotonic() + BACKLOG_WAIT_S,
+            self._lanes.backlog(),
+            time.monotonic() + BACKLOG_STUCK_S,
+        )
+        while (
+            (backlog := self._lanes.backlog()) > BACKLOG_MAX
+            and time.monotonic() < min(stuck_at, until)
+            and not self._stopping
+        ):
             if backlog < least:
                 least, stuck_at = backlog, time.monotonic() + BACKLOG_STUCK_S
             await asyncio.sleep(BACKLOG_LOOK_S)
@@ -194,7 +208,9 @@ class Dispatcher:
 
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
-                await self._writer.write(due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._back_off)
+                await self._writer.write(
+                    due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._back_off
+                )
         except AWAY as exc:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
             wait_s = DATABASE_WAIT_S
@@ -223,7 +239,9 @@ class Dispatcher:
                 break
             lease_ms = self._pace.lease_ms
 
-            def renew_group(session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms) -> list[Claimed]:
+            def renew_group(
+                session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms
+            ) -> list[Claimed]:
                 return renew(session, group, node=self._node, lease_until=now_ms() + lease_ms)
 
             try:
@@ -244,10 +262,14 @@ class Dispatcher:
         unsent, self._unsent = self._unsent, []
         try:
             if outcomes:
-                await self._writer.write(outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms()))
+                await self._writer.write(
+                    outcomes, lambda session, group: record(session, group, node=self._node, now_ms=now_ms())
+                )
                 outcomes = []
             if unsent:
-                given = await self._writer.write(unsent, lambda session, group: give_back(session, group, node=self._node))
+                given = await self._writer.write(
+                    unsent, lambda session, group: give_back(session, group, node=self._node)
+                )
                 logger.warning("runs given back count=%s", sum(given))
             self._pace.note(time.monotonic() - begun)
         except AWAY as exc:
@@ -272,7 +294,9 @@ class Dispatcher:
             else:
                 self._outcomes.append(sent)
         except Exception:
-            logger.exception("send failed log_id=%s", send.claimed.log_id)  # its lease ends, the resolver looks
+            logger.exception(
+                "send failed log_id=%s", send.claimed.log_id
+            )  # its lease ends, the resolver looks
         finally:
             send.leave()
             self._wake.set()

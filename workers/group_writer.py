@@ -40,7 +40,9 @@ class GroupWriter:
         answers = [] if into is None else into
         try:
             in_thread = asyncio.get_running_loop().run_in_executor
-            answers.append(await in_thread(self._thread, lambda: transact(lambda session: work(session, items))))
+            answers.append(
+                await in_thread(self._thread, lambda: transact(lambda session: work(session, items)))
+            )
         except AWAY:
             raise
         except Exception:

@@ -88,8 +88,14 @@ class Lanes:
 
     def backlog(self) -> int:
         """Return how many claimed runs wait for a permit of an address that answers quickly."""
-        ahead = {address: count - self._address_max for address, count in self._at_address.items() if count > self._address_max}
-        return sum(count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS)
+        ahead = {
+            address: count - self._address_max
+            for address, count in self._at_address.items()
+            if count > self._address_max
+        }
+        return sum(
+            count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS
+        )
 
     def _free(self, lane: Lane) -> int:
         overdue = self.limiter.overdue if lane is Lane.FAST else 0
@@ -141,9 +147,14 @@ class Lanes:
 
     def back_off(self, fire_id: int, now: float) -> None:
         """Leave a fire alone for a while: its claim failed, though the database is there; ``now`` in monotonic seconds."""
-        self._backed_off = {known: entry for known, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S}
+        self._backed_off = {
+            known: entry for known, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S
+        }
         failures = self._backed_off.get(fire_id, (0, now))[0]
-        self._backed_off[fire_id] = failures + 1, now + min(2.0 ** min(failures, BACK_OFF_STEPS), BACK_OFF_MAX_S)
+        self._backed_off[fire_id] = (
+            failures + 1,
+            now + min(2.0 ** min(failures, BACK_OFF_STEPS), BACK_OFF_MAX_S),
+        )
 
     def is_backed_off(self, fire_id: int, now: float) -> bool:
         """Whether a fire is to be left alone at present."""

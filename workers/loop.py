@@ -40,7 +40,9 @@ class Loop:
     def __init__(self, name: str, tick: Tick) -> None:
         self._name = name
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=run_loop, args=(name, tick, self._stop), name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=run_loop, args=(name, tick, self._stop), name=name, daemon=True
+        )
 
     def start(self) -> None:
         """Begin."""

@@ -138,7 +138,10 @@ class RegistryRound:
         if self._last is None:
             return False
         at_ms, ahead_ms = self._last
-        return monotonic - at_ms <= REGISTRY_PERIOD_MS + REGISTRY_LATE_MS and abs(now_ms - monotonic - ahead_ms) <= JUMP_MS
+        return (
+            monotonic - at_ms <= REGISTRY_PERIOD_MS + REGISTRY_LATE_MS
+            and abs(now_ms - monotonic - ahead_ms) <= JUMP_MS
+        )
 
 
 def run(config: Config, stop: threading.Event) -> None:

@@ -38,7 +38,13 @@ class Poll:
     """Finds due fires and hands over those that are to run; ``run`` belongs to the dispatcher's loop."""
 
     def __init__(
-        self, node: str, zone: str, lanes: Lanes, *, take: Callable[[Sequence[DueFire]], None], may_fire: Callable[[], bool]
+        self,
+        node: str,
+        zone: str,
+        lanes: Lanes,
+        *,
+        take: Callable[[Sequence[DueFire]], None],
+        may_fire: Callable[[], bool],
     ) -> None:
         self._node = node
         self._zone = zone
@@ -80,7 +86,9 @@ class Poll:
 
     async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
         """Settle late fires this process did not know of; return the others."""
-        unseen = [fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)]
+        unseen = [
+            fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)
+        ]
         if not unseen:
             return found
         settle = partial(settle_late, unseen, node=self._node, zone=self._zone, now_ms=now_ms())

@@ -43,7 +43,9 @@ class Scheduler:
         self._node = node_name(config)
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
-        self._dispatcher = Dispatcher(config, node=self._node, token=access_tokens(config)[0], may_fire=self._guard.is_steady)
+        self._dispatcher = Dispatcher(
+            config, node=self._node, token=access_tokens(config)[0], may_fire=self._guard.is_steady
+        )
         self._scan = Loop("scan", self.tick_scan)
         self._turn = Loop("ring", self.tick_ring)
 

@@ -59,7 +59,9 @@ class SendLimiter:
         #: permits demoted from the fast lane and still in flight
         self.overdue = 0
 
-    def acquire(self, lane: Lane, address: str, *, now: float, until: float) -> Permit | asyncio.Future[Permit | None]:
+    def acquire(
+        self, lane: Lane, address: str, *, now: float, until: float
+    ) -> Permit | asyncio.Future[Permit | None]:
         """Return a permit, or its future: ``None`` where it does not come in time. Return each permit with ``release``."""
         if self._taken[address] < self._address_max:
             self._taken[address] += 1

@@ -106,7 +106,9 @@ class SendTask:
                 if sent.verdict.fate is not Fate.REFUSED:
                     search.close()
                     return sent._replace(story=tuple(search.lines), unreachable=tuple(search.unreachable))
-            return None if parts.stopping() else nobody_said_yes(self.claimed, search.lines, search.unreachable)
+            return (
+                None if parts.stopping() else nobody_said_yes(self.claimed, search.lines, search.unreachable)
+            )
         finally:
             search.close()
 
@@ -117,7 +119,9 @@ class SendTask:
 
         def fix(session: Session, group: Sequence[Claimed]) -> bool:
             lease_until = now_ms() + lease_ms + asking_ms
-            return fix_address(session, group[0], address, node=parts.claimer.node, lease_until=lease_until, late=late)
+            return fix_address(
+                session, group[0], address, node=parts.claimer.node, lease_until=lease_until, late=late
+            )
 
         try:
             fixed = await parts.writer.write([self.claimed], timed(fix, lease_ms))

@@ -55,7 +55,9 @@ class Supervisor:
         self._children = [self._start(name) for name in PARTS]
         logger.info("workers started children=%s", ",".join(PARTS))
         while not self._signals:
-            wait([child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2)
+            wait(
+                [child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2
+            )
             for child in self._children:
                 self._look_after(child)
         return self._stop()
@@ -74,10 +76,19 @@ class Supervisor:
             if now - child.started_at > STABLE_S:
                 child.backoff_s = RESTART_FIRST_S
             child.restart_at = now + child.backoff_s
-            logger.error("child died name=%s exit_code=%s restart_in_s=%.1f", child.name, child.process.exitcode, child.backoff_s)
+            logger.error(
+                "child died name=%s exit_code=%s restart_in_s=%.1f",
+                child.name,
+                child.process.exitcode,
+                child.backoff_s,
+            )
             child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
         elif now >= child.restart_at and not self._signals:
-            child.process, child.started_at, child.restart_at = spawn_child(child.name, self._config), now, None
+            child.process, child.started_at, child.restart_at = (
+                spawn_child(child.name, self._config),
+                now,
+                None,
+            )
 
     def _stop(self) -> int:
         """End one child after the other, in the order of PARTS; after a second signal kill what is left.

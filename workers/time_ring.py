@@ -49,7 +49,9 @@ class TimeRing:
     def wait(self, now_ms: Millis) -> None:
         """Wait until the next entry is due or a new one comes, at most IDLE_WAIT_MS."""
         with self._changed:
-            next_ms = min((fire.due_time for slot in self._slots for fire in slot), default=now_ms + IDLE_WAIT_MS)
+            next_ms = min(
+                (fire.due_time for slot in self._slots for fire in slot), default=now_ms + IDLE_WAIT_MS
+            )
             self._changed.wait(min(max(next_ms - now_ms, 0), IDLE_WAIT_MS) / 1000)
 
     def wake(self) -> None:

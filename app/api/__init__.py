@@ -62,7 +62,11 @@ class ExecutorApi:
             return self._inner(environ, start_response)
         reply = self._answer(match[1], environ)
         body = dump_json(reply.to_wire())
-        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff")]
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
         if reply is _BUSY:
             start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
         else:
@@ -77,7 +81,10 @@ class ExecutorApi:
             return self._act(action, environ)
         except InvalidInput as exc:
             return Reply(FAIL, exc.message)
-        except (OperationalError, InterfaceError) as exc:  # expected while a database is away: one line, no traceback
+        except (
+            OperationalError,
+            InterfaceError,
+        ) as exc:  # expected while a database is away: one line, no traceback
             fault_log.write(logger, f"executor request not stored action={action}", exc)
             return _BUSY if fault_of(exc) is Fault.BUSY else _AWAY
         except (SQLAlchemyError, TimeoutError):

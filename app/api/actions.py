@@ -12,7 +12,16 @@ from app.group_commit import GroupCommit
 from app.pipeline import complete, registration
 from app.services.kills import kills
 from executor_client.lenient_json import load_json
-from executor_client.protocol import FAIL, SUCCESS, CallbackBatch, CallbackItem, Capabilities, RegistryRequest, Reply, parse_callbacks
+from executor_client.protocol import (
+    FAIL,
+    SUCCESS,
+    CallbackBatch,
+    CallbackItem,
+    Capabilities,
+    RegistryRequest,
+    Reply,
+    parse_callbacks,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,11 +45,20 @@ class CallbackStore:
 def _store(batches: Sequence[tuple[CallbackItem, ...]]) -> list[int]:
     at_ms = now_ms()
     items = [item for batch in batches for item in batch if item.handle_code != HandleCode.NONE]
-    results = [complete.callback_result(item.log_id, item.handle_code, item.handle_msg) for item in items if 0 < item.log_id < 2**63]
+    results = [
+        complete.callback_result(item.log_id, item.handle_code, item.handle_msg)
+        for item in items
+        if 0 < item.log_id < 2**63
+    ]
     done = transact(lambda session: complete.complete(session, results, now_ms=at_ms))
     for item in items:
         if item.log_id in done.late:
-            logger.info("callback ignored log_id=%s code=%s has_code=%s", item.log_id, item.handle_code, done.late[item.log_id])
+            logger.info(
+                "callback ignored log_id=%s code=%s has_code=%s",
+                item.log_id,
+                item.handle_code,
+                done.late[item.log_id],
+            )
     won = set(done.won)
     return [sum(item.log_id in won for item in batch) for batch in batches]
 
@@ -88,7 +106,9 @@ def registry(request: RegistryRequest, said: Capabilities, networks: tuple[Netwo
 
 def registry_remove(request: RegistryRequest) -> Reply:
     """Forget an address; an unknown one is fine."""
-    if not (request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()):
+    if not (
+        request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()
+    ):
         return Reply(FAIL, "Illegal Argument.")
     transact(lambda session: registration.deregister(session, request, now_ms=now_ms()))
     return Reply(SUCCESS)

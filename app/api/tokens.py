@@ -32,13 +32,17 @@ class TokenBook:
         if app_name is not None and app_name in own:
             return hmac.compare_digest(given, own[app_name])
         known = self._global if app_name is not None else [*self._global, *own.values()]
-        matches = [hmac.compare_digest(given, digest) for digest in known]  # all are compared, whatever the first says
+        matches = [
+            hmac.compare_digest(given, digest) for digest in known
+        ]  # all are compared, whatever the first says
         return True in matches
 
     def _of_groups(self) -> dict[str, bytes]:
         with self._lock:
             if self._read_ms is None or monotonic_ms() - self._read_ms > CACHE_MS:
                 with read_scope() as session:
-                    self._groups = {app_name: _digest(token) for app_name, token in groups.list_tokens(session).items()}
+                    self._groups = {
+                        app_name: _digest(token) for app_name, token in groups.list_tokens(session).items()
+                    }
                 self._read_ms = monotonic_ms()
             return self._groups

@@ -59,7 +59,9 @@ def change_password() -> ResponseReturnValue:
     try:
         if form.new_password.data != form.repeated.data:
             raise InvalidInput("repeated", N_("The two new passwords differ"))
-        users.change_password(form.old_password.data or "", form.new_password.data or "", actor=user.actor, now_ms=now_ms())
+        users.change_password(
+            form.old_password.data or "", form.new_password.data or "", actor=user.actor, now_ms=now_ms()
+        )
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(password_form=form), 400
@@ -89,7 +91,9 @@ def change_settings() -> ResponseReturnValue:
 @blueprint.post("/preferences")
 def preferences() -> ResponseReturnValue:
     """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar, rows and columns of lists."""
-    response = make_response(redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303))
+    response = make_response(
+        redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303)
+    )
     for parameter, (cookie, values, seconds) in KEPT.items():
         if (value := request.form.get(parameter)) in values:
             keep(response, cookie, value, max_age_s=seconds)
@@ -131,11 +135,15 @@ def end_other_logins() -> ResponseReturnValue:
     user, at_ms = _user(), now_ms()
     if request.method == "POST":
         with session_scope() as session:
-            login.end_logins(session, user.actor.user_id, keep_id=user.visitor.session_id, actor=user.actor, now_ms=at_ms)
+            login.end_logins(
+                session, user.actor.user_id, keep_id=user.visitor.session_id, actor=user.actor, now_ms=at_ms
+            )
         return done("ended", url_for("account.show"))
     with read_scope() as session:
         live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
-    return confirm_page(logins.end_others(user.username, max(0, live.total - 1)), back=url_for("account.show"))
+    return confirm_page(
+        logins.end_others(user.username, max(0, live.total - 1)), back=url_for("account.show")
+    )
 
 
 def _user() -> LoggedIn:
@@ -147,12 +155,18 @@ def _user() -> LoggedIn:
 def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsForm | None = None) -> str:
     user = _user()
     own = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
-    own.language.choices = [("", _("As the browser says")), *((code, name) for code, (name, _tag) in LANGUAGES.items())]
+    own.language.choices = [
+        ("", _("As the browser says")),
+        *((code, name) for code, (name, _tag) in LANGUAGES.items()),
+    ]
     configured = _("As configured (%(zone)s)", zone=settings().time_zone)
     own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
     with read_scope() as session:
         live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
-        views, start = saved_views.list_views(session, user.actor), saved_views.start_page(session, user.actor.user_id)
+        views, start = (
+            saved_views.list_views(session, user.actor),
+            saved_views.start_page(session, user.actor.user_id),
+        )
     return render_template(
         "account/show.html",
         logins=live,

@@ -63,7 +63,9 @@ def unmute_group(group_id: int) -> ResponseReturnValue:
     return done("unmuted", way_back("group_page.show", group_id=group_id))
 
 
-def _answer(shown: dict[str, Any], change: Callable[..., None], muted: Callable[[], ResponseReturnValue]) -> ResponseReturnValue:
+def _answer(
+    shown: dict[str, Any], change: Callable[..., None], muted: Callable[[], ResponseReturnValue]
+) -> ResponseReturnValue:
     """Show the form of a mute; once it is sent, mute and return what ``muted`` says, or say what is wrong with it."""
     mute: Mute | None = shown["mute"]
     form = MuteForm(request.form, span=MuteSpan.HOUR.value, reason=mute.reason if mute else "")

@@ -40,7 +40,11 @@ def group(group_id: int) -> ResponseReturnValue:
 @blueprint.route("/alarms/test", methods=["GET", "POST"])
 def installation() -> ResponseReturnValue:
     """Test the channels that are told of everything."""
-    return _page(alarm_tests.installation_to_test(actor=current_actor(), config=settings()), url_for("help.index"), None)
+    return _page(
+        alarm_tests.installation_to_test(actor=current_actor(), config=settings()),
+        url_for("help.index"),
+        None,
+    )
 
 
 def _page(tested: Tested, back: str, mute: Mute | None) -> ResponseReturnValue:

@@ -46,12 +46,16 @@ def log_in() -> BaseResponse:
     try:
         made = check_login(request.form)
     except (InvalidInput, TooManyAttempts) as exc:
-        shown = render_template("account/login.html", error=say_error(exc), username=request.form.get("userName", ""))
+        shown = render_template(
+            "account/login.html", error=say_error(exc), username=request.form.get("userName", "")
+        )
         response = make_response(shown, 429 if isinstance(exc, TooManyAttempts) else 400)
         if isinstance(exc, TooManyAttempts):
             response.headers["Retry-After"] = str(exc.retry_after_s)
         return response
-    welcome = Response(status=303, headers={"Location": context_path() if made.must_change else start_address(made.actor)})
+    welcome = Response(
+        status=303, headers={"Location": context_path() if made.must_change else start_address(made.actor)}
+    )
     set_cookie(welcome, made.token, max_age_s=made.max_age_s)
     return welcome
 

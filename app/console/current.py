@@ -75,7 +75,9 @@ class LoggedIn:
     def seal(self, purpose: str, text: str) -> str:
         """Return what only this console can have put beside a text it gave to this login, to have it back: 64 hex digits."""
         key = str(current_app.config["SECRET_KEY"]).encode()
-        return hmac.new(key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256).hexdigest()
+        return hmac.new(
+            key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256
+        ).hexdigest()
 
     def get_id(self) -> str:
         """Flask-Login's name of the user."""
@@ -166,7 +168,9 @@ def cookie_tokens(incoming: Request) -> list[str]:
 
 def set_cookie(response: Response, token: str, *, max_age_s: int | None) -> None:
     """Hand a login's token to the browser or script; ``max_age_s`` None: until the browser is closed."""
-    response.set_cookie(COOKIE, token, max_age=max_age_s, path="/", httponly=True, samesite="Lax", secure=request.is_secure)
+    response.set_cookie(
+        COOKIE, token, max_age=max_age_s, path="/", httponly=True, samesite="Lax", secure=request.is_secure
+    )
 
 
 def delete_cookie(response: Response) -> None:

@@ -35,15 +35,30 @@ def index() -> ResponseReturnValue:
         runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     report = _report()
-    asked = {"range": _asked_range(), **({"from": report.first, "to": report.last} if _asked_range() == "custom" else {})}
-    return render_template("dashboard/index.html", board=shown, ranges=ranges, asked=asked, gantt=gantt_of(runs, hours), report=report)
+    asked = {
+        "range": _asked_range(),
+        **({"from": report.first, "to": report.last} if _asked_range() == "custom" else {}),
+    }
+    return render_template(
+        "dashboard/index.html",
+        board=shown,
+        ranges=ranges,
+        asked=asked,
+        gantt=gantt_of(runs, hours),
+        report=report,
+    )
 
 
 @blueprint.get("/report")
 def chart() -> ResponseReturnValue:
     """Return the runs by day as JSON, for the charts."""
     days = _report().chart.days
-    return jsonify(days=[{"day": day.day, "success": day.success, "failed": day.failed, "running": day.running} for day in days])
+    return jsonify(
+        days=[
+            {"day": day.day, "success": day.success, "failed": day.failed, "running": day.running}
+            for day in days
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +79,9 @@ def _report() -> Report:
     asked = _asked_days(zone)
     names = day_names(asked, zone)
     with read_scope() as session:
-        found = dashboard.chart(session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms())
+        found = dashboard.chart(
+            session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms()
+        )
     counted = {day.day: day for day in found.days}
     told = [name for name in names if name > found.uncounted]
     days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in told]
@@ -79,8 +96,13 @@ def _asked_days(zone: ZoneInfo) -> TimeRange:
 
 def _cut_sentence(told: Sequence[str]) -> str:
     if not told:
-        return _("The runs of your executors in these days are not counted yet: the chart shows none of them.")
-    return _("The runs of your executors before %(day)s are not counted yet: the chart leaves those days out.", day=told[0])
+        return _(
+            "The runs of your executors in these days are not counted yet: the chart shows none of them."
+        )
+    return _(
+        "The runs of your executors before %(day)s are not counted yet: the chart leaves those days out.",
+        day=told[0],
+    )
 
 
 def _asked_range() -> str:

@@ -80,7 +80,11 @@ def _on_http_error(error: HTTPException) -> BaseResponse:
         return to_login()
     if 300 <= status < 400:
         return BaseResponse(status=status, headers=error.get_headers())
-    response = _page(status, error.description or "") if _wants_page() else status_answer(status, error.name, timestamp_ms=now_ms())
+    response = (
+        _page(status, error.description or "")
+        if _wants_page()
+        else status_answer(status, error.name, timestamp_ms=now_ms())
+    )
     for name, value in error.get_headers():
         if name in {"Allow", "Retry-After"}:
             response.headers[name] = value
@@ -102,7 +106,9 @@ def _on_database_error(error: DBAPIError) -> Response:
 
 def _on_failure(error: Exception) -> Response:
     number = secrets.token_hex(6)
-    logger.error("request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error)
+    logger.error(
+        "request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error
+    )
     text = say(N_("Internal error; the log has it under the number %(number)s", number=number))
     return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
 
@@ -115,7 +121,11 @@ def _page(status: int, message: str) -> Response:
     """Return the error page; a plain one where even that fails, as it does without a database."""
     shown = status if status in PAGES else (500 if status >= 500 else 400)
     try:
-        return Response(render_template(f"errors/{shown}.html", code=status, message=message), status=status, content_type=HTML_TYPE)
+        return Response(
+            render_template(f"errors/{shown}.html", code=status, message=message),
+            status=status,
+            content_type=HTML_TYPE,
+        )
     except Exception as exc:
         if isinstance(exc, DBAPIError):  # the same fault again
             fault_log.write(logger, f"error page not rendered status={status}", exc)

@@ -84,7 +84,9 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
     zone = reader_zone()
     full, near = absolute_in(ms, zone), escape(relative(ms))
     title, shown = (near, full) if exact else (full, near)
-    return Markup(f'<time datetime="{iso(ms)}" title="{title} ({escape(zone.key)}) · epoch {ms // 1000}">{shown}</time>')
+    return Markup(
+        f'<time datetime="{iso(ms)}" title="{title} ({escape(zone.key)}) · epoch {ms // 1000}">{shown}</time>'
+    )
 
 
 def duration(ms: Millis | None) -> str:
@@ -117,7 +119,11 @@ def run_duration(log: JobLog | Run) -> Millis | None:
 
 def muted_until(until_ms: Millis) -> str:
     """Return until when alarms are muted, as a label."""
-    return _("Muted until it is undone") if until_ms >= UNTIL_UNDONE_MS else _("Muted until %(time)s", time=absolute(until_ms))
+    return (
+        _("Muted until it is undone")
+        if until_ms >= UNTIL_UNDONE_MS
+        else _("Muted until %(time)s", time=absolute(until_ms))
+    )
 
 
 def next_time_word(ms: Millis) -> str:
@@ -157,7 +163,18 @@ def html_language() -> str:
 
 def init_app(app: Flask) -> None:
     """Make the filters known to the templates."""
-    for filter_ in (absolute, iso, relative, duration, outcome, run_duration, muted_until, next_time_word, host, number):
+    for filter_ in (
+        absolute,
+        iso,
+        relative,
+        duration,
+        outcome,
+        run_duration,
+        muted_until,
+        next_time_word,
+        host,
+        number,
+    ):
         app.add_template_filter(filter_)
     app.add_template_global(instant)
     app.add_template_global(lambda: str(reader_zone()), "frame_zone")

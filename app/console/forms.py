@@ -3,7 +3,16 @@
 import re
 from collections.abc import Mapping
 
-from wtforms import BooleanField, Form, HiddenField, PasswordField, RadioField, SelectField, StringField, TextAreaField
+from wtforms import (
+    BooleanField,
+    Form,
+    HiddenField,
+    PasswordField,
+    RadioField,
+    SelectField,
+    StringField,
+    TextAreaField,
+)
 from wtforms.fields.core import Field
 
 from app.console import words
@@ -91,7 +100,9 @@ class JobForm(ConsoleForm):
 
     def conf_field(self) -> Field | None:
         """Return the field that holds the schedule of the chosen type."""
-        return {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}.get(self.schedule_type.data or "")
+        return {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}.get(
+            self.schedule_type.data or ""
+        )
 
     def refuse(self, error: InvalidInput) -> None:
         """Show a bad schedule at the input of its type."""
@@ -156,7 +167,10 @@ class UserForm(ConsoleForm):
 
     def offer(self) -> None:
         """Fill the choices."""
-        self.role.choices = [(str(int(Role.NORMAL)), str(_l("Normal user"))), (str(int(Role.ADMIN)), str(_l("Administrator")))]
+        self.role.choices = [
+            (str(int(Role.NORMAL)), str(_l("Normal user"))),
+            (str(int(Role.ADMIN)), str(_l("Administrator"))),
+        ]
 
 
 class PasswordForm(ConsoleForm):

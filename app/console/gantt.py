@@ -30,7 +30,14 @@ DEFAULT_HOURS = 1
 #: pixels of one line of a lane; runs that overlap get up to so many
 LINE, LINES_MAX = 24, 3
 #: kind of a mark -> its first pixel within the line, and its height
-SHAPES = {"success": (13, 9), "danger": (10, 12), "warning": (10, 12), "info": (12, 10), "wait": (12, 10), "skip": (20, 2)}
+SHAPES = {
+    "success": (13, 9),
+    "danger": (10, 12),
+    "warning": (10, 12),
+    "info": (12, 10),
+    "wait": (12, 10),
+    "skip": (20, 2),
+}
 #: sign of each kind; what succeeded has none
 MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
 MARK_WORDS = {
@@ -108,7 +115,9 @@ class Gantt:
     @property
     def legend(self) -> list[Meaning]:
         """The kinds of marks there can be."""
-        return [Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(word)) for kind, word in MARK_WORDS.items()]
+        return [
+            Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(word)) for kind, word in MARK_WORDS.items()
+        ]
 
 
 def asked_hours() -> int:
@@ -120,7 +129,12 @@ def asked_hours() -> int:
 def gantt_of(found: RunTimeline, hours: int) -> Gantt:
     """Return the drawing of what was found."""
     scale = _Scale(found.from_ms, found.to_ms, labeller(), _("Run %(id)s", id="{id}"))
-    return Gantt(hours, [_lane(row, scale) for row in found.rows], _ticks(scale, HOURS[hours], reader_zone()), _notes(found))
+    return Gantt(
+        hours,
+        [_lane(row, scale) for row in found.rows],
+        _ticks(scale, HOURS[hours], reader_zone()),
+        _notes(found),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,10 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
     spans += [(row.waiting.oldest_ms, scale.to_ms)] if row.waiting else []
     lines = stacked(spans, lines=LINES_MAX)
     base = url_for("logs.show", log_id=0)[:-1]
-    timed = [(run.trigger_time, _run_mark(run, span, line, scale, base)) for run, span, line in zip(row.runs, spans, lines, strict=False)]
+    timed = [
+        (run.trigger_time, _run_mark(run, span, line, scale, base))
+        for run, span, line in zip(row.runs, spans, lines, strict=False)
+    ]
     skipped_at = url_for("jobs.show", job_id=row.job.id) + "#skips"
     timed += [(skip.from_ms, _skip_mark(skip, scale, skipped_at)) for skip in row.skips]
     if row.waiting:
@@ -158,7 +175,13 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
     counts = Counter(mark.kind for mark in marks)
     counts["wait"] = row.waiting.count if row.waiting else 0
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
-    return Lane(row.job, _with_room(marks), counts, _summary(len(row.runs), row.total, counts), LINE * (max(lines, default=0) + 1))
+    return Lane(
+        row.job,
+        _with_room(marks),
+        counts,
+        _summary(len(row.runs), row.total, counts),
+        LINE * (max(lines, default=0) + 1),
+    )
 
 
 def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, base: str) -> Mark:
@@ -166,13 +189,19 @@ def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, b
     x, width = scale.place(*span)
     top, height = SHAPES[kind]
     label = scale.named.replace("{id}", str(run.id)) + " · " + scale.label_of(run)
-    return Mark(kind, x, width, LINE * line + top, height, MARK_SIGNS[kind], LINE * line + 9, label, f"{base}{run.id}")
+    return Mark(
+        kind, x, width, LINE * line + top, height, MARK_SIGNS[kind], LINE * line + 9, label, f"{base}{run.id}"
+    )
 
 
 def _skip_mark(skip: Skip, scale: _Scale, href: str) -> Mark:
     x, width = scale.place(skip.from_ms, skip.to_ms)
     top, height = SHAPES["skip"]
-    when = absolute(skip.from_ms) if skip.from_ms == skip.to_ms else f"{absolute(skip.from_ms)} – {absolute(skip.to_ms)}"
+    when = (
+        absolute(skip.from_ms)
+        if skip.from_ms == skip.to_ms
+        else f"{absolute(skip.from_ms)} – {absolute(skip.to_ms)}"
+    )
     missed = ngettext("%(num)d instant missed", "%(num)d instants missed", skip.skipped)
     label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
     return Mark("skip", x, width, top, height, MARK_SIGNS["skip"], 9, label, href)
@@ -220,16 +249,28 @@ def _ticks(scale: _Scale, minutes: int, zone: ZoneInfo) -> list[Tick]:
     ticks = []
     for at_ms in range(first_ms, scale.to_ms, minutes * MINUTE_MS):
         if 1 < scale.percent(at_ms) < 99 and at_ms > scale.from_ms:
-            ticks.append(Tick(f"{scale.percent(at_ms):.2f}%", datetime.fromtimestamp(at_ms / 1000, zone).strftime("%H:%M")))
+            ticks.append(
+                Tick(
+                    f"{scale.percent(at_ms):.2f}%",
+                    datetime.fromtimestamp(at_ms / 1000, zone).strftime("%H:%M"),
+                )
+            )
     return ticks
 
 
 def _notes(found: RunTimeline) -> list[str]:
     notes = []
     if found.jobs_cut:
-        notes.append(_("More jobs ran: shown are the %(n)s with most trouble, then most runs.", n=len(found.rows)))
+        notes.append(
+            _("More jobs ran: shown are the %(n)s with most trouble, then most runs.", n=len(found.rows))
+        )
     if found.looked_cut:
-        notes.append(_("Only the newest %(n)s runs were looked at: jobs that ran before them without trouble are missing.", n=LOOKED_AT))
+        notes.append(
+            _(
+                "Only the newest %(n)s runs were looked at: jobs that ran before them without trouble are missing.",
+                n=LOOKED_AT,
+            )
+        )
     if found.runs_cut is not None:
         notes.append(_("Of each job the newest %(n)s runs are drawn.", n=found.runs_cut))
     return notes

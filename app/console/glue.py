@@ -40,18 +40,35 @@ def edit() -> ResponseReturnValue:
     version = next((version for version in versions if version.id == shown), None)
     if shown and version is None:
         raise NotFound(glue.MISSING_VERSION)
-    form = GlueForm(request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or "")
+    form = GlueForm(
+        request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or ""
+    )
     if request.method == "POST":
         try:
             source = (form.glue_source.data or "").replace("\r\n", "\n")
             with session_scope() as session:
-                glue.save_source(session, job_id, source, (form.glue_remark.data or "").strip(), actor=actor, now_ms=now_ms())
+                glue.save_source(
+                    session,
+                    job_id,
+                    source,
+                    (form.glue_remark.data or "").strip(),
+                    actor=actor,
+                    now_ms=now_ms(),
+                )
             return done("saved", url_for("glue.edit", jobId=job_id))
         except InvalidInput as exc:
             form.refuse(exc)
     editor = {"language": LANGUAGES.get(job.glue_type, ""), "phrases": editor_words.phrases()}
     may_operate = actor.may(job.job_group, Right.OPERATE)
-    page = render_template("glue/edit.html", job=job, form=form, versions=versions, shown=shown, may_operate=may_operate, **editor)
+    page = render_template(
+        "glue/edit.html",
+        job=job,
+        form=form,
+        versions=versions,
+        shown=shown,
+        may_operate=may_operate,
+        **editor,
+    )
     return page, 400 if form.errors else 200
 
 
@@ -63,5 +80,9 @@ def newest() -> ResponseReturnValue:
         glue.get_glue_job(session, job_id, actor=current_actor(), right=Right.GLUE)
         newest_id = log_lists.find_newest_id(session, job_id)
         run_id = log_lists.find_manual_id(session, job_id, after_id=after_id) if after_id >= 0 else 0
-    links = {"page": url_for("logs.show", log_id=run_id), "lines": url_for("logs.lines", log_id=run_id)} if run_id else {}
+    links = (
+        {"page": url_for("logs.show", log_id=run_id), "lines": url_for("logs.lines", log_id=run_id)}
+        if run_id
+        else {}
+    )
     return jsonify(newest=newest_id, run=run_id, **links)

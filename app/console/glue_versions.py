@@ -37,16 +37,22 @@ def restore() -> ResponseReturnValue:
     """Make an older version the code of the job again, as a new version."""
     job, versions = _job_with_versions()
     version = _version(versions, whole_number("version", 0))
-    form = RestoreForm(request.form, glue_remark=_("Restored: %(remark)s", remark=version.glue_remark)[: glue.REMARK_MAX])
+    form = RestoreForm(
+        request.form, glue_remark=_("Restored: %(remark)s", remark=version.glue_remark)[: glue.REMARK_MAX]
+    )
     if request.method == "POST":
         try:
             remark = (form.glue_remark.data or "").strip()
             with session_scope() as session:
-                glue.restore_version(session, version.id, actor=current_actor(), now_ms=now_ms(), remark=remark)
+                glue.restore_version(
+                    session, version.id, actor=current_actor(), now_ms=now_ms(), remark=remark
+                )
             return done("restored", url_for("glue.edit", jobId=job.id))
         except InvalidInput as exc:
             form.refuse(exc)
-    page = render_template("glue/restore.html", job=job, version=version, form=form, when=absolute(version.update_time or 0))
+    page = render_template(
+        "glue/restore.html", job=job, version=version, form=form, when=absolute(version.update_time or 0)
+    )
     return page, 400 if form.errors else 200
 
 

@@ -18,5 +18,9 @@ def test(group_id: int) -> ResponseReturnValue:
     """Ask every executor of a group and show what it answered; nobody is asked before the button is pressed."""
     if request.method == "GET":
         return redirect(url_for("group_page.show", group_id=group_id))
-    found = group_checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-    return machines_page(group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found})
+    found = group_checks.check_group(
+        group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()
+    )
+    return machines_page(
+        group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found}
+    )

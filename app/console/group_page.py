@@ -42,7 +42,10 @@ def machines_page(group_id: int, checked: Mapping[str, Checked]) -> str:
         "groups/show.html",
         group=group,
         machines=machines,
-        unusable={address: say_reason(why) for address, why in machines.unusable(settings().executor_networks).items()},
+        unusable={
+            address: say_reason(why)
+            for address, why in machines.unusable(settings().executor_networks).items()
+        },
         checked=checked,
         may_operate=actor.may(group_id, Right.OPERATE),
         may_edit=actor.may(group_id, Right.EDIT),
@@ -60,11 +63,20 @@ def drain(group_id: int) -> ResponseReturnValue:
         with session_scope() as session:
             drains.drain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
         return done("drained", url_for("group_page.show", group_id=group_id))
-    machine = next((each for each in machines.rows if bare_address(each.address) == bare_address(address)), None)
+    machine = next(
+        (each for each in machines.rows if bare_address(each.address) == bare_address(address)), None
+    )
     if machine is None:
         raise NotFound(N_("%(address)s is no address of this executor", address=address[:255]))
     subject = f"{machine.address} · {group.title} ({group.app_name})"
-    question = Question(_("Drain this address?"), subject, _consequences(machine, machines), _("Drain"), "warning", "pause-circle")
+    question = Question(
+        _("Drain this address?"),
+        subject,
+        _consequences(machine, machines),
+        _("Drain"),
+        "warning",
+        "pause-circle",
+    )
     return confirm_page(question, back=url_for("group_page.show", group_id=group_id))
 
 
@@ -72,7 +84,9 @@ def drain(group_id: int) -> ResponseReturnValue:
 def undrain(group_id: int) -> ResponseReturnValue:
     """Let new runs go to an address again; forgets one that nobody registers any more."""
     with session_scope() as session:
-        drains.undrain(session, group_id, request.form.get("address", ""), actor=current_actor(), now_ms=now_ms())
+        drains.undrain(
+            session, group_id, request.form.get("address", ""), actor=current_actor(), now_ms=now_ms()
+        )
     return done("undrained", url_for("group_page.show", group_id=group_id))
 
 
@@ -84,11 +98,21 @@ def _found(group_id: int, right: Right) -> tuple[Group, Machines]:
 
 def _consequences(machine: Machine, machines: Machines) -> list[str]:
     """Return what comes of draining a machine, a sentence each."""
-    told = [_("No new run is sent to it, however its job is routed, until this is undone here: a restart changes nothing.")]
+    told = [
+        _(
+            "No new run is sent to it, however its job is routed, until this is undone here: a restart changes nothing."
+        )
+    ]
     if machine.load.running:
         told.append(_("Runs under way there: %(n)s. They end as usual.", n=machine.load.running))
     if any(bare_address(each.address) != bare_address(machine.address) for each in machines.open):
-        told.append(_("Broadcasts are divided among the other addresses. A run for which somebody enters this address still goes there."))
+        told.append(
+            _(
+                "Broadcasts are divided among the other addresses. A run for which somebody enters this address still goes there."
+            )
+        )
     else:
-        told.append(_("It is the last address that takes new runs: every run of this executor fails from now on."))
+        told.append(
+            _("It is the last address that takes new runs: every run of this executor fails from now on.")
+        )
     return told

@@ -28,12 +28,19 @@ GROUPLESS_SHOWN = 20
 @blueprint.get("/jobgroup")
 def index() -> ResponseReturnValue:
     """List the groups."""
-    wanted = {"app_name": request.args.get("appname", "").strip(), "title": request.args.get("title", "").strip()}
+    wanted = {
+        "app_name": request.args.get("appname", "").strip(),
+        "title": request.args.get("title", "").strip(),
+    }
     actor, order = current_actor(), asked_order(GROUPS)
     with read_scope() as session:
-        page = groups.list_groups(session, actor=actor, start=asked_start(), length=asked_length(), order=order, **wanted)
+        page = groups.list_groups(
+            session, actor=actor, start=asked_start(), length=asked_length(), order=order, **wanted
+        )
         shown = rows.group_rows(session, page.rows)
-        groupless = overview.find_groupless(session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN)
+        groupless = overview.find_groupless(
+            session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
+        )
     active = chips([("appname", "AppName", wanted["app_name"]), ("title", _("Title"), wanted["title"])])
     return render_template(
         "groups/index.html",
@@ -54,7 +61,13 @@ def add() -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                groups.add_group(session, _draft(form), actor=current_actor(), networks=settings().executor_networks, now_ms=now_ms())
+                groups.add_group(
+                    session,
+                    _draft(form),
+                    actor=current_actor(),
+                    networks=settings().executor_networks,
+                    now_ms=now_ms(),
+                )
             return done("added", url_for("groups.index"))
         except InvalidInput as exc:
             form.refuse(exc)
@@ -77,7 +90,9 @@ def edit(group_id: int) -> ResponseReturnValue:
         try:
             draft, networks = _draft(form, of=group), settings().executor_networks
             with session_scope() as session:
-                groups.update_group(session, group_id, draft, actor=current_actor(), networks=networks, now_ms=now_ms())
+                groups.update_group(
+                    session, group_id, draft, actor=current_actor(), networks=networks, now_ms=now_ms()
+                )
             return done("saved", url_for("groups.index"))
         except InvalidInput as exc:
             form.refuse(exc)
@@ -94,10 +109,21 @@ def remove(group_id: int) -> ResponseReturnValue:
         return done("removed", url_for("groups.index"))
     with read_scope() as session:
         used_by = job_lists.count_of_group(session, group_id)
-    consequences = [_("Users lose their rights on it. Executors that still register under this name get no more jobs.")]
+    consequences = [
+        _("Users lose their rights on it. Executors that still register under this name get no more jobs.")
+    ]
     if used_by:
-        consequences = [_("It is used by %(n)s jobs: delete them, or give them another executor first.", n=used_by)]
-    question = Question(_("Delete the executor?"), f"{group.title} ({group.app_name})", consequences, _("Delete"), "danger", "trash")
+        consequences = [
+            _("It is used by %(n)s jobs: delete them, or give them another executor first.", n=used_by)
+        ]
+    question = Question(
+        _("Delete the executor?"),
+        f"{group.title} ({group.app_name})",
+        consequences,
+        _("Delete"),
+        "danger",
+        "trash",
+    )
     return confirm_page(question, back=way_back("groups.index"))
 
 
@@ -108,7 +134,9 @@ def nodes(group_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         found = machines.find_machines(session, group, now_ms=now_ms())
     unusable = found.unusable(settings().executor_networks)
-    return render_template("groups/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("groups.index"))
+    return render_template(
+        "groups/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("groups.index")
+    )
 
 
 def _group(group_id: int) -> Group:
@@ -135,5 +163,12 @@ def _edit_page(form: GroupForm, group: Group | None) -> ResponseReturnValue:
     form.offer()
     heading = _("Edit the executor") if group is not None else _("Add an executor")
     action = url_for("groups.edit", group_id=group.id) if group is not None else url_for("groups.add")
-    page = render_template("groups/edit.html", form=form, group=group, heading=heading, action=action, cancel=url_for("groups.index"))
+    page = render_template(
+        "groups/edit.html",
+        form=form,
+        group=group,
+        heading=heading,
+        action=action,
+        cancel=url_for("groups.index"),
+    )
     return page, 400 if form.errors else 200

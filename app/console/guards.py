@@ -277,7 +277,13 @@ def _check_host() -> None:
     elif not config.allowed_hosts:
         return
     if host_name(request.host) not in named:
-        abort(Response("This host name is not one of this console; see XXL_JOB_ALLOWED_HOSTS.\n", 400, content_type="text/plain"))
+        abort(
+            Response(
+                "This host name is not one of this console; see XXL_JOB_ALLOWED_HOSTS.\n",
+                400,
+                content_type="text/plain",
+            )
+        )
 
 
 def host_name(host: str) -> str:
@@ -312,7 +318,9 @@ def _is_own_origin(origin: str) -> bool:
 
 def _check_body_type() -> None:
     """Take forms only; an empty body needs no type."""
-    if request.method in SAFE_METHODS or not (request.content_length or request.headers.get("Transfer-Encoding")):
+    if request.method in SAFE_METHODS or not (
+        request.content_length or request.headers.get("Transfer-Encoding")
+    ):
         return
     if request.mimetype not in FORM_TYPES:
         abort(415)

@@ -53,8 +53,12 @@ def stop(job_id: int) -> ResponseReturnValue:
         with session_scope() as session:
             jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
         return done("stopped", way_back("jobs.index"), at=job_id)
-    consequences = [_("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")]
-    question = Question(_("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill")
+    consequences = [
+        _("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")
+    ]
+    question = Question(
+        _("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill"
+    )
     return confirm_page(question, back=way_back("jobs.index"))
 
 
@@ -76,7 +80,9 @@ def remove(job_id: int) -> ResponseReturnValue:
     if parents:
         ids = ", ".join(str(parent) for parent in parents)
         consequences.append(_("It is a child of these jobs, which will no longer find it: %(ids)s", ids=ids))
-    question = Question(_("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash")
+    question = Question(
+        _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
+    )
     return confirm_page(question, back=way_back("jobs.index"))
 
 
@@ -115,19 +121,36 @@ def kill(job_id: int) -> ResponseReturnValue:
     """End the runs of the job that are under way."""
     job = _job(job_id, Right.OPERATE)
     with read_scope() as session:
-        operated = current_actor().group_ids(Right.OPERATE)  # a run from before the job was moved is in its former group
-        running = overview.find_running_of_job(session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX)
+        operated = current_actor().group_ids(
+            Right.OPERATE
+        )  # a run from before the job was moved is in its former group
+        running = overview.find_running_of_job(
+            session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX
+        )
     if request.method == "POST":
         if not running:
             raise Conflict(N_("No run of this job is under way"))
         for log in running:
             logs.kill_log(log.id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
         return done("killed", way_back("jobs.index"), at=job_id)
-    consequences = [_("The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done.")]
+    consequences = [
+        _(
+            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+        )
+    ]
     for log in running:
         place, since = log.executor_address or "–", absolute(log.trigger_time or 0)
-        consequences.append(_("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=place, time=since))
-    question = Question(_("Kill the runs under way?"), _name(job), consequences, _("Kill job"), kind="danger", glyph="x-octagon")
+        consequences.append(
+            _("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=place, time=since)
+        )
+    question = Question(
+        _("Kill the runs under way?"),
+        _name(job),
+        consequences,
+        _("Kill job"),
+        kind="danger",
+        glyph="x-octagon",
+    )
     return confirm_page(question, back=way_back("jobs.index"))
 
 

@@ -59,7 +59,9 @@ def bulk(act: str) -> ResponseReturnValue:
             return _question(Act(act), found, left_out, say(exc.message)), 400
         names = {job.id: job.job_desc for job in found}
         return _do(Act(act), Progress(list(names), names, key=asked_key(request.form.get("once", ""))))
-    if act == Act.RUN and "once" not in request.args:  # in the address, so that a browser that goes back asks the same question
+    if (
+        act == Act.RUN and "once" not in request.args
+    ):  # in the address, so that a browser that goes back asks the same question
         return redirect(address_with(once=new_key()), 303)
     return _question(Act(act), found, left_out)
 
@@ -70,7 +72,11 @@ def running() -> ResponseReturnValue:
     actor = current_actor()
     ids = ticked_ids(job_bulk.JOBS_MAX)
     with read_scope() as session:
-        seen = [job.id for job in job_store.find_jobs(session, ids).values() if actor.may(job.job_group, Right.VIEW)]
+        seen = [
+            job.id
+            for job in job_store.find_jobs(session, ids).values()
+            if actor.may(job.job_group, Right.VIEW)
+        ]
         out = overview.count_out(session, seen)
     return jsonify({str(job_id): out.get(job_id, 0) for job_id in seen})
 
@@ -101,7 +107,11 @@ def _jobs(act: Act, ids: list[int]) -> list[Job]:
 def _question(act: Act, found: list[Job], left_out: int, error: str = "") -> str:
     with read_scope() as session:
         out = sum(overview.count_out(session, [job.id for job in found]).values())
-        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT)) if act == Act.MOVE else []
+        groups = (
+            group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
+            if act == Act.MOVE
+            else []
+        )
     consequences = _consequences(act, found, out)
     if left_out:
         consequences.append(_("Left out, because you may not change them: %(n)s.", n=left_out))
@@ -133,7 +143,13 @@ def _do(act: Act, progress: Progress) -> ResponseReturnValue:
         Told(job_id, progress.names[job_id], progress.errors.get(job_id, ""), job_id in progress.already)
         for job_id in progress.ids[: progress.count]
     ]
-    shown = {"act": act, "word": _word(act), "failed": len(progress.errors), "back": way_back("jobs.index"), "progress": progress}
+    shown = {
+        "act": act,
+        "word": _word(act),
+        "failed": len(progress.errors),
+        "back": way_back("jobs.index"),
+        "progress": progress,
+    }
     if progress.rest:
         return render_template("jobs/bulk_progress.html", aim=aim, action=here(), heading=_word(act), **shown)
     page = render_template("jobs/bulk_result.html", told=told, all=len(progress.ids), **shown)
@@ -167,7 +183,9 @@ def _heading(act: Act, count: int) -> str:
         case Act.RUN:
             return ngettext("Run %(num)d job once?", "Run %(num)d jobs once?", count)
         case Act.MOVE:
-            return ngettext("Move %(num)d job to another executor?", "Move %(num)d jobs to another executor?", count)
+            return ngettext(
+                "Move %(num)d job to another executor?", "Move %(num)d jobs to another executor?", count
+            )
         case Act.TAG:
             return ngettext("Add a tag to %(num)d job", "Add a tag to %(num)d jobs", count)
         case Act.UNTAG:
@@ -183,15 +201,30 @@ def _consequences(act: Act, found: list[Job], out: int) -> list[str]:
             idle = sum(job.schedule_type == "NONE" for job in found)
             return [_("Jobs without a schedule, which cannot be started: %(n)s.", n=idle)] if idle else []
         case Act.STOP:
-            return [_("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")]
+            return [
+                _("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")
+            ]
         case Act.RUN:
-            return [_("Each is queued once, with its own parameter, whatever its schedule. Children run after a success as always.")]
+            return [
+                _(
+                    "Each is queued once, with its own parameter, whatever its schedule. Children run after a success as always."
+                )
+            ]
         case Act.MOVE:
-            return [_("The next runs go to the executors of the other group; the runs so far stay in the log of the old one.")]
+            return [
+                _(
+                    "The next runs go to the executors of the other group; the runs so far stay in the log of the old one."
+                )
+            ]
         case Act.TAG:
             return [_("Jobs that have the tag already stay as they are, in whatever case it is written.")]
         case Act.UNTAG:
             return [_("Jobs without the tag stay as they are. The case it is written in does not matter.")]
         case Act.REMOVE:
             lost = [_("Runs under way: %(n)s. They go on, but their results are lost.", n=out)] if out else []
-            return [_("Their runs, their log and their GLUE versions are deleted with them. This cannot be undone."), *lost]
+            return [
+                _(
+                    "Their runs, their log and their GLUE versions are deleted with them. This cannot be undone."
+                ),
+                *lost,
+            ]

@@ -27,7 +27,15 @@ from app.services.jobs import JobDraft
 
 #: columns that are shown and taken over as they are
 PLAIN = (
-    *("job_desc", "author", "alarm_email", "executor_handler", "executor_param", "executor_route_strategy", "misfire_strategy"),
+    *(
+        "job_desc",
+        "author",
+        "alarm_email",
+        "executor_handler",
+        "executor_param",
+        "executor_route_strategy",
+        "misfire_strategy",
+    ),
     *("executor_block_strategy", "child_jobid", "delivery"),
 )
 NUMBERS = ("executor_timeout", "executor_fail_retry_count", "retry_interval_s")
@@ -73,9 +81,17 @@ def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str,
     values: dict[str, object] = {name: getattr(job, name) or "" for name in PLAIN}
     values |= {name: str(getattr(job, name)) for name in (*NUMBERS, "retry_backoff_percent")}
     conf = job.schedule_conf or ""
-    fields = {ScheduleType.CRON: "cron", ScheduleType.FIX_RATE: "rate_s", ScheduleType.FIX_DELAY: "delay_s", ScheduleType.AT: "at"}
+    fields = {
+        ScheduleType.CRON: "cron",
+        ScheduleType.FIX_RATE: "rate_s",
+        ScheduleType.FIX_DELAY: "delay_s",
+        ScheduleType.AT: "at",
+    }
     values |= {name: conf for kind, name in fields.items() if kind == job.schedule_type}
-    values |= {"not_before": write_local(job.not_before_ms, local), "not_after": write_local(job.not_after_ms, local)}
+    values |= {
+        "not_before": write_local(job.not_before_ms, local),
+        "not_after": write_local(job.not_after_ms, local),
+    }
     return values | {
         "job_group": job.job_group,
         "schedule_type": job.schedule_type,
@@ -102,7 +118,9 @@ def new_values(group_id: int, author: str) -> dict[str, object]:
 
 def quick_form(given: Mapping[str, str], author: str) -> JobForm:
     """Return the form of a new job without a schedule of which only executor, handler and description were typed."""
-    values = {name: str(value) for name, value in new_values(0, author).items()} | {"schedule_type": ScheduleType.NONE.value}
+    values = {name: str(value) for name, value in new_values(0, author).items()} | {
+        "schedule_type": ScheduleType.NONE.value
+    }
     firsts: dict[str, Mapping[Any, str]] = {
         "executor_route_strategy": words.ROUTE_STRATEGIES,
         "misfire_strategy": words.MISFIRE_STRATEGIES,
@@ -114,7 +132,9 @@ def quick_form(given: Mapping[str, str], author: str) -> JobForm:
 
 def draft_of(form: JobForm, config_zone: str) -> JobDraft:
     """Return what was typed; raises InvalidInput where a field is no number or no time."""
-    taken: dict[str, Any] = {name: form[name].data or "" for name in PLAIN} | {name: whole(form[name]) for name in NUMBERS}
+    taken: dict[str, Any] = {name: form[name].data or "" for name in PLAIN} | {
+        name: whole(form[name]) for name in NUMBERS
+    }
     schedule = schedule_of(form, config_zone)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -156,9 +176,15 @@ def schedule_of(form: JobForm, config_zone: str) -> Schedule:
 def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
     """Return a schedule in words and its next five instants, or what is wrong with it."""
     if schedule.type is ScheduleType.NONE:
-        return Preview(schedule.time_zone, empty=_("This job has no schedule: it runs by hand, as a child job or by the API."))
+        return Preview(
+            schedule.time_zone,
+            empty=_("This job has no schedule: it runs by hand, as a child job or by the API."),
+        )
     if not schedule.conf:
-        return Preview(schedule.time_zone, empty=_("The next run times are shown here as soon as the schedule is complete."))
+        return Preview(
+            schedule.time_zone,
+            empty=_("The next run times are shown here as soon as the schedule is complete."),
+        )
     try:
         check_schedule(schedule)
         words = _in_words(schedule, language)
@@ -187,7 +213,10 @@ def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[
     moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
     return tuple(
         Instant(
-            ms, f"{moment:%Y-%m-%d %H:%M:%S}", moment.isoformat(timespec="seconds")[19:25], shifted=moment.utcoffset() != before.utcoffset()
+            ms,
+            f"{moment:%Y-%m-%d %H:%M:%S}",
+            moment.isoformat(timespec="seconds")[19:25],
+            shifted=moment.utcoffset() != before.utcoffset(),
         )
         for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
     )

@@ -57,14 +57,22 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
         versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
         trail=_seen(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor),
         alarms=alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=SHOWN),
-        mutes=[mute for mute in mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, []) if is_muted(mute.until_ms, now_ms)],
+        mutes=[
+            mute
+            for mute in mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, [])
+            if is_muted(mute.until_ms, now_ms)
+        ],
     )
 
 
 def _seen(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:
     """Return a job's trail back to where it came from a group the actor may not see: what was done there, runs by hand too, is theirs."""
     for number, entry in enumerate(newest_first, 1):
-        if entry.action == "job.update" and not actor.is_admin and not _came_from_seen(entry.changes or "{}", actor):
+        if (
+            entry.action == "job.update"
+            and not actor.is_admin
+            and not _came_from_seen(entry.changes or "{}", actor)
+        ):
             return newest_first[:number]
     return newest_first
 

@@ -100,7 +100,9 @@ def _sent_text() -> str:
     sent.stream.seek(0)  # a view whose transaction lost a deadlock runs again
     content = sent.stream.read(SIZE_MAX + 1)
     if len(content) > SIZE_MAX:
-        raise InvalidInput("file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX))
+        raise InvalidInput(
+            "file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX)
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:

@@ -10,7 +10,16 @@ from app.console import starters
 from app.console.current import current_actor, current_user, say, settings
 from app.console.forms import JobForm
 from app.console.job_filter import asked_filter, asked_query, tag_base
-from app.console.job_forms import Preview, draft_of, new_values, offer, preview, quick_form, schedule_of, values_of
+from app.console.job_forms import (
+    Preview,
+    draft_of,
+    new_values,
+    offer,
+    preview,
+    quick_form,
+    schedule_of,
+    values_of,
+)
 from app.console.job_page import page_of
 from app.console.language import _
 from app.console.languages import language_of_request
@@ -72,7 +81,9 @@ def show(job_id: int) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=actor)
         row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
         shown = page_of(session, job, actor=actor, now_ms=at_ms)
-    return render_template("jobs/show.html", job=job, row=row, group=row.group, page=shown, preview=_preview_of(job))
+    return render_template(
+        "jobs/show.html", job=job, row=row, group=row.group, page=shown, preview=_preview_of(job)
+    )
 
 
 @blueprint.route("/jobinfo/new", methods=["GET", "POST"])
@@ -81,7 +92,11 @@ def add() -> ResponseReturnValue:
     user = current_user()
     author = user.username if user else ""
     is_quick = request.method == "POST" and "quick" in request.form
-    form = quick_form(request.form, author) if is_quick else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
+    form = (
+        quick_form(request.form, author)
+        if is_quick
+        else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
+    )
     if _is_saving() and (job_id := _save_new(form)):
         return done("added", url_for("jobs.show", job_id=job_id), at=job_id)
     return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))
@@ -110,7 +125,9 @@ def edit(job_id: int) -> ResponseReturnValue:
     if _is_saving():
         try:
             draft = draft_of(form, settings().time_zone)
-            transact(partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms))
+            transact(
+                partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms)
+            )
             return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
         except InvalidInput as exc:
             form.refuse(exc)
@@ -137,9 +154,15 @@ def nodes(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-        found = machines.find_machines(session, group, now_ms=now_ms()) if group is not None else machines.Machines([], 0)
+        found = (
+            machines.find_machines(session, group, now_ms=now_ms())
+            if group is not None
+            else machines.Machines([], 0)
+        )
     unusable = found.unusable(settings().executor_networks)
-    return render_template("jobs/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("jobs.index"))
+    return render_template(
+        "jobs/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("jobs.index")
+    )
 
 
 def _is_saving() -> bool:
@@ -152,7 +175,9 @@ def _save_new(form: JobForm) -> int:
     try:
         draft = draft_of(form, settings().time_zone)
         with session_scope() as session:
-            return jobs.add_job(session, starters.with_starter(draft, current_actor()), actor=current_actor(), clock=now_ms)
+            return jobs.add_job(
+                session, starters.with_starter(draft, current_actor()), actor=current_actor(), clock=now_ms
+            )
     except InvalidInput as exc:
         form.refuse(exc)
     return 0
@@ -163,7 +188,9 @@ def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Res
         groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
         children = choices.name_jobs(session, _typed_ids(form.child_jobid.data or ""), actor=current_actor())
     offer(form, groups, settings().time_zone)
-    group_text = next((f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), "")
+    group_text = next(
+        (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), ""
+    )
     cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
     shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
     shown |= {"children": children, "group_text": group_text}

@@ -53,4 +53,6 @@ def marked_count(singular: str, plural: str, num: int, **params: object) -> Mark
 @lru_cache(TEXTS_KEPT)
 def _marked(texts: NullTranslations, msgid: str) -> Markup:
     no_params: dict[str, Any] = {}
-    return Markup(texts.gettext(msgid)) % no_params  # a doubled percent sign is one in every text of a template
+    return (
+        Markup(texts.gettext(msgid)) % no_params
+    )  # a doubled percent sign is one in every text of a template

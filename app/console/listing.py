@@ -96,7 +96,11 @@ def whole_number(name: str, default: int) -> int:
 def ticked_ids(limit: int) -> list[int]:
     """Return the ticked ids of the query or the form; one more than ``limit`` at most, which tells that there are too many."""
     texts = request.values.getlist("id")[: limit + 1]
-    return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID]
+    return [
+        int(text)
+        for text in texts
+        if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_ID
+    ]
 
 
 def here() -> str:
@@ -125,4 +129,6 @@ def address_with(**changes: Any) -> str:
 
 def chips(filters: Sequence[tuple[str, str, str]]) -> list[Chip]:
     """Return a chip per active filter, from (parameter, label, shown value); an empty value is no filter."""
-    return [Chip(label, value, address_with(page=None, **{name: None})) for name, label, value in filters if value]
+    return [
+        Chip(label, value, address_with(page=None, **{name: None})) for name, label, value in filters if value
+    ]

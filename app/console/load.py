@@ -39,7 +39,9 @@ def index() -> ResponseReturnValue:
         hours = planned_hours(load, reader, whole_number("hour", -1))
         starters, starting = find_starters(session, actor, load, hours.chosen.at.quarters, limit=STARTERS)
         chart = dashboard.chart(session, actor, from_ms=first_ms, to_ms=at_ms)
-    calendar = run_calendar(chart, first, now_ms=at_ms, zone=zone, retention_days=settings().log_retention_days)
+    calendar = run_calendar(
+        chart, first, now_ms=at_ms, zone=zone, retention_days=settings().log_retention_days
+    )
     return render_template(
         "load/index.html",
         load=load,

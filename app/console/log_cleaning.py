@@ -32,7 +32,9 @@ BOUNDS = ("before_ms", "kept_id", "up_to_id")
 @blueprint.route("/joblog/clean", methods=["GET", "POST"])
 def clean() -> ResponseReturnValue:
     """Ask what is to go, count it, delete it."""
-    form = CleanForm(request.form, job_group=str(whole_number("jobGroup", 0)), job_id=str(whole_number("jobId", 0)))
+    form = CleanForm(
+        request.form, job_group=str(whole_number("jobGroup", 0)), job_id=str(whole_number("jobId", 0))
+    )
     form.kind.choices = choices(CLEAN_KINDS)
     if request.method == "POST":
         try:
@@ -52,7 +54,9 @@ def _count(form: CleanForm) -> ResponseReturnValue:
 
 def _confirm(form: CleanForm, clearing: Clearing, total: int, error: str = "") -> str:
     phrase = deletion_phrase(total) if _number(form.kind.data) == ClearType.ALL else ""
-    return _sealed_page("logs/clean_confirm.html", form, clearing, total=total, deleted=0, phrase=phrase, error=error)
+    return _sealed_page(
+        "logs/clean_confirm.html", form, clearing, total=total, deleted=0, phrase=phrase, error=error
+    )
 
 
 def _go_on(form: CleanForm) -> ResponseReturnValue:
@@ -60,7 +64,9 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
     kind, total = _number(form.kind.data), _number(request.form.get("total"))
     clearing = log_clearing.go_on(_clearing(form), kind, actor=current_actor(), now_ms=now_ms())
     before = _number(request.form.get("deleted"))
-    if not hmac.compare_digest(request.form.get("seal", "").encode(), _seal(form, clearing, total, before).encode()):
+    if not hmac.compare_digest(
+        request.form.get("seal", "").encode(), _seal(form, clearing, total, before).encode()
+    ):
         raise InvalidInput("kind", N_("This form is not as it was shown: begin again"))
     if before == 0:
         if kind == ClearType.ALL:
@@ -72,14 +78,24 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
             log_clearing.record(session, clearing, kind, total, actor=current_actor(), now_ms=now_ms())
     deleted, is_over = log_clearing.clear_piece(clearing)
     if is_over:
-        return done("cleaned", url_for("logs.index", jobGroup=clearing.group_id or None, jobId=clearing.job_id or None))
+        return done(
+            "cleaned",
+            url_for("logs.index", jobGroup=clearing.group_id or None, jobId=clearing.job_id or None),
+        )
     total = max(total, before + deleted)
     return _sealed_page("logs/clean_progress.html", form, clearing, total=total, deleted=before + deleted)
 
 
-def _sealed_page(template: str, form: CleanForm, clearing: Clearing, *, total: int, deleted: int, **shown: str) -> str:
+def _sealed_page(
+    template: str, form: CleanForm, clearing: Clearing, *, total: int, deleted: int, **shown: str
+) -> str:
     """Show a step whose form leads to the next one."""
-    values = {"clearing": clearing, "total": total, "deleted": deleted, "seal": _seal(form, clearing, total, deleted)}
+    values = {
+        "clearing": clearing,
+        "total": total,
+        "deleted": deleted,
+        "seal": _seal(form, clearing, total, deleted),
+    }
     return _page(template, form, cancel=url_for("logs.index"), **values, **shown)
 
 

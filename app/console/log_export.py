@@ -34,7 +34,19 @@ FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r
 #: tells spreadsheets that the text is UTF-8
 MARK = "\ufeff"
 HEAD = (
-    *("id", "jobId", "job", "executor", "address", "handler", "parameter", "shard", "triggerType", "triggerTime", "triggerCode"),
+    *(
+        "id",
+        "jobId",
+        "job",
+        "executor",
+        "address",
+        "handler",
+        "parameter",
+        "shard",
+        "triggerType",
+        "triggerTime",
+        "triggerCode",
+    ),
     *("handleTime", "handleCode", "result", "durationMs", "handleMsg"),
 )
 
@@ -69,8 +81,19 @@ def _written(lines: Iterable[Iterable[str]]) -> str:
 def _cells(row: LogRow) -> list[str]:
     log, took_ms = row.log, run_duration(row.log)
     cells = [
-        *(str(log.id), str(log.job_id), row.job.job_desc if row.job else "", row.group.app_name if row.group else str(log.job_group)),
-        *(log.executor_address, log.executor_handler, log.executor_param, log.executor_sharding_param, log.trigger_type),
+        *(
+            str(log.id),
+            str(log.job_id),
+            row.job.job_desc if row.job else "",
+            row.group.app_name if row.group else str(log.job_group),
+        ),
+        *(
+            log.executor_address,
+            log.executor_handler,
+            log.executor_param,
+            log.executor_sharding_param,
+            log.trigger_type,
+        ),
         *(absolute(log.trigger_time) if log.trigger_time else "", str(log.trigger_code)),
         *(absolute(log.handle_time) if log.handle_time else "", str(log.handle_code), outcome(log)),
         *(str(took_ms) if took_ms is not None else "", _short(log.handle_msg or "")),

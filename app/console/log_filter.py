@@ -49,7 +49,14 @@ def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis
     status = whole_number("logStatus", -1)
     name, texts = _asked_range(), (request.args.get("from", ""), request.args.get("to", ""))
     bounds = _bounds(name, texts, zone, now_ms)
-    wanted = LogFilter(group_id=group_id, job_id=job_id, status=status, from_ms=bounds.from_ms, to_ms=bounds.to_ms, order=asked_order(LOGS))
+    wanted = LogFilter(
+        group_id=group_id,
+        job_id=job_id,
+        status=status,
+        from_ms=bounds.from_ms,
+        to_ms=bounds.to_ms,
+        order=asked_order(LOGS),
+    )
     return AskedLogs(wanted, group_id, job_id, status, name, *texts)
 
 

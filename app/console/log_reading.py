@@ -68,4 +68,7 @@ def split_lines(content: str) -> list[str]:
 
 
 def _has_ended(log: JobLog) -> bool:
-    return log.handle_code != HandleCode.NONE or log.trigger_code not in (TriggerCode.NONE, TriggerCode.ACCEPTED)
+    return log.handle_code != HandleCode.NONE or log.trigger_code not in (
+        TriggerCode.NONE,
+        TriggerCode.ACCEPTED,
+    )

@@ -47,23 +47,35 @@ def browser_name(agent: str) -> str:
 
 def end_one(row: LoginSession) -> Question:
     """Return the question before one login ends."""
-    subject = " · ".join(text for text in (browser_name(row.agent), row.address, absolute(row.created_ms)) if text)
+    subject = " · ".join(
+        text for text in (browser_name(row.agent), row.address, absolute(row.created_ms)) if text
+    )
     consequences = [_("Whoever uses this login has to log in again.")]
-    return Question(_("End the login?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right")
+    return Question(
+        _("End the login?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
+    )
 
 
 def end_others(username: str, count: int) -> Question:
     """Return the question before all logins end but the one in use."""
-    subject = ngettext("%(num)d other login of %(name)s", "%(num)d other logins of %(name)s", count, name=username)
+    subject = ngettext(
+        "%(num)d other login of %(name)s", "%(num)d other logins of %(name)s", count, name=username
+    )
     consequences = [_("Every other browser and script has to log in again. This login stays.")]
-    return Question(_("End all other logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right")
+    return Question(
+        _("End all other logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
+    )
 
 
 def end_all(username: str, count: int) -> Question:
     """Return the question before all logins of somebody else end."""
     subject = ngettext("%(num)d login of %(name)s", "%(num)d logins of %(name)s", count, name=username)
-    consequences = [_("Every browser and script of the user has to log in again. To keep them out, disable the user.")]
-    return Question(_("End all logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right")
+    consequences = [
+        _("Every browser and script of the user has to log in again. To keep them out, disable the user.")
+    ]
+    return Question(
+        _("End all logins?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
+    )
 
 
 def init_app(app: Flask) -> None:

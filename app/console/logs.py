@@ -41,9 +41,15 @@ def index() -> ResponseReturnValue:
         shown = rows.log_rows(session, page.rows, actor=actor)
         views = views_of(session, ListName.LOGS)
         offered = groups.visible_groups(session, actor)
-        jobs_offered = choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
+        jobs_offered = (
+            choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
+        )
         named = choices.name_jobs(session, [asked.job_id], actor=actor)[0].text if asked.job_id else ""
-        wanted_groups = [asked.group_id] if asked.group_id and actor.may(asked.group_id, Right.VIEW) else actor.group_ids(Right.VIEW)
+        wanted_groups = (
+            [asked.group_id]
+            if asked.group_id and actor.may(asked.group_id, Right.VIEW)
+            else actor.group_ids(Right.VIEW)
+        )
         waiting = waiting_fires(session, wanted_groups, now_ms=at_ms, job_id=asked.job_id or None)
     title = next((group.title for group in offered if group.id == asked.group_id), "")
     return render_template(
@@ -70,7 +76,13 @@ def index() -> ResponseReturnValue:
 def show(log_id: int) -> ResponseReturnValue:
     """Show one run: its log as it grows, how it was sent, what came of it."""
     row, chain = _row_in_chain(log_id)
-    values = {"log": row.log, "job": row.job, "group": row.group, "may_operate": row.may_operate, "chain": chain}
+    values = {
+        "log": row.log,
+        "job": row.job,
+        "group": row.group,
+        "may_operate": row.may_operate,
+        "chain": chain,
+    }
     return render_template("logs/show.html", has_log=has_log(row.log), **values)
 
 
@@ -94,12 +106,16 @@ def note(log_id: int) -> ResponseReturnValue:
 def lines(log_id: int) -> ResponseReturnValue:
     """Return the lines of a run's log from ``?from=`` on as JSON; where the executor cannot be asked, its ``error``."""
     try:
-        found = ask_lines(log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller())
+        found = ask_lines(
+            log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
+        )
     except NotFound:
         raise
     except XxlJobError as exc:
         return jsonify(error=say_error(exc))
-    return jsonify({"from": found.first, "to": found.last, "lines": found.lines, "end": found.is_end, "note": found.note})
+    return jsonify(
+        {"from": found.first, "to": found.last, "lines": found.lines, "end": found.is_end, "note": found.note}
+    )
 
 
 @blueprint.get(f"{ONE_LOG}/log.txt")
@@ -117,8 +133,14 @@ def kill(log_id: int) -> ResponseReturnValue:
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
         return done("killed", url_for("logs.show", log_id=log_id))
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
-    consequences = [_("The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done.")]
-    question = Question(_("Kill the run?"), subject, consequences, _("Kill job"), kind="danger", glyph="x-octagon")
+    consequences = [
+        _(
+            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+        )
+    ]
+    question = Question(
+        _("Kill the run?"), subject, consequences, _("Kill job"), kind="danger", glyph="x-octagon"
+    )
     return confirm_page(question, back=way_back("logs.show", log_id=log_id))
 
 

@@ -72,7 +72,12 @@ def way_back(endpoint: str, **values: Any) -> str:
     except ValueError:  # no address at all, such as http://[
         return url_for(endpoint, **values)
     own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
-    if not own or given.path.startswith("//") or "\\" in given.path or given.path == request.script_root + request.path:
+    if (
+        not own
+        or given.path.startswith("//")
+        or "\\" in given.path
+        or given.path == request.script_root + request.path
+    ):
         return url_for(endpoint, **values)
     return urlunsplit(("", "", given.path, given.query, ""))
 
@@ -87,9 +92,13 @@ def asked_notice() -> Notice | None:
         return Notice(str(TEXTS[code]))
     if code == "triggered":
         return Notice(str(TEXTS[code]), href=url_for("logs.index", jobId=job_id), link=_("Show the log"))
-    is_ours = code in UNDONE_BY and hmac.compare_digest(request.args.get("mark", "").encode(), _mark(code, job_id).encode())
+    is_ours = code in UNDONE_BY and hmac.compare_digest(
+        request.args.get("mark", "").encode(), _mark(code, job_id).encode()
+    )
     undo = url_for(UNDONE_BY[code], job_id=job_id) if is_ours else ""
-    return Notice(str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id), undo=undo)
+    return Notice(
+        str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id), undo=undo
+    )
 
 
 def _mark(code: str, job_id: int) -> str:

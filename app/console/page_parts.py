@@ -25,7 +25,9 @@ def link(endpoint: str, **values: Any) -> str:
 
 def kept(macro: Callable[..., str]) -> Callable[..., str]:
     """Return a macro that remembers what it made; only for one whose text depends on its arguments alone, not on reader or time."""
-    return lru_cache(PARTS_KEPT, typed=True)(macro)  # typed: text to be escaped is not the same as an equal text that is marked
+    return lru_cache(PARTS_KEPT, typed=True)(
+        macro
+    )  # typed: text to be escaped is not the same as an equal text that is marked
 
 
 def filled(macro: Callable[..., str]) -> Callable[..., Markup]:
@@ -38,7 +40,9 @@ def filled(macro: Callable[..., str]) -> Callable[..., Markup]:
         parts, form = _parts(), (part, flags)
         if form not in parts:
             parts[form] = macro(STAND_IN, *flags).split(str(STAND_IN))
-        return Markup(str(int(number)).join(parts[form]))  # the macro has escaped the pieces, and a number needs no escaping
+        return Markup(
+            str(int(number)).join(parts[form])
+        )  # the macro has escaped the pieces, and a number needs no escaping
 
     return part
 

@@ -21,7 +21,9 @@ def jobs() -> ResponseReturnValue:
     """Offer jobs by id, description or handler; ``jobGroup`` keeps to a group, ``skip`` leaves a job out."""
     group_id, skip_id = max(0, whole_number("jobGroup", 0)), whole_number("skip", 0)
     with read_scope() as session:
-        offer = choices.offer_jobs(session, _typed(), actor=current_actor(), right=_right(), group_id=group_id, skip_id=skip_id)
+        offer = choices.offer_jobs(
+            session, _typed(), actor=current_actor(), right=_right(), group_id=group_id, skip_id=skip_id
+        )
     return _fragment(offer)
 
 

@@ -118,9 +118,20 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
     chosen = next((hour for hour in hours if first + hour.at.quarters[0] == asked), busiest)
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.quarters)
-    legend = [(0, number(least))] + [(level, range_words(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low]
+    legend = [(0, number(least))] + [
+        (level, range_words(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
+    ]
     step = 100 / len(soon)
-    return PlannedHours(_bars(soon, step), _days(hours, names), chosen, busiest, quiet, legend, f"{step * BAR_SHARE:.2f}%", f"{step:.2f}%")
+    return PlannedHours(
+        _bars(soon, step),
+        _days(hours, names),
+        chosen,
+        busiest,
+        quiet,
+        legend,
+        f"{step * BAR_SHARE:.2f}%",
+        f"{step:.2f}%",
+    )
 
 
 def day_namer() -> Callable[[date], str]:
@@ -139,7 +150,9 @@ def _bars(hours: list[Hour], step: float) -> list[HourBar]:
     bars = []
     for place, hour in enumerate(hours):
         height = max(LEAST_HEIGHT, round(AREA_HEIGHT * hour.starts / highest)) if hour.starts else 0
-        x, place_x, middle = (f"{step * share:.2f}%" for share in (place + (1 - BAR_SHARE) / 2, place, place + 0.5))
+        x, place_x, middle = (
+            f"{step * share:.2f}%" for share in (place + (1 - BAR_SHARE) / 2, place, place + 0.5)
+        )
         tick = hour.clock if hour.at.hour % TICK_HOURS == 0 else ""
         bars.append(HourBar(hour, x, place_x, middle, AREA_HEIGHT - height, height, tick))
     return bars

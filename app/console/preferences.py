@@ -77,7 +77,12 @@ class Frame:
 @cache
 def zone_names() -> tuple[str, ...]:
     """Return the zones offered, by name, UTC first."""
-    return ("UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)))
+    return (
+        "UTC",
+        *sorted(
+            name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)
+        ),
+    )
 
 
 def frame() -> Frame:
@@ -117,7 +122,9 @@ def cookie_path() -> str:
 
 def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
     """Remember a choice in the browser."""
-    response.set_cookie(name, value, max_age=max_age_s, path=cookie_path(), samesite="Lax", secure=request.is_secure)
+    response.set_cookie(
+        name, value, max_age=max_age_s, path=cookie_path(), samesite="Lax", secure=request.is_secure
+    )
 
 
 def init_app(app: Flask) -> None:

@@ -52,7 +52,9 @@ def asked_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> Tim
     last = last or (min(first + timedelta(days=6), today) if first and first <= today else first) or today
     first, last = sorted((first or last - timedelta(days=6), last))
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
-    begin, end = (datetime(day.year, day.month, day.day, tzinfo=zone) for day in (first, last + timedelta(days=1)))
+    begin, end = (
+        datetime(day.year, day.month, day.day, tzinfo=zone) for day in (first, last + timedelta(days=1))
+    )
     return TimeRange(_ms(begin), _ms(end) - 1)
 
 

@@ -76,7 +76,9 @@ def first_day(now_ms: Millis, zone: ZoneInfo) -> date:
     return today - timedelta(days=today.weekday(), weeks=WEEKS - 1)
 
 
-def run_calendar(chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, retention_days: int) -> RunCalendar:
+def run_calendar(
+    chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, retention_days: int
+) -> RunCalendar:
     """Return the drawing of what was counted; the log holds the runs of the last ``retention_days`` (0: all)."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     days = [first + timedelta(days=past) for past in range((today - first).days + 1)]
@@ -104,8 +106,13 @@ def run_calendar(chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, r
 def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
     told = [day.isoformat() for day in days if day.isoformat() > uncounted]
     if not told:
-        return _("The runs of your executors in these days are not counted yet: the calendar shows none of them.")
-    return _("The runs of your executors before %(day)s are not counted yet: the calendar leaves those days out.", day=told[0])
+        return _(
+            "The runs of your executors in these days are not counted yet: the calendar shows none of them."
+        )
+    return _(
+        "The runs of your executors before %(day)s are not counted yet: the calendar leaves those days out.",
+        day=told[0],
+    )
 
 
 def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
@@ -150,7 +157,11 @@ def _log_address(day: date, zone: ZoneInfo) -> str:
 
 def _words(days: Sequence[date]) -> list[Word]:
     """Return the months above and the days beside the squares."""
-    words = [Word(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE")) for row in NAMED_DAYS if row < len(days)]
+    words = [
+        Word(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
+        for row in NAMED_DAYS
+        if row < len(days)
+    ]
     last = -MONTH_ROOM
     for place in range(0, len(days), DAYS_A_WEEK):
         week, monday = place // DAYS_A_WEEK, days[place]

@@ -32,7 +32,9 @@ def chain_of(session: Session, log: JobLog, *, actor: Actor) -> Chain:
     source = log_lists.find_log(session, log.source_log_id) if log.source_log_id else None
     if source is not None and not actor.may(source.job_group, Right.VIEW):
         source = None
-    seen = log_lists.find_successors(session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=FOLLOWERS_MAX + 1)
+    seen = log_lists.find_successors(
+        session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=FOLLOWERS_MAX + 1
+    )
     shown = rows.log_rows(session, seen[:FOLLOWERS_MAX], actor=actor)
     return Chain(
         source=source,

@@ -48,7 +48,9 @@ def _said(text: str, templates: Sequence[Text]) -> str:
     found = find_sentence(text, templates)
     if found is None:
         return text
-    return say(Text(found.msgid, {name: SPOKEN.get(name, str)(value) for name, value in found.values.items()}))
+    return say(
+        Text(found.msgid, {name: SPOKEN.get(name, str)(value) for name, value in found.values.items()})
+    )
 
 
 def _instant(text: str) -> str:

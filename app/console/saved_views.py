@@ -74,7 +74,9 @@ def add(list_name: str) -> ResponseReturnValue:
             return done("view_saved", list_href(name, kept_filters(name, request.args)))
         except InvalidInput as exc:
             form.refuse(exc)
-    return _form_page(form, _("Save the filters as a view"), list_href(name, kept_filters(name, request.args)))
+    return _form_page(
+        form, _("Save the filters as a view"), list_href(name, kept_filters(name, request.args))
+    )
 
 
 @blueprint.route("/<int(max=2147483647):view_id>/edit", methods=["GET", "POST"])
@@ -102,8 +104,14 @@ def remove(view_id: int) -> ResponseReturnValue:
         with session_scope() as session:
             saved_views.remove_view(session, view_id, actor=current_actor())
         return done("removed", url_for("account.show", _anchor="views"))
-    consequences = [_("The jobs and runs it shows stay as they are. Where it is your start page, that is the run report again.")]
-    question = Question(_("Delete the view?"), view.name, consequences, _("Delete"), kind="danger", glyph="trash")
+    consequences = [
+        _(
+            "The jobs and runs it shows stay as they are. Where it is your start page, that is the run report again."
+        )
+    ]
+    question = Question(
+        _("Delete the view?"), view.name, consequences, _("Delete"), kind="danger", glyph="trash"
+    )
     return confirm_page(question, back=way_back("account.show"))
 
 
@@ -128,13 +136,27 @@ def views_of(session: Session, name: ListName) -> ListViews:
     """Return the views above the list of this request: those everybody has, then the reader's own."""
     actor, asked = current_actor(), kept_filters(name, request.args)
     values: dict[str, Any] = {"list_name": name.value, **asked}
-    shown = [(str(each.title), built_in_filters(key, actor)) for key, each in BUILT_IN.items() if each.list_name is name]
-    shown += [(view.name, read_filters(name, view.filters)) for view in saved_views.list_views(session, actor, name=name)]
+    shown = [
+        (str(each.title), built_in_filters(key, actor))
+        for key, each in BUILT_IN.items()
+        if each.list_name is name
+    ]
+    shown += [
+        (view.name, read_filters(name, view.filters))
+        for view in saved_views.list_views(session, actor, name=name)
+    ]
     links = [ViewLink(title, list_href(name, filters), filters == asked) for title, filters in shown]
     is_new = bool(asked) and not any(link.current for link in links)
     return ListViews(links, url_for("saved_views.add", **values) if is_new else "")
 
 
 def _form_page(form: ViewForm, heading: str, cancel: str) -> ResponseReturnValue:
-    page = render_template("account/view.html", form=form, heading=heading, action=here(), cancel=cancel, name_max=saved_views.NAME_MAX)
+    page = render_template(
+        "account/view.html",
+        form=form,
+        heading=heading,
+        action=here(),
+        cancel=cancel,
+        name_max=saved_views.NAME_MAX,
+    )
     return page, 400 if form.errors else 200

@@ -43,7 +43,9 @@ def date_text(ms: Millis | None) -> str | None:
     """``2024-05-01T03:04:05.000+00:00``, as Spring Boot 2.7 writes dates."""
     if ms is None:
         return None
-    return datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC).strftime(f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}+00:00")
+    return datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC).strftime(
+        f"%Y-%m-%dT%H:%M:%S.{ms % 1000:03d}+00:00"
+    )
 
 
 def text_parameter(name: str) -> str | None:
@@ -73,7 +75,9 @@ def int_parameter(name: str, default: int | None = None, *, bits: int = INT_BITS
 def read_int(name: str, text: str, *, bits: int = INT_BITS) -> int:
     """Read a whole number of ``bits`` bits; raises BadRequest (HTTP 400)."""
     text = re.sub(r"\s", "", text)
-    if re.fullmatch(r"[+-]?[0-9]{1,20}", text) is None or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+    if re.fullmatch(r"[+-]?[0-9]{1,20}", text) is None or not -(2 ** (bits - 1)) <= int(text) < 2 ** (
+        bits - 1
+    ):
         raise BadRequest(f"{name} is not a number of {bits} bits")
     return int(text)
 
@@ -99,4 +103,6 @@ def blank_to_none(value: str | None) -> str | None:
 def status_answer(status: int, error: str, *, timestamp_ms: Millis) -> Response:
     """Return what the original answers with a status of 400, 404 or 405."""
     path = request.script_root + request.path
-    return as_json({"timestamp": date_text(timestamp_ms), "status": status, "error": error, "path": path}, status=status)
+    return as_json(
+        {"timestamp": date_text(timestamp_ms), "status": status, "error": error, "path": path}, status=status
+    )

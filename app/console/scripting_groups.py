@@ -19,7 +19,9 @@ def page_list() -> Response:
     start, length = page_range()
     app_name, title = text_or_empty("appname"), text_or_empty("title")
     with read_scope() as session:
-        page = groups.list_groups(session, actor=current_actor(), app_name=app_name, title=title, start=start, length=length)
+        page = groups.list_groups(
+            session, actor=current_actor(), app_name=app_name, title=title, start=start, length=length
+        )
         return table(page, [group_row(group) for group in page.rows])
 
 
@@ -27,7 +29,9 @@ def page_list() -> Response:
 def save() -> Response:
     """Add a group."""
     with session_scope() as session:
-        groups.add_group(session, _draft(), actor=current_actor(), networks=settings().executor_networks, now_ms=now_ms())
+        groups.add_group(
+            session, _draft(), actor=current_actor(), networks=settings().executor_networks, now_ms=now_ms()
+        )
     return envelope()
 
 
@@ -36,7 +40,9 @@ def update() -> Response:
     """Change a group."""
     networks = settings().executor_networks
     with session_scope() as session:
-        groups.update_group(session, bean_int("id"), _draft(), actor=current_actor(), networks=networks, now_ms=now_ms())
+        groups.update_group(
+            session, bean_int("id"), _draft(), actor=current_actor(), networks=networks, now_ms=now_ms()
+        )
     return envelope()
 
 

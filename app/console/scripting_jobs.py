@@ -9,7 +9,16 @@ from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.current import current_actor, say, settings
-from app.console.scripting import FAIL, bean_int, envelope, int_parameter, page_range, table, text_or_empty, text_parameter
+from app.console.scripting import (
+    FAIL,
+    bean_int,
+    envelope,
+    int_parameter,
+    page_range,
+    table,
+    text_or_empty,
+    text_parameter,
+)
 from app.console.scripting_rows import job_row
 from app.db import read_scope, session_scope, transact
 from app.domain.cron.fields import InvalidCronExpression
@@ -107,7 +116,11 @@ def trigger() -> Response:
 @blueprint.route("/jobinfo/nextTriggerTime", methods=["GET", "POST"])
 def next_trigger_time() -> Response:
     """Preview a schedule: up to five local times."""
-    name, conf, zone = text_or_empty("scheduleType"), text_or_empty("scheduleConf").strip(), settings().time_zone
+    name, conf, zone = (
+        text_or_empty("scheduleType"),
+        text_or_empty("scheduleConf").strip(),
+        settings().time_zone,
+    )
     if name not in list(ScheduleType) or name == ScheduleType.NONE:
         return envelope([])
     schedule = Schedule(type=ScheduleType(name), conf=conf, time_zone=zone)
@@ -158,7 +171,9 @@ def _draft(own: Job | None) -> JobDraft:
         not_after_ms=own.not_after_ms if own is not None else 0,
         delivery=_kept_text("delivery", own.delivery if own is not None else Delivery.AUTO.value),
         retry_interval_s=int_parameter("retryIntervalS", own.retry_interval_s if own is not None else 0),
-        retry_backoff_percent=int_parameter("retryBackoffPercent", own.retry_backoff_percent if own is not None else 100),
+        retry_backoff_percent=int_parameter(
+            "retryBackoffPercent", own.retry_backoff_percent if own is not None else 100
+        ),
     )
 
 

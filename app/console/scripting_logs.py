@@ -36,7 +36,9 @@ def page_list() -> Response:
     )
     start, length = page_range()
     with read_scope() as session:
-        page = logs.list_logs(session, wanted, actor=current_actor(), start=start, length=length, count_all=True)
+        page = logs.list_logs(
+            session, wanted, actor=current_actor(), start=start, length=length, count_all=True
+        )
         return table(page, [log_row(log) for log in page.rows])
 
 
@@ -45,7 +47,9 @@ def jobs_by_group() -> Response:
     """List the jobs of a group; none of a foreign one."""
     group_id = int_parameter("jobGroup")
     with read_scope() as session:
-        return envelope([job_row(job) for job in jobs.list_jobs_of_group(session, group_id, actor=current_actor())])
+        return envelope(
+            [job_row(job) for job in jobs.list_jobs_of_group(session, group_id, actor=current_actor())]
+        )
 
 
 @blueprint.route("/joblog/logDetailCat", methods=["GET", "POST"])
@@ -67,7 +71,9 @@ def log_detail_cat() -> Response:
 def log_kill() -> Response:
     """End a run under way."""
     log_id = int_parameter("id", bits=LONG_BITS)
-    return envelope(logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()) or None)
+    return envelope(
+        logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()) or None
+    )
 
 
 @blueprint.post("/joblog/clearLog")
@@ -86,7 +92,9 @@ def chart_info() -> Response:
         days = []
         if from_ms is not None and to_ms is not None:
             days = dashboard.chart(session, actor=current_actor(), from_ms=from_ms, to_ms=to_ms).days
-    counts = [(day.day, day.running, day.success, day.failed) for day in days] or [(day, 0, 0, 0) for day in _last_days(now_ms())]
+    counts = [(day.day, day.running, day.success, day.failed) for day in days] or [
+        (day, 0, 0, 0) for day in _last_days(now_ms())
+    ]
     names, running, success, failed = (list(column) for column in zip(*counts, strict=True))
     return envelope(
         {
@@ -123,4 +131,7 @@ def _last_days(at_ms: Millis) -> list[str]:
     zone = ZoneInfo(settings().time_zone)
     noon = datetime.fromtimestamp(at_ms / 1000, zone).replace(hour=12)
     first_ms = int(noon.timestamp()) * 1000 - (CHART_DAYS - 1) * DAY_MS
-    return [datetime.fromtimestamp((first_ms + day * DAY_MS) / 1000, zone).strftime("%Y-%m-%d") for day in range(CHART_DAYS)]
+    return [
+        datetime.fromtimestamp((first_ms + day * DAY_MS) / 1000, zone).strftime("%Y-%m-%d")
+        for day in range(CHART_DAYS)
+    ]

@@ -75,4 +75,10 @@ def log_row(log: JobLog) -> dict[str, Any]:
 
 def user_row(user: User) -> dict[str, Any]:
     """Return a user; the password is always null."""
-    return {"id": user.id, "username": user.username, "password": None, "role": user.role, "permission": user.permission}
+    return {
+        "id": user.id,
+        "username": user.username,
+        "password": None,
+        "role": user.role,
+        "permission": user.permission,
+    }

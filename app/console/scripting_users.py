@@ -25,7 +25,9 @@ def page_list() -> Response:
     username, role = text_or_empty("username"), int_parameter("role")
     start, length = page_range()
     with read_scope() as session:
-        page = users.list_users(session, actor=current_actor(), username=username, role=role, start=start, length=length)
+        page = users.list_users(
+            session, actor=current_actor(), username=username, role=role, start=start, length=length
+        )
         return table(page, [user_row(user) for user in page.rows])
 
 
@@ -44,7 +46,9 @@ def update() -> Response:
     user_id, draft, actor = bean_int("id"), _draft(), current_actor()
     try:
         with read_scope() as session:
-            draft = replace(draft, disabled=None, username=users.get_user(session, user_id, actor=actor).username)
+            draft = replace(
+                draft, disabled=None, username=users.get_user(session, user_id, actor=actor).username
+            )
         with session_scope() as session:
             users.update_user(session, user_id, draft, actor=actor, now_ms=now_ms())
     except NotFound:
@@ -68,7 +72,9 @@ def remove() -> Response:
 def update_password() -> Response:
     """Change one's own password; the old one is asked, as since 2.4.2."""
     actor = current_actor()
-    users.change_password(text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms())
+    users.change_password(
+        text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms()
+    )
     if actor.username == ADMIN:
         forget_first_password(settings())
     return envelope()

@@ -56,7 +56,11 @@ GROUPS = SortedList(
 )
 USERS = SortedList(
     Order("name"),
-    {"name": Column(_l("User name")), "role": Column(_l("Role"), falls=True), "state": Column(_l("State"), falls=True)},
+    {
+        "name": Column(_l("User name")),
+        "role": Column(_l("Role"), falls=True),
+        "state": Column(_l("State"), falls=True),
+    },
 )
 AUDIT = SortedList(Order("time", descending=True), {"time": Column(_l("Time"))})
 
@@ -90,7 +94,9 @@ class Sorting:
 
     def href(self, column: str) -> str:
         """Return the address a click on the head of a column leads to."""
-        order = next_order(self.order, column, falls=self.what.columns[column].falls, default=self.what.default)
+        order = next_order(
+            self.order, column, falls=self.what.columns[column].falls, default=self.what.default
+        )
         return address_with(sort=order.text or None, page=None)
 
     @property
@@ -101,7 +107,11 @@ class Sorting:
 
     def _choice(self, way: Order) -> Choice:
         title = self.title(way.column)
-        text = _("%(column)s, descending", column=title) if way.descending else _("%(column)s, ascending", column=title)
+        text = (
+            _("%(column)s, descending", column=title)
+            if way.descending
+            else _("%(column)s, ascending", column=title)
+        )
         asked = UNSORTED if way == self.what.default else way
         return Choice(asked.text, text, asked == self.order)
 

@@ -41,7 +41,9 @@ def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
     """Return what can be chosen: value and text."""
     choices = [("", _("Run report")), *((name.value, str(TITLES[name])) for name in ListName)]
     choices += [(key, f"{TITLES[each.list_name]}: {each.title}") for key, each in BUILT_IN.items()]
-    return choices + [(f"{VIEW_PREFIX}{view.id}", f"{TITLES[ListName(view.list_name)]}: {view.name}") for view in views]
+    return choices + [
+        (f"{VIEW_PREFIX}{view.id}", f"{TITLES[ListName(view.list_name)]}: {view.name}") for view in views
+    ]
 
 
 def start_address(actor: Actor) -> str:

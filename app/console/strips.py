@@ -29,10 +29,14 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
         durations = [run_duration(run) or 0 for run in runs]
         longest_ms, good, bars = max(durations, default=0), 0, []
         for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
-            height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
+            height = (
+                max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
+            )
             kind = SIGNS[outcome(run)][0]
             good += kind == "success"
-            bars.append(f'<a href="{base}{run.id}"><title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}</a>')
+            bars.append(
+                f'<a href="{base}{run.id}"><title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}</a>'
+            )
         label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(runs), good=good)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         return Markup(f'{opening} width="{len(runs) * STEP}" height="{HEIGHT}">{"".join(bars)}</svg>')
@@ -43,7 +47,9 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
 @lru_cache(SHAPES_KEPT)
 def _bar(kind: str, x: int, height: int) -> str:
     """Return a bar without its link: what is clicked, what is seen, and the mark."""
-    bar = f'<rect class="hit" x="{x}" width="{STEP}" height="{HEIGHT}"/>' + _rect(kind, x, AREA_HEIGHT - height, height)
+    bar = f'<rect class="hit" x="{x}" width="{STEP}" height="{HEIGHT}"/>' + _rect(
+        kind, x, AREA_HEIGHT - height, height
+    )
     return bar if kind == "success" else bar + _rect(kind, x, AREA_HEIGHT + MARK_GAP, MARK_HEIGHT)
 
 

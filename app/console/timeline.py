@@ -72,7 +72,9 @@ def labeller() -> Callable[[JobLog | Run], str]:
 
     def label(run: JobLog | Run) -> str:
         took = spoken(run_duration(run))
-        return " · ".join(text for text in (words[outcome(run)], took, absolute_in(run.trigger_time or 0, zone)) if text)
+        return " · ".join(
+            text for text in (words[outcome(run)], took, absolute_in(run.trigger_time or 0, zone)) if text
+        )
 
     return label
 
@@ -80,4 +82,6 @@ def labeller() -> Callable[[JobLog | Run], str]:
 def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return the figures of the runs that have ended."""
     outcomes = [(log, outcome(log)) for log in logs]
-    return statistics_of([Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN])
+    return statistics_of(
+        [Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN]
+    )

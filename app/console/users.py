@@ -57,7 +57,9 @@ def add() -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                users.add_user(session, _draft(form, form.username.data or ""), actor=current_actor(), now_ms=now_ms())
+                users.add_user(
+                    session, _draft(form, form.username.data or ""), actor=current_actor(), now_ms=now_ms()
+                )
             return done("added", url_for("users.index"))
         except InvalidInput as exc:
             form.refuse(exc)
@@ -73,7 +75,9 @@ def edit(user_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                users.update_user(session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms())
+                users.update_user(
+                    session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms()
+                )
             return done("saved", url_for("users.index"))
         except InvalidInput as exc:
             form.refuse(exc)
@@ -89,7 +93,9 @@ def remove(user_id: int) -> ResponseReturnValue:
             users.remove_user(session, user_id, actor=current_actor(), now_ms=now_ms())
         return done("removed", url_for("users.index"))
     consequences = [_("The logins of the user end at once. Jobs stay as they are.")]
-    question = Question(_("Delete the user?"), user.username, consequences, _("Delete"), kind="danger", glyph="trash")
+    question = Question(
+        _("Delete the user?"), user.username, consequences, _("Delete"), kind="danger", glyph="trash"
+    )
     return confirm_page(question, back=way_back("users.index"))
 
 
@@ -102,7 +108,10 @@ def list_logins(user_id: int) -> ResponseReturnValue:
     return render_template("users/logins.html", user=user, page=page, own_id=own_id, is_own=bool(own_id))
 
 
-@blueprint.route("/user/<int(max=2147483647):user_id>/logins/<int(max=9223372036854775807):login_id>/end", methods=["GET", "POST"])
+@blueprint.route(
+    "/user/<int(max=2147483647):user_id>/logins/<int(max=9223372036854775807):login_id>/end",
+    methods=["GET", "POST"],
+)
 def end_login(user_id: int, login_id: int) -> ResponseReturnValue:
     """End one login of a user."""
     back = url_for("users.list_logins", user_id=user_id)
@@ -125,7 +134,11 @@ def end_logins(user_id: int) -> ResponseReturnValue:
         return done("ended", back)
     with read_scope() as session:
         count = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
-    question = logins.end_others(user.username, max(0, count - 1)) if own_id else logins.end_all(user.username, count)
+    question = (
+        logins.end_others(user.username, max(0, count - 1))
+        if own_id
+        else logins.end_all(user.username, count)
+    )
     return confirm_page(question, back=back)
 
 
@@ -135,7 +148,9 @@ def audit() -> ResponseReturnValue:
     username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
     wanted = AuditFilter(username=username, action=action, order=asked_order(AUDIT))
     with read_scope() as session:
-        page = trail.list_entries(session, wanted, actor=current_actor(), start=asked_start(), length=asked_length())
+        page = trail.list_entries(
+            session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
+        )
     active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
     shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
     return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, **shown)
@@ -176,7 +191,11 @@ def _ticked(user: User) -> frozenset[str]:
     with read_scope() as session:
         stored = users.stored_rights(session, user.id, actor=current_actor())
     every = ",".join(Right)
-    return frozenset(f"{group_id}:{right}" for group_id in user.group_ids for right in parse_rights(stored.get(group_id, every)))
+    return frozenset(
+        f"{group_id}:{right}"
+        for group_id in user.group_ids
+        for right in parse_rights(stored.get(group_id, every))
+    )
 
 
 def _edit_page(form: UserForm, user: User | None) -> ResponseReturnValue:

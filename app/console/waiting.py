@@ -21,7 +21,9 @@ class Waiting:
     reason: str
 
 
-def waiting_fires(session: Session, group_ids: GroupIds, *, now_ms: Millis, job_id: int | None = None) -> list[Waiting]:
+def waiting_fires(
+    session: Session, group_ids: GroupIds, *, now_ms: Millis, job_id: int | None = None
+) -> list[Waiting]:
     """Return the oldest waiting fires of these groups (None: of all)."""
     fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
     if not fires:

@@ -6,7 +6,16 @@ from typing import Any
 from flask import Flask
 
 from app.console.language import lazy_gettext as _l
-from app.domain.enums import AlarmState, BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerType
+from app.domain.enums import (
+    AlarmState,
+    BlockStrategy,
+    Delivery,
+    GlueType,
+    MisfireStrategy,
+    RouteStrategy,
+    ScheduleType,
+    TriggerType,
+)
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 
@@ -17,7 +26,10 @@ SCHEDULE_TYPES = {
     ScheduleType.FIX_DELAY: _l("Fixed delay"),
     ScheduleType.AT: _l("Once at a time"),
 }
-MISFIRE_STRATEGIES = {MisfireStrategy.DO_NOTHING: _l("Do nothing"), MisfireStrategy.FIRE_ONCE_NOW: _l("Run once now")}
+MISFIRE_STRATEGIES = {
+    MisfireStrategy.DO_NOTHING: _l("Do nothing"),
+    MisfireStrategy.FIRE_ONCE_NOW: _l("Run once now"),
+}
 ROUTE_STRATEGIES = {
     RouteStrategy.FIRST: _l("First"),
     RouteStrategy.LAST: _l("Last"),

@@ -5,7 +5,11 @@ from app.errors import InvalidInput
 #: DingTalk, Feishu, WeCom, Slack, generic webhooks (JSON, form, XML), Telegram, Discord, ntfy, PagerDuty, Opsgenie
 SCHEMES = frozenset(
     {"dingtalk", "feishu", "wecombot", "slack", "tgram", "discord", "pagerduty", "opsgenie"}
-    | {scheme + secure for scheme in ("json", "form", "xml", "ntfy", "bark", "gotify") for secure in ("", "s")}
+    | {
+        scheme + secure
+        for scheme in ("json", "form", "xml", "ntfy", "bark", "gotify")
+        for secure in ("", "s")
+    }
 )
 
 
@@ -19,7 +23,10 @@ def check_urls(field: str, text: str | None) -> None:
     for url in split_urls(text):
         scheme, separator, rest = url.partition("://")
         if not separator or not rest or scheme.lower() not in SCHEMES:
-            raise InvalidInput(field, f"alarm channel {label(url)} refused: one of {', '.join(sorted(SCHEMES))} followed by :// is needed")
+            raise InvalidInput(
+                field,
+                f"alarm channel {label(url)} refused: one of {', '.join(sorted(SCHEMES))} followed by :// is needed",
+            )
 
 
 def label(url: str) -> str:

@@ -22,7 +22,11 @@ _MONTH_NAMES: Final = (
 )
 #: names cron-descriptor leaves in English
 _CHINESE_NAMES: Final = dict(
-    zip(_SUNDAY_FIRST_NAMES, ("星期日", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六"), strict=True)
+    zip(
+        _SUNDAY_FIRST_NAMES,
+        ("星期日", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六"),
+        strict=True,
+    )
 ) | {name: f"{month}月" for month, name in enumerate(_MONTH_NAMES, 1)}
 #: sentences its catalogues lack or tell badly
 _SENTENCES: Final[dict[str, dict[str, str]]] = {
@@ -75,7 +79,9 @@ def _is_plain(text: str) -> bool:
 def _words(fields: list[str], locale: str) -> str:
     """Return the words for plain fields; empty if cron-descriptor has none."""
     sunday_is_zero = len(fields) == unix.FIELD_COUNT
-    options = Options(locale_code=locale, use_24hour_time_format=True, day_of_week_start_index_zero=sunday_is_zero)
+    options = Options(
+        locale_code=locale, use_24hour_time_format=True, day_of_week_start_index_zero=sunday_is_zero
+    )
     try:
         words: str = _Descriptor(" ".join(fields), options).get_full_description()
     except (FormatException, MissingFieldException, LookupError, ValueError):
@@ -95,5 +101,7 @@ class _Descriptor(ExpressionDescriptor):  # type: ignore[misc]  # published with
 
     def translate(self, message: str) -> str:
         """Return the sentence in the options' language."""
-        sentence: str = _SENTENCES.get(self._options.locale_code, {}).get(message) or super().translate(message)
+        sentence: str = _SENTENCES.get(self._options.locale_code, {}).get(message) or super().translate(
+            message
+        )
         return sentence

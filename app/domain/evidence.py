@@ -52,7 +52,9 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
 
 def is_unknown_path(reply: Reply, action: str) -> bool:
     """Whether an executor refused a request because it does not serve ``/<action>``: it has not looked at the body."""
-    return reply.well_formed and reply.code == FAIL and f"uri-mapping(/{action}) not found" in (reply.msg or "")
+    return (
+        reply.well_formed and reply.code == FAIL and f"uri-mapping(/{action}) not found" in (reply.msg or "")
+    )
 
 
 def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:
@@ -146,7 +148,9 @@ def judge_look(look: Look) -> Step:
 
 
 def _judge_unknown(look: Look) -> Step:
-    if look.sign in (Sign.BUSY, Sign.OVER) and not (look.durable and look.delivery is not Delivery.AT_MOST_ONCE):
+    if look.sign in (Sign.BUSY, Sign.OVER) and not (
+        look.durable and look.delivery is not Delivery.AT_MOST_ONCE
+    ):
         return Step(Outcome.STARTED, f"the executor has it: {look.sign}", LOOK_MS)
     if look.delivery is Delivery.AT_MOST_ONCE:
         return _wait_or_give_up(look, "delivery is at_most_once")
@@ -156,7 +160,10 @@ def _judge_unknown(look: Look) -> Step:
         return _repeat(look)
     if look.sign is Sign.NO_TRACE and look.age_ms >= FENCE_MS and look.attempt < FOREIGN_ATTEMPTS_MAX:
         if look.probes + 1 >= PROBES_NEEDED:
-            return Step(Outcome.SEND_AGAIN, f"idle and without a log at {look.probes + 1} looks, {IDLE_LOOK_MS} ms apart: not started")
+            return Step(
+                Outcome.SEND_AGAIN,
+                f"idle and without a log at {look.probes + 1} looks, {IDLE_LOOK_MS} ms apart: not started",
+            )
         return Step(Outcome.WAIT, "idle and without a log", IDLE_LOOK_MS, look.probes + 1)
     return _wait_or_give_up(look, f"the executor is {look.sign}")
 
@@ -184,20 +191,35 @@ def _judge_accepted(look: Look) -> Step:
     if not look.reachable:  # a result had nowhere to go, so that none has come says nothing
         return Step(Outcome.WAIT, "no console is there to take a result", LOOK_MS, look.probes)
     probes = look.probes + 1
-    if look.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and not look.durable and look.attempt < FOREIGN_ATTEMPTS_MAX:
+    if (
+        look.sign is Sign.NO_TRACE
+        and probes >= PROBES_NEEDED
+        and not look.durable
+        and look.attempt < FOREIGN_ATTEMPTS_MAX
+    ):
         if look.delivery is Delivery.AT_MOST_ONCE:
             return Step(Outcome.UNRESOLVED, "accepted, then lost before it began; delivery is at_most_once")
         return Step(Outcome.SEND_AGAIN, "accepted, then lost before it began: idle and without a log twice")
     if probes >= PROBES_LOST:
         return _give_up_accepted(look)
-    return Step(Outcome.WAIT, f"the executor is {look.sign}", IDLE_LOOK_MS if probes < PROBES_NEEDED else LOOK_MS, probes)
+    return Step(
+        Outcome.WAIT,
+        f"the executor is {look.sign}",
+        IDLE_LOOK_MS if probes < PROBES_NEEDED else LOOK_MS,
+        probes,
+    )
 
 
 def _give_up_accepted(look: Look) -> Step:
     if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
         gone = look.sign is Sign.SILENT and not look.registered
-        return Step(Outcome.SEND_ELSEWHERE if gone else Outcome.SEND_AGAIN, "delivery is at_least_once, and its result is lost")
-    seen = "began and is over" if look.sign is Sign.OVER else f"is not to be found, the executor is {look.sign}"
+        return Step(
+            Outcome.SEND_ELSEWHERE if gone else Outcome.SEND_AGAIN,
+            "delivery is at_least_once, and its result is lost",
+        )
+    seen = (
+        "began and is over" if look.sign is Sign.OVER else f"is not to be found, the executor is {look.sign}"
+    )
     return Step(Outcome.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
 
 
@@ -221,7 +243,11 @@ def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     if idle.code != SUCCESS:
         said = idle.msg or ""
         no_answer = not idle.well_formed or idle.code != FAIL or is_unknown_path(idle, "idleBeat")
-        return Sign.MUTE if no_answer or said.startswith(NOT_ABOUT_THE_JOB) or "token" in said.lower() else Sign.BUSY
+        return (
+            Sign.MUTE
+            if no_answer or said.startswith(NOT_ABOUT_THE_JOB) or "token" in said.lower()
+            else Sign.BUSY
+        )
     if log is None:
         return Sign.MUTE
     if log.code != SUCCESS:

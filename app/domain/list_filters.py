@@ -17,14 +17,27 @@ class ListName(StrEnum):
 
 
 FILTERS: dict[ListName, tuple[str, ...]] = {
-    ListName.JOBS: ("jobGroup", "triggerStatus", "jobDesc", "executorHandler", "author", "tag", "favourites", "sort"),
+    ListName.JOBS: (
+        "jobGroup",
+        "triggerStatus",
+        "jobDesc",
+        "executorHandler",
+        "author",
+        "tag",
+        "favourites",
+        "sort",
+    ),
     ListName.LOGS: ("jobGroup", "jobId", "logStatus", "range", "from", "to", "sort"),
 }
 
 
 def kept_filters(name: ListName, given: Mapping[str, str]) -> dict[str, str]:
     """Return the filters of a list that are in use among the parameters of an address."""
-    return {each: given[each].strip() for each in FILTERS[name] if 0 < len(given.get(each, "").strip()) <= VALUE_MAX}
+    return {
+        each: given[each].strip()
+        for each in FILTERS[name]
+        if 0 < len(given.get(each, "").strip()) <= VALUE_MAX
+    }
 
 
 def filters_text(filters: Mapping[str, str]) -> str:

@@ -37,9 +37,14 @@ def check_new_password(password: str, *, username: str, field: str = "password")
     if not password.strip():
         raise InvalidInput(field, N_("Enter a password"))
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
-        raise InvalidInput(field, N_("The password must have %(low)s to %(high)s characters", low=PASSWORD_MIN, high=PASSWORD_MAX))
+        raise InvalidInput(
+            field,
+            N_("The password must have %(low)s to %(high)s characters", low=PASSWORD_MIN, high=PASSWORD_MAX),
+        )
     if _is_common(password.lower(), username.lower()):
-        raise InvalidInput(field, N_("This password is among the first ones anybody would try; choose another"))
+        raise InvalidInput(
+            field, N_("This password is among the first ones anybody would try; choose another")
+        )
 
 
 def _is_common(password: str, username: str) -> bool:

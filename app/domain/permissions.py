@@ -73,7 +73,10 @@ def rights_text(rights: Iterable[Right]) -> str:
 
 def rights_by_group(permitted: Iterable[int], stored: Mapping[int, str]) -> dict[int, frozenset[Right]]:
     """Combine the original's `permission` list with the finer rows; a group without a row has all rights."""
-    found = {group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in permitted}
+    found = {
+        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS
+        for group_id in permitted
+    }
     return {group_id: rights for group_id, rights in found.items() if rights}
 
 

@@ -17,7 +17,14 @@ from typing import Final, NamedTuple
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.domain.cron import unix
 from app.domain.cron.expression import CronExpression, split_fields
-from app.domain.cron.field_starts import days_allowed, field_mask, minutes_a_quarter, unix_days, unix_hours, unix_minutes
+from app.domain.cron.field_starts import (
+    days_allowed,
+    field_mask,
+    minutes_a_quarter,
+    unix_days,
+    unix_hours,
+    unix_minutes,
+)
 from app.domain.cron.fields import HOUR, SECOND
 from app.domain.enums import ScheduleType
 from app.domain.schedule import Schedule, next_after_ms, zone
@@ -97,7 +104,9 @@ def next_days(now_ms: Millis, zone_name: str, *, days: int) -> Window:
     tz, at_ms = zone(zone_name), (now_ms // QUARTER_MS + 1) * QUARTER_MS
     while datetime.fromtimestamp(at_ms // SECOND_MS, tz).minute:
         at_ms += QUARTER_MS
-    end = datetime.combine(datetime.fromtimestamp(at_ms // SECOND_MS, tz).date() + timedelta(days=days), datetime.min.time(), tz)
+    end = datetime.combine(
+        datetime.fromtimestamp(at_ms // SECOND_MS, tz).date() + timedelta(days=days), datetime.min.time(), tz
+    )
     return Window(at_ms, (int(end.timestamp()) * SECOND_MS - at_ms) // QUARTER_MS)
 
 
@@ -107,7 +116,10 @@ def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
     found: dict[int, list[int]] = {}
     for quarter, local in enumerate(times.local):
         found.setdefault(local // len(_QUARTERS), []).append(quarter)
-    return [HourOfDay(times.first + timedelta(days=at // 24), at % 24, tuple(quarters)) for at, quarters in found.items()]
+    return [
+        HourOfDay(times.first + timedelta(days=at // 24), at % 24, tuple(quarters))
+        for at, quarters in found.items()
+    ]
 
 
 @lru_cache(maxsize=SCHEDULES_KEPT)
@@ -122,16 +134,22 @@ def cron_starts(conf: str, zone_name: str, window: Window) -> CronStarts:
         CronExpression.parse(conf)  # refuses it
     days = days_allowed(tuple(fields[3:]), times.first, times.days)
     a_minute, minutes = field_mask(SECOND, fields[0]).bit_count(), minutes_a_quarter(fields[1])
-    return CronStarts(zone_name, False, days, field_mask(HOUR, fields[2]), tuple(a_minute * count for count in minutes))
+    return CronStarts(
+        zone_name, False, days, field_mask(HOUR, fields[2]), tuple(a_minute * count for count in minutes)
+    )
 
 
 @lru_cache(maxsize=SCHEDULES_KEPT)
-def bounded_starts(conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window) -> CronStarts:
+def bounded_starts(
+    conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window
+) -> CronStarts:
     """Return when a cron expression starts runs within a window and its bounds; days that a bound cuts are told by quarter."""
     starts, times = cron_starts(conf, zone_name, window), _local_times(zone_name, window)
     from_ms, until_ms = _clipped(not_before_ms, not_after_ms, window)
     whole = range(-(-(from_ms - window.from_ms) // QUARTER_MS), (until_ms - window.from_ms) // QUARTER_MS)
-    cut = sum(1 << day for day in {at // _A_DAY for quarter, at in enumerate(times.local) if quarter not in whole})
+    cut = sum(
+        1 << day for day in {at // _A_DAY for quarter, at in enumerate(times.local) if quarter not in whole}
+    )
     single = list[tuple[int, int]]()
     for quarter, count in enumerate(total_starts([(starts._replace(days=starts.days & cut), 1)], (), window)):
         if count and quarter in whole:
@@ -155,15 +173,21 @@ def repeated_starts(
 
 
 @lru_cache(maxsize=SCHEDULES_KEPT)
-def single_start(conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window) -> CronStarts:
+def single_start(
+    conf: str, zone_name: str, not_before_ms: Millis, not_after_ms: Millis, window: Window
+) -> CronStarts:
     """Return the start of an AT schedule, if it lies in a window and its bounds; raise InvalidCronExpression."""
-    at_ms = next_after_ms(Schedule(ScheduleType.AT, conf, zone_name, not_before_ms, not_after_ms), window.from_ms - 1)
+    at_ms = next_after_ms(
+        Schedule(ScheduleType.AT, conf, zone_name, not_before_ms, not_after_ms), window.from_ms - 1
+    )
     if at_ms is None or at_ms >= window.until_ms:
         return CronStarts()
     return CronStarts(single=(_in_quarter((at_ms - window.from_ms) // QUARTER_MS, 1),))
 
 
-def counts_in(many: Iterable[CronStarts | RepeatedStarts], quarters: Collection[int], window: Window) -> list[int]:
+def counts_in(
+    many: Iterable[CronStarts | RepeatedStarts], quarters: Collection[int], window: Window
+) -> list[int]:
     """Count the starts of each of many schedules in some quarters of a window."""
     spans = list[tuple[Millis, Millis]]()
     for quarter in sorted(quarters):
@@ -176,9 +200,13 @@ def counts_in(many: Iterable[CronStarts | RepeatedStarts], quarters: Collection[
             counts.append(0)
             period_ms, first_ms, end_ms = starts
             for at_ms, until_ms in spans:
-                counts[-1] += len(range(first_ms, min(until_ms, end_ms), period_ms)) - len(range(first_ms, min(at_ms, end_ms), period_ms))
+                counts[-1] += len(range(first_ms, min(until_ms, end_ms), period_ms)) - len(
+                    range(first_ms, min(at_ms, end_ms), period_ms)
+                )
             continue
-        count = sum(number for quarter, number in starts.single if quarter in quarters) if starts.single else 0
+        count = (
+            sum(number for quarter, number in starts.single if quarter in quarters) if starts.single else 0
+        )
         if starts.days:
             clock = clocks.get(starts[:2])
             if clock is None:
@@ -198,7 +226,9 @@ def _clock_at(starts: CronStarts, quarters: Collection[int], window: Window) -> 
     return [(at // _A_DAY, at % _A_DAY // 4, at % 4) for at in local]
 
 
-def total_starts(counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[RepeatedStarts], window: Window) -> list[int]:
+def total_starts(
+    counted: Iterable[tuple[CronStarts, int]], repeated: Iterable[RepeatedStarts], window: Window
+) -> list[int]:
     """Return the starts in each quarter of a window; ``counted`` says how many jobs have each of the crons."""
     totals = [0] * (window.quarters + 1)  # the last takes what lies outside
     alike: dict[tuple[str, bool, int, int], list[int]] = {}
@@ -254,15 +284,21 @@ def _add_endless(totals: list[int], sign: int, period_ms: Millis, firsts: list[M
 
 def _clipped(not_before_ms: Millis, not_after_ms: Millis, window: Window) -> tuple[Millis, Millis]:
     """Return begin and end, which is not included, of what lies between the bounds of a schedule in a window."""
-    return max(window.from_ms, not_before_ms), min(window.until_ms, not_after_ms + 1) if not_after_ms > 0 else window.until_ms
+    return max(window.from_ms, not_before_ms), min(
+        window.until_ms, not_after_ms + 1
+    ) if not_after_ms > 0 else window.until_ms
 
 
-def _near_changes(conf: str, zone_name: str, changes: Iterable[int], window: Window) -> tuple[tuple[int, int], ...]:
+def _near_changes(
+    conf: str, zone_name: str, changes: Iterable[int], window: Window
+) -> tuple[tuple[int, int], ...]:
     """Return what a Unix cron starts near changes of the clocks."""
     first, found = window.from_ms // QUARTER_MS, dict[int, int]()
     for change in changes:
         found |= _stepped_near_change(conf, zone_name, window.from_ms + change * QUARTER_MS)
-    return tuple((quarter - first, count) for quarter, count in found.items() if 0 <= quarter - first < window.quarters)
+    return tuple(
+        (quarter - first, count) for quarter, count in found.items() if 0 <= quarter - first < window.quarters
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -292,9 +328,20 @@ def _in_quarter(quarter: int, starts: int) -> tuple[int, int]:
 def _local_times(zone_name: str, window: Window) -> _LocalTimes:
     """Read the clock of a zone at each quarter, and so much before and behind the window as a change there matters in it."""
     tz, around = zone(zone_name), range(-_NEAR_CHANGE, window.quarters + _NEAR_CHANGE)
-    begins = [datetime.fromtimestamp((window.from_ms + quarter * QUARTER_MS) // SECOND_MS, tz) for quarter in around]
-    changes = [number for number, (at, after) in enumerate(pairwise(begins), around[0] + 1) if at.utcoffset() != after.utcoffset()]
-    near = {near for at in changes for near in range(at - _NEAR_CHANGE, at + _NEAR_CHANGE) if 0 <= near < window.quarters}
+    begins = [
+        datetime.fromtimestamp((window.from_ms + quarter * QUARTER_MS) // SECOND_MS, tz) for quarter in around
+    ]
+    changes = [
+        number
+        for number, (at, after) in enumerate(pairwise(begins), around[0] + 1)
+        if at.utcoffset() != after.utcoffset()
+    ]
+    near = {
+        near
+        for at in changes
+        for near in range(at - _NEAR_CHANGE, at + _NEAR_CHANGE)
+        if 0 <= near < window.quarters
+    }
     begins = begins[_NEAR_CHANGE:-_NEAR_CHANGE]
     first = begins[0].date()
     local = [((at.date() - first).days * 24 + at.hour) * 4 + at.minute // 15 for at in begins]

@@ -59,7 +59,9 @@ class Plan:
         return max(instants, default=None)
 
 
-def plan(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after: NextAfter, period_ms: Millis = 0) -> Plan:
+def plan(
+    due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after: NextAfter, period_ms: Millis = 0
+) -> Plan:
     """Decide what one scan does with a job whose next time is ``due_ms``.
 
     ``period_ms`` is the period of a fixed rate, 0 for calendars: missed instants of a rate are counted, not walked through.
@@ -68,14 +70,20 @@ def plan(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
     missed = _missed(due_ms, now_ms, next_after, period_ms)
     following = next_after(missed.to_ms)
-    ahead = Plan((), None, None) if following is None else _plan_due(following, now_ms=now_ms, next_after=next_after)
+    ahead = (
+        Plan((), None, None)
+        if following is None
+        else _plan_due(following, now_ms=now_ms, next_after=next_after)
+    )
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
         return Plan(ahead.fires, replace(missed, count=min(missed.count, MAX_COUNTED)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
     return Plan((once, *ahead.fires), _without_last(missed, next_after, period_ms), ahead.next_ms)
 
 
-def plan_delay(due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, delay_ms: Millis, after_run_ms: Millis) -> Plan:
+def plan_delay(
+    due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, delay_ms: Millis, after_run_ms: Millis
+) -> Plan:
     """Decide for a fixed delay: one fire, and no next time (``after_run_ms``) until its result is there."""
     if due_ms >= now_ms - PRE_READ_MS:
         return Plan(((due_ms, TriggerType.CRON),), None, after_run_ms)
@@ -108,8 +116,12 @@ def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Mi
     """Return all instants from the due one up to now, counted up to _MAX_MISSED."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
-        if periods and next_after(due_ms + (periods - 1) * period_ms) is None:  # the schedule has ended inside the gap
-            periods = bisect_left(range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None)
+        if (
+            periods and next_after(due_ms + (periods - 1) * period_ms) is None
+        ):  # the schedule has ended inside the gap
+            periods = bisect_left(
+                range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
+            )
         return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, _MAX_MISSED))
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:

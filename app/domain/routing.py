@@ -73,8 +73,12 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
     with state.lock:
         known = state.counts.get(job_id, {})
         floor = min((known[address] for address in addresses if address in known), default=0)
-        counts = {address: known.get(address, floor) for address in addresses}  # a new address is not flooded to catch up
-        chosen = min(addresses, key=lambda address: (counts[address], address in known))  # equal: whoever was never used
+        counts = {
+            address: known.get(address, floor) for address in addresses
+        }  # a new address is not flooded to catch up
+        chosen = min(
+            addresses, key=lambda address: (counts[address], address in known)
+        )  # equal: whoever was never used
         counts[chosen] += 1
         state.counts[job_id] = counts
         return chosen
@@ -96,7 +100,11 @@ def hash_point(text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _ring(addresses: tuple[str, ...]) -> tuple[list[int], dict[int, str]]:
-    points = {hash_point(f"SHARD-{address}-NODE-{number}"): address for address in addresses for number in range(VIRTUAL_NODES)}
+    points = {
+        hash_point(f"SHARD-{address}-NODE-{number}"): address
+        for address in addresses
+        for number in range(VIRTUAL_NODES)
+    }
     return sorted(points), points
 
 

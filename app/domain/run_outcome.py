@@ -4,7 +4,11 @@ from app.domain.enums import HandleCode, TriggerCode
 
 #: outcomes of runs that have not ended
 OPEN = frozenset({"running", "sending"})
-_SENT = {int(TriggerCode.NONE): "sending", int(TriggerCode.ACCEPTED): "running", int(TriggerCode.UNRESOLVED): "unresolved"}
+_SENT = {
+    int(TriggerCode.NONE): "sending",
+    int(TriggerCode.ACCEPTED): "running",
+    int(TriggerCode.UNRESOLVED): "unresolved",
+}
 
 
 def outcome_of(trigger_code: int, handle_code: int) -> str:

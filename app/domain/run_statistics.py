@@ -33,7 +33,9 @@ class Statistics:
 def statistics_of(ended: Sequence[Ended]) -> Statistics:
     """Return the figures of these runs."""
     durations = sorted(run.duration_ms for run in ended if run.duration_ms is not None)
-    return Statistics(len(ended), sum(not run.good for run in ended), percentile(durations, 50), percentile(durations, 95))
+    return Statistics(
+        len(ended), sum(not run.good for run in ended), percentile(durations, 50), percentile(durations, 95)
+    )
 
 
 def percentile(ascending: Sequence[Millis], percent: int) -> Millis | None:

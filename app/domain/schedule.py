@@ -59,7 +59,10 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
         raise InvalidInput(
-            "timeZone", N_("'%(name)s' is not a known time zone; use a name such as Asia/Shanghai or UTC", name=name[:64])
+            "timeZone",
+            N_(
+                "'%(name)s' is not a known time zone; use a name such as Asia/Shanghai or UTC", name=name[:64]
+            ),
         ) from exc
 
 
@@ -70,7 +73,12 @@ def check_schedule(schedule: Schedule) -> None:
         raise InvalidInput("scheduleConf", N_("at most %(limit)s characters", limit=MAX_CONF_LENGTH))
     if schedule.type not in list(ScheduleType):
         raise InvalidInput(
-            "scheduleType", N_("'%(text)s' is not one of %(options)s", text=str(schedule.type), options=", ".join(ScheduleType))
+            "scheduleType",
+            N_(
+                "'%(text)s' is not one of %(options)s",
+                text=str(schedule.type),
+                options=", ".join(ScheduleType),
+            ),
         )
     try:
         _read_conf(schedule)
@@ -88,7 +96,9 @@ def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
     not_before_ms = schedule.not_before_ms
     match schedule.type:
         case ScheduleType.CRON:
-            next_ms = _next_cron_ms(schedule.conf, schedule.time_zone, max(after_ms, not_before_ms - 1) // SECOND_MS)
+            next_ms = _next_cron_ms(
+                schedule.conf, schedule.time_zone, max(after_ms, not_before_ms - 1) // SECOND_MS
+            )
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
             next_ms = max(after_ms + _period_s(schedule.conf) * SECOND_MS, not_before_ms)
         case ScheduleType.AT:
@@ -104,7 +114,10 @@ def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
 def next_times(schedule: Schedule, after_ms: Millis, count: int = PREVIEW_COUNT) -> list[Millis]:
     """Return the next instants, each the first after the one before it; fewer than ``count`` where there are no more."""
     times: list[Millis] = []
-    while len(times) < count and (next_ms := next_after_ms(schedule, times[-1] if times else after_ms)) is not None:
+    while (
+        len(times) < count
+        and (next_ms := next_after_ms(schedule, times[-1] if times else after_ms)) is not None
+    ):
         times.append(next_ms)
     return times
 
@@ -154,7 +167,9 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
 def _period_s(conf: str) -> int:
     """Return the seconds of a FIX_RATE or FIX_DELAY, 1 or more."""
     if not _SECONDS.fullmatch(conf) or int(conf) == 0:
-        raise InvalidCronExpression(N_("seconds"), conf, N_("use a whole number of seconds, 1 or more, of at most 10 digits"))
+        raise InvalidCronExpression(
+            N_("seconds"), conf, N_("use a whole number of seconds, 1 or more, of at most 10 digits")
+        )
     return int(conf)
 
 

@@ -26,7 +26,9 @@ LINES = (
     N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s and %(more)s more]"),
     N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s]"),
     N_("Route: %(route)s; block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"),
-    N_("Route: %(route)s (%(shard)s); block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"),
+    N_(
+        "Route: %(route)s (%(shard)s); block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"
+    ),
     N_(">>> trigger <<<"),
     N_(">>> sent again, attempt %(n)s <<<"),
     N_("Probe %(action)s %(address)s: yes, %(reason)s (%(ms)s ms)"),
@@ -133,5 +135,8 @@ def find_sentence(text: str, templates: Sequence[Text]) -> Found | None:
 @cache
 def _pattern(msgid: str) -> re.Pattern[str]:
     parts = re.split(r"%\((\w+)\)s", msgid)
-    texts = [re.escape(part) if number % 2 == 0 else f"(?P<{part}>{SHAPES.get(part, '.*')})" for number, part in enumerate(parts)]
+    texts = [
+        re.escape(part) if number % 2 == 0 else f"(?P<{part}>{SHAPES.get(part, '.*')})"
+        for number, part in enumerate(parts)
+    ]
     return re.compile("".join(texts), re.DOTALL)

@@ -28,7 +28,10 @@ def check_tags(typed: Iterable[str]) -> tuple[str, ...]:
     for tag in typed:
         found.setdefault(folded(tag), check_tag(tag))
     if len(found) > TAGS_MAX:
-        raise InvalidInput(FIELD, N_("A job has at most %(limit)s tags; these are %(count)s", limit=TAGS_MAX, count=len(found)))
+        raise InvalidInput(
+            FIELD,
+            N_("A job has at most %(limit)s tags; these are %(count)s", limit=TAGS_MAX, count=len(found)),
+        )
     return tuple(found[key] for key in sorted(found))
 
 
@@ -36,9 +39,13 @@ def check_tag(typed: str) -> str:
     """Return one tag as it is stored; raises InvalidInput where it is none."""
     tag = unicodedata.normalize("NFC", typed.replace(WIDE_BLANK, " ").strip())
     if not 1 <= len(tag) <= TAG_MAX:
-        raise InvalidInput(FIELD, N_("A tag has 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX]))
+        raise InvalidInput(
+            FIELD, N_("A tag has 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX])
+        )
     if _COMMAS.search(tag) or not tag.isprintable():
-        raise InvalidInput(FIELD, N_("A tag holds no comma, no line end and no invisible character: %(tag)s", tag=tag))
+        raise InvalidInput(
+            FIELD, N_("A tag holds no comma, no line end and no invisible character: %(tag)s", tag=tag)
+        )
     return " ".join(tag.split())
 
 

@@ -17,15 +17,22 @@ LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
 #: metadata services of clouds that lie inside private ranges (AWS, Google, Alibaba, Oracle); link-local ones are refused anyway
-METADATA = frozenset(ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"))
-_HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
+METADATA = frozenset(
+    ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")
+)
+_HOST_NAME = re.compile(
+    r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"
+)
 
 
 def check_address(address: str, networks: tuple[Network, ...]) -> None:
     """Raise InvalidInput where ``refusal`` has a reason against an address."""
     reason = refusal(address, networks)
     if reason is not None:
-        raise InvalidInput("addressList", N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason))
+        raise InvalidInput(
+            "addressList",
+            N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason),
+        )
 
 
 def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
@@ -48,7 +55,11 @@ def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
         return N_("it holds characters that no address has")
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
-        return N_("port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are", port=port, first=FIRST_FREE_PORT)
+        return N_(
+            "port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are",
+            port=port,
+            first=FIRST_FREE_PORT,
+        )
     return _host_refusal(host, networks)
 
 
@@ -58,7 +69,11 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
     except ValueError:
         is_name = _HOST_NAME.fullmatch(host) and not re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host)
         return None if is_name else N_("its host is neither a name nor an IP address")
-    return None if is_allowed(literal, networks) else N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+    return (
+        None
+        if is_allowed(literal, networks)
+        else N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+    )
 
 
 def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:

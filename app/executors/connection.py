@@ -118,7 +118,9 @@ class Connection(asyncio.Protocol):
         if self._in_body:  # of a chunked body's end
             return
         lowered = name.lower()
-        if lowered == b"content-length" or (lowered == b"transfer-encoding" and value.lower().endswith(b"chunked")):
+        if lowered == b"content-length" or (
+            lowered == b"transfer-encoding" and value.lower().endswith(b"chunked")
+        ):
             self._until_end = False
         elif lowered == _CAPABILITIES:
             self._capabilities = value
@@ -145,7 +147,9 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         content = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        answer = Answer(self._parser.get_status_code(), content[:REPLY_MAX], self._capabilities.decode("latin-1"))
+        answer = Answer(
+            self._parser.get_status_code(), content[:REPLY_MAX], self._capabilities.decode("latin-1")
+        )
         self._clear()
         self.idle_since = asyncio.get_running_loop().time()
         if self._answer is not None and not self._answer.done():

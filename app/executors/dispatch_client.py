@@ -74,15 +74,21 @@ class DispatchClient:
         try:
             origin, head = self._prepare(peer, action)
             content = dump_json(body)
-            answer = await self._exchange(origin, b"%b%d\r\n\r\n%b" % (head, len(content), content), timeout_s)
+            answer = await self._exchange(
+                origin, b"%b%d\r\n\r\n%b" % (head, len(content), content), timeout_s
+            )
         except InvalidInput as exc:
             return _failed(Delivered.NO, exc.message, started)
         except _NotConnected as exc:
             return _failed(Delivered.NO, str(exc), started)
         except (Broken, TimeoutError, OSError) as exc:
-            return _failed(Delivered.PERHAPS, NO_ANSWER if isinstance(exc, TimeoutError) else _reason(exc), started)
+            return _failed(
+                Delivered.PERHAPS, NO_ANSWER if isinstance(exc, TimeoutError) else _reason(exc), started
+            )
         boot_id = Capabilities.from_header(answer.capabilities).boot_id if answer.capabilities else ""
-        reply = (_parse_known if len(answer.content) < KNOWN_ANSWER_MAX else Reply.parse)(answer.status, answer.content)
+        reply = (_parse_known if len(answer.content) < KNOWN_ANSWER_MAX else Reply.parse)(
+            answer.status, answer.content
+        )
         return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:

@@ -23,7 +23,15 @@ from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.addresses import check_address, is_allowed, join
 from app.executors.replies import LOG_REPLY_MAX, REPLY_MAX
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, JobRequest, LogRequest, LogResult, Reply
+from executor_client.protocol import (
+    APPNAME_HEADER,
+    CONTENT_TYPE,
+    TOKEN_HEADER,
+    JobRequest,
+    LogRequest,
+    LogResult,
+    Reply,
+)
 
 #: seconds for a whole call, and for /log
 CALL_TIMEOUT_S = 5.0
@@ -56,11 +64,15 @@ class Gateway:
 
     def idle_beat(self, peer: Peer, job_id: int, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
         """Ask whether a job is idle there. Raises ExecutorUnreachable."""
-        return self._call(peer, "idleBeat", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=timeout_s)
+        return self._call(
+            peer, "idleBeat", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=timeout_s
+        )
 
     def kill(self, peer: Peer, job_id: int) -> Reply:
         """Ask to end a job's run and to drop its queue. Raises ExecutorUnreachable."""
-        return self._call(peer, "kill", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=CALL_TIMEOUT_S)
+        return self._call(
+            peer, "kill", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=CALL_TIMEOUT_S
+        )
 
     def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
         """Read a piece of a run's log. Raises ExecutorUnreachable, also where the executor refuses."""
@@ -134,7 +146,9 @@ class _Line:
         peer = connection.getpeername()[0]
         if not is_allowed(ip_address(peer.partition("%")[0]), self._networks):
             connection.close()
-            raise OSError(N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS", peer=peer))
+            raise OSError(
+                N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS", peer=peer)
+            )
         return self.hold(connection)
 
     def hold(self, connection: socket.socket) -> socket.socket:

@@ -51,9 +51,15 @@ class Names:
         known = await self._look_up(host, port)
         if known.error:
             raise OSError(known.error)
-        allowed = [address for address in known.hosts if is_allowed(ip_address(address.partition("%")[0]), self._networks)]
+        allowed = [
+            address
+            for address in known.hosts
+            if is_allowed(ip_address(address.partition("%")[0]), self._networks)
+        ]
         if not allowed:
-            raise OSError(errno.EACCES, f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+            raise OSError(
+                errno.EACCES, f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS"
+            )
         return allowed
 
     def put_last(self, host: str, port: int, address: str) -> None:
@@ -83,7 +89,9 @@ class Names:
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             hosts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-            order = {address: place for place, address in enumerate(before.hosts)} if before is not None else {}
+            order = (
+                {address: place for place, address in enumerate(before.hosts)} if before is not None else {}
+            )
             known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
         except (OSError, UnicodeError) as exc:
             known = _Known(loop.time(), error=str(exc) or f"the name {host} leads nowhere")

@@ -11,7 +11,10 @@ class AuditEntry(Base):
     """One change, or one refusal. Rows are only ever added."""
 
     __tablename__ = "xxl_job_audit"
-    __table_args__ = (Index("ix_xxl_job_audit_time", "at_ms"), Index("ix_xxl_job_audit_object", "object_type", "object_id"))
+    __table_args__ = (
+        Index("ix_xxl_job_audit_time", "at_ms"),
+        Index("ix_xxl_job_audit_object", "object_type", "object_id"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     at_ms: Mapped[Millis] = mapped_column(BigInteger)

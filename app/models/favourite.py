@@ -10,7 +10,10 @@ class Favourite(Base):
     """One job of one user."""
 
     __tablename__ = "xxl_job_favourite"
-    __table_args__ = (Index("ux_xxl_job_favourite", "user_id", "job_id", unique=True), Index("ix_xxl_job_favourite_job", "job_id"))
+    __table_args__ = (
+        Index("ux_xxl_job_favourite", "user_id", "job_id", unique=True),
+        Index("ix_xxl_job_favourite_job", "job_id"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     user_id: Mapped[int] = mapped_column(Integer)

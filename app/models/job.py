@@ -19,7 +19,10 @@ class Job(Base):
     """One job. `trigger_status` says whether its schedule is on, not whether it is executing."""
 
     __tablename__ = "xxl_job_info"
-    __table_args__ = (Index("ix_xxl_job_info_due", "trigger_status", "trigger_next_time"), Index("ix_xxl_job_info_group", "job_group"))
+    __table_args__ = (
+        Index("ix_xxl_job_info_due", "trigger_status", "trigger_next_time"),
+        Index("ix_xxl_job_info_group", "job_group"),
+    )
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     job_group: Mapped[int] = mapped_column(Integer)
@@ -30,7 +33,9 @@ class Job(Base):
     alarm_email: Mapped[str | None] = mapped_column(String(255))
     schedule_type: Mapped[str] = mapped_column(String(50), default="NONE", server_default="NONE")
     schedule_conf: Mapped[str | None] = mapped_column(String(128))
-    misfire_strategy: Mapped[str] = mapped_column(String(50), default="DO_NOTHING", server_default="DO_NOTHING")
+    misfire_strategy: Mapped[str] = mapped_column(
+        String(50), default="DO_NOTHING", server_default="DO_NOTHING"
+    )
     executor_route_strategy: Mapped[str | None] = mapped_column(String(50))
     executor_handler: Mapped[str | None] = mapped_column(String(255))
     executor_param: Mapped[str | None] = mapped_column(String(512))

@@ -24,7 +24,15 @@ class JobLog(Base):
         Index("I_handle_code", "handle_code"),
         Index("ix_xxl_job_log_job", "job_id", "trigger_time"),
         Index("ix_xxl_job_log_group", "job_group", "trigger_time"),
-        _index_of_some("ix_xxl_job_log_failures", "failed", "trigger_time", "id", "job_group", "job_id", held="failed = 1"),
+        _index_of_some(
+            "ix_xxl_job_log_failures",
+            "failed",
+            "trigger_time",
+            "id",
+            "job_group",
+            "job_id",
+            held="failed = 1",
+        ),
         _index_of_some("ix_xxl_job_log_source", "source_log_id", held="source_log_id IS NOT NULL"),
     )
 

@@ -11,7 +11,10 @@ class LoginSession(Base):
     """One login; the cookie's token itself is never stored."""
 
     __tablename__ = "xxl_job_session"
-    __table_args__ = (Index("ux_xxl_job_session_token", "token_hash", unique=True), Index("ix_xxl_job_session_user", "user_id"))
+    __table_args__ = (
+        Index("ux_xxl_job_session_token", "token_hash", unique=True),
+        Index("ix_xxl_job_session_user", "user_id"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     #: SHA-256 of the token, hex

@@ -10,7 +10,10 @@ class JobTag(Base):
     """One tag of one job; the console alone reads it, the pipeline never."""
 
     __tablename__ = "xxl_job_tag"
-    __table_args__ = (Index("ux_xxl_job_tag_job", "job_id", "tag_key", unique=True), Index("ix_xxl_job_tag_key", "tag_key", "job_id"))
+    __table_args__ = (
+        Index("ux_xxl_job_tag_job", "job_id", "tag_key", unique=True),
+        Index("ix_xxl_job_tag_key", "tag_key", "job_id"),
+    )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     job_id: Mapped[int] = mapped_column(Integer)

@@ -127,10 +127,14 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     """
     batch = ClaimBatch()
     # what was due by a clock that has been set back since is found again when it is due
-    pending = [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms]
+    pending = [
+        fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms
+    ]
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
     begun = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
-    to_run = [fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)]
+    to_run = [
+        fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)
+    ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
     crews = find_crews(session, {job.job_group for job in of_jobs.values()}, to_run)
     taken: Counter[str] = Counter()
@@ -140,7 +144,9 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
         crew = crews[job.job_group]
         found = _route(session, fire, job, crew, claimer)
         if found is None:
-            batch.expanded += _expand(session, fire, entered_addresses(fire) or crew.candidates.open, claimer.node)
+            batch.expanded += _expand(
+                session, fire, entered_addresses(fire) or crew.candidates.open, claimer.node
+            )
         elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
             batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
@@ -151,7 +157,9 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     return batch
 
 
-def _route(session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claimer: Claimer) -> _Routed | None:
+def _route(
+    session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claimer: Claimer
+) -> _Routed | None:
     """Choose the address; None: a broadcast that is still to be expanded into shards."""
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
     addresses = entered_addresses(fire) or crew.candidates.open
@@ -161,14 +169,18 @@ def _route(session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claim
         if shard is None and addresses and fire.log_id is None:
             return None
         index = shard.index if shard else 0
-        if index >= len(addresses):  # the original's rule is the first address; those of drained ones are shared out
+        if index >= len(
+            addresses
+        ):  # the original's rule is the first address; those of drained ones are shared out
             index = index % len(addresses) if addresses and crew.candidates.drained else 0
         return _Routed(fire, job, crew, route, addresses, addresses[index] if addresses else None, shard)
     if route in PROBING or not addresses:
         return _Routed(fire, job, crew, route, addresses, None, shard)
     if claimer.routes.needs_seed(route, job.id):
         claimer.routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
-    return _Routed(fire, job, crew, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard)
+    return _Routed(
+        fire, job, crew, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard
+    )
 
 
 def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], node: str) -> list[DueFire]:
@@ -195,13 +207,24 @@ def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], nod
 
 
 def _write(
-    session: Session, routed: Sequence[_Routed], batch: ClaimBatch, claimer: Claimer, begun: Mapping[int, Begun], now_ms: Millis
+    session: Session,
+    routed: Sequence[_Routed],
+    batch: ClaimBatch,
+    claimer: Claimer,
+    begun: Mapping[int, Begun],
+    now_ms: Millis,
 ) -> None:
     """Insert the log rows, mark the fires, and end those that have nobody to go to."""
     fresh = [one for one in routed if one.fire.log_id is None]
     sent_before = {one.address for one in routed if one.address and one.fire.attempt}
     boots = registry.find_boots(session, sent_before) if sent_before else {}
-    log_ids = dict(zip([one.fire.id for one in fresh], logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]), strict=True))
+    log_ids = dict(
+        zip(
+            [one.fire.id for one in fresh],
+            logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]),
+            strict=True,
+        )
+    )
     empty = {one.crew.group.app_name for one in routed if not one.addresses}
     last = seen.find_last(session, empty) if empty else {}
     sending, unroutable = [], []
@@ -219,7 +242,9 @@ def _write(
             unroutable.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=told))
     bulk.update_many(session, Fire, sending)
     moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
-    bulk.update_many(session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved])
+    bulk.update_many(
+        session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved]
+    )
     if unroutable:
         complete(session, unroutable, now_ms=now_ms)
 
@@ -265,7 +290,9 @@ def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.R
         "attempt": one.fire.attempt + 1,
         "owner": claimer.node,
         "epoch": one.fire.epoch + 1,
-        "lease_until": now_ms + claimer.lease_ms + (probing_ms(claimer, len(one.addresses)) if one.probes else 0),
+        "lease_until": now_ms
+        + claimer.lease_ms
+        + (probing_ms(claimer, len(one.addresses)) if one.probes else 0),
         "sent_ms": now_ms,
     }
 
@@ -275,7 +302,9 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
     return candidates * PROBE_LEASE_MS + claimer.probing_ms
 
 
-def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], begun: Begun, *, remembered: bool) -> Claimed:
+def _claimed(
+    one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], begun: Begun, *, remembered: bool
+) -> Claimed:
     token, app_name = one.crew.group.access_token or claimer.token, one.crew.group.app_name
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
@@ -297,7 +326,9 @@ def _claimed(one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...]
             executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
             executor_timeout=max(job.executor_timeout, 0),
             log_id=log_id,
-            log_date_time=begun.trigger_ms // 1000 * 1000,  # the row's, also when it is sent again: it names the log file
+            log_date_time=begun.trigger_ms
+            // 1000
+            * 1000,  # the row's, also when it is sent again: it names the log file
             glue_type=job.glue_type,
             glue_source=job.glue_source or "",
             glue_updatetime=max(job.glue_updatetime or 0, 0),
@@ -315,7 +346,10 @@ def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
     """Return the first lines of the run's story: why it is, who saw it, who may get it."""
     fire, job = one.fire, one.job
     if fire.log_id is not None and fire.attempt > 0:
-        again = (banner(f"sent again, attempt {fire.attempt + 1}"), f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}")
+        again = (
+            banner(f"sent again, attempt {fire.attempt + 1}"),
+            f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}",
+        )
         return again + drained_lines(fire, one.crew)
     given = one.addresses[:STORY_ADDRESSES]
     more = f" and {len(one.addresses) - len(given)} more" if len(one.addresses) > len(given) else ""
@@ -335,4 +369,6 @@ def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
     """Return due PENDING fires that no ring holds; opens its own reading transaction."""
     with read_scope() as session:
-        return fires.find_unseen(session, owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)
+        return fires.find_unseen(
+            session, owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit
+        )

@@ -105,7 +105,13 @@ class ClockGuard:
         """Whether the clock was right at the last look and has not been set since; from any thread, without the database."""
         last = self._last
         compared = self._compared_at is not None
-        return compared and last is not None and self.trusted and not self.went_back and abs(self._jump_since(last)) <= JUMP_MS
+        return (
+            compared
+            and last is not None
+            and self.trusted
+            and not self.went_back
+            and abs(self._jump_since(last)) <= JUMP_MS
+        )
 
     def check(self) -> bool:
         """Do as ``look``, and log a jump and a change either way."""
@@ -116,10 +122,16 @@ class ClockGuard:
             was_trusted = self.trusted
             self._compare_when_due(jump_ms)
             if was_trusted and not self.trusted and self.compares:
-                logger.error("clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms)
+                logger.error(
+                    "clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms
+                )
             elif was_trusted and not self.trusted:
                 hold_s = HOLD_MS // SECOND_MS
-                logger.error("clock jumped ahead, scheduling paused skew_ms=%s; trusted after %s s of steady time", self.skew_ms, hold_s)
+                logger.error(
+                    "clock jumped ahead, scheduling paused skew_ms=%s; trusted after %s s of steady time",
+                    self.skew_ms,
+                    hold_s,
+                )
             elif not was_trusted and self.trusted:
                 logger.warning("clock trusted again, scheduling resumed skew_ms=%s", self.skew_ms)
             return self.trusted
@@ -142,7 +154,11 @@ class ClockGuard:
             theirs = database_now_ms(session)
         took_ms = self._monotonic() - begun
         self.compares = theirs is not None
-        self.skew_ms = self._hold.judge(before, begun, jump_ms=jump_ms) if theirs is None else _skew(before - theirs, took_ms)
+        self.skew_ms = (
+            self._hold.judge(before, begun, jump_ms=jump_ms)
+            if theirs is None
+            else _skew(before - theirs, took_ms)
+        )
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""

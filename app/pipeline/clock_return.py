@@ -55,7 +55,10 @@ class _Return:
     @property
     def changes(self) -> bool:
         """Whether there is anything to write."""
-        moved = (self.next_ms, self.row["last_fire_ms"]) != (self.job.trigger_next_time, self.job.last_fire_ms)
+        moved = (self.next_ms, self.row["last_fire_ms"]) != (
+            self.job.trigger_next_time,
+            self.job.last_fire_ms,
+        )
         return moved or bool(self.fire_ids or self.open_skips or self.cut_skips)
 
     @property
@@ -77,7 +80,9 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
     for first in range(0, len(returns), PAGE):
         page = returns[first : first + PAGE]
         transact(partial(_write, page=page))
-    opened = transact(lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS))
+    opened = transact(
+        lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS)
+    )
     if returns or opened:
         logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
 
@@ -89,10 +94,18 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) ->
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
     soon_ms, returns = now_ms + PRE_READ_MS, []
-    left = {job_id for job_id, future in futures.items() if future.skips or max(fire.due_time for fire in future.unclaimed) > soon_ms}
+    left = {
+        job_id
+        for job_id, future in futures.items()
+        if future.skips or max(fire.due_time for fire in future.unclaimed) > soon_ms
+    }
     beyond = jobs.find_beyond(session, after_ms=soon_ms)
     if not seen:
-        beyond = [job for job in beyond if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in left]
+        beyond = [
+            job
+            for job in beyond
+            if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in left
+        ]
     started: dict[int, Millis] = {}
     if seen or any(job.last_fire_ms > soon_ms for job in beyond):  # reads the runs of two hours
         started = clock_return.find_started(session, after_ms=now_ms)
@@ -155,5 +168,7 @@ def _write(session: Session, page: Sequence[_Return]) -> None:
     bulk.update_many(session, Job, [made.row for made in valid])
     bulk.update_many(session, Skip, [row for made in valid for row in made.cut_skips])
     clock_return.delete_skips(session, [skip_id for made in valid for skip_id in made.open_skips])
-    withdrawn = scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire_id for made in valid for fire_id in made.fire_ids]))
+    withdrawn = scheduled_fires.lock_unclaimed(
+        session, Fire.id.in_([fire_id for made in valid for fire_id in made.fire_ids])
+    )
     fires.delete_fires(session, [fire.id for fire in withdrawn])

@@ -12,7 +12,15 @@ from enum import StrEnum
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import AlarmState, AlarmStatus, Delivery, HandleCode, ScheduleType, TriggerCode, TriggerType
+from app.domain.enums import (
+    AlarmState,
+    AlarmStatus,
+    Delivery,
+    HandleCode,
+    ScheduleType,
+    TriggerCode,
+    TriggerType,
+)
 from app.domain.trigger_report import RESULT_MAX, banner, clean_text, join_lines
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
@@ -80,8 +88,16 @@ def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> 
     if delayed:
         locks.lock_jobs(session, delayed)
     runs = logs.lock_runs(session, first)
-    ended = [(runs[log_id], result) for log_id, result in first.items() if log_id in runs and _is_open(runs[log_id], result)]
-    late = {log_id: runs[log_id].handle_code for log_id in first if log_id in runs and not _is_open(runs[log_id], first[log_id])}
+    ended = [
+        (runs[log_id], result)
+        for log_id, result in first.items()
+        if log_id in runs and _is_open(runs[log_id], result)
+    ]
+    late = {
+        log_id: runs[log_id].handle_code
+        for log_id in first
+        if log_id in runs and not _is_open(runs[log_id], first[log_id])
+    }
     if not ended:
         return Completion((), late)
     _write_logs(session, ended, of_jobs, now_ms)
@@ -100,10 +116,19 @@ def _is_open(run: RunState, result: Result) -> bool:
     return run.trigger_code in OPEN_CODES
 
 
-def _write_logs(session: Session, ended: Sequence[tuple[RunState, Result]], of_jobs: dict[int, JobOfResult], now_ms: Millis) -> None:
+def _write_logs(
+    session: Session,
+    ended: Sequence[tuple[RunState, Result]],
+    of_jobs: dict[int, JobOfResult],
+    now_ms: Millis,
+) -> None:
     plain, told = [], []
     for run, result in ended:
-        code = result.trigger_code if result.trigger_code is not None else max(run.trigger_code, TriggerCode.ACCEPTED)
+        code = (
+            result.trigger_code
+            if result.trigger_code is not None
+            else max(run.trigger_code, TriggerCode.ACCEPTED)
+        )
         job = of_jobs.get(run.job_id)
         row = {
             "id": run.id,
@@ -152,7 +177,12 @@ def _alarm_status(run: RunState, result: Result, job: JobOfResult | None) -> int
     return AlarmStatus.NOT_NEEDED if job is None else AlarmStatus.LOCKED
 
 
-def _write_successors(session: Session, ended: Sequence[tuple[RunState, Result]], of_jobs: dict[int, JobOfResult], now_ms: Millis) -> None:
+def _write_successors(
+    session: Session,
+    ended: Sequence[tuple[RunState, Result]],
+    of_jobs: dict[int, JobOfResult],
+    now_ms: Millis,
+) -> None:
     """Insert child fires, retry fires and alarms, each under a key that exists once."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
@@ -182,7 +212,11 @@ def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
 
 def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
     ids = [_child_id(name, job.id) for name in (job.child_jobid or "").split(",")]
-    return [fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT) for child in dict.fromkeys(ids) if child]
+    return [
+        fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT)
+        for child in dict.fromkeys(ids)
+        if child
+    ]
 
 
 def _retry(run: RunState, job: JobOfResult, now_ms: Millis) -> fires.NewFire:

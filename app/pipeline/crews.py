@@ -23,7 +23,9 @@ class Crew(NamedTuple):
     durable: frozenset[str]
 
 
-def find_crews(session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]) -> dict[int, Crew]:
+def find_crews(
+    session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]
+) -> dict[int, Crew]:
     """Return the groups by id, each with its drained addresses; one that does not exist has no name and no address."""
     of_groups = groups.find_groups(session, group_ids)
     drained = drains.find_drained(session, group_ids)
@@ -32,7 +34,9 @@ def find_crews(session: Session, group_ids: Collection[int], pending: Sequence[P
     durable = frozenset(address for address, (_, said) in boots.items() if "durable-dedup" in said)
     crews = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or Group(id=group_id, app_name="", title="", address_type=0, address_list=None)
+        group = of_groups.get(group_id) or Group(
+            id=group_id, app_name="", title="", address_type=0, address_list=None
+        )
         bare = drained.get(group_id, frozenset())
         crews[group_id] = Crew(group, bare, leave_out(_routable(group), bare), durable)
     return crews
@@ -40,12 +44,20 @@ def find_crews(session: Session, group_ids: Collection[int], pending: Sequence[P
 
 def _routable(group: Group) -> list[str]:
     """Return a group's addresses; of an automatic one those with a scheme, because a Java admin lists whatever has registered."""
-    return [address for address in group.addresses if has_scheme(address) or group.address_type != AddressType.AUTOMATIC]
+    return [
+        address
+        for address in group.addresses
+        if has_scheme(address) or group.address_type != AddressType.AUTOMATIC
+    ]
 
 
 def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
     """Return the addresses a person has entered for this run: it goes there, drained or not."""
-    return tuple(text.strip() for text in fire.address_list.split(",") if text.strip()) if fire.address_list else ()
+    return (
+        tuple(text.strip() for text in fire.address_list.split(",") if text.strip())
+        if fire.address_list
+        else ()
+    )
 
 
 def fixed_address(fire: PendingFire, crew: Crew) -> str | None:
@@ -65,7 +77,9 @@ def drained_lines(fire: PendingFire, crew: Crew) -> tuple[str, ...]:
     if not crew.drained:
         return ()
     if entered := entered_addresses(fire):
-        return tell_drained([address for address in entered if is_drained(address, crew.drained)], entered=True)
+        return tell_drained(
+            [address for address in entered if is_drained(address, crew.drained)], entered=True
+        )
     if fire.address is None or fire.attempt == 0:
         return tell_drained(crew.candidates.drained)
     return () if fixed_address(fire, crew) else tell_drained([fire.address])

@@ -26,7 +26,9 @@ PAGE = 200
 HAND_BACK_S = 1.5
 
 
-def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic) -> int:
+def hand_back(
+    *, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic
+) -> int:
     """Remove unclaimed fires this node has read ahead and set their jobs' next times back; return how many fires.
 
     For a scheduler that has stopped. Fires that are due stay, as a scan that comes late would call them missed: other nodes, or the next
@@ -46,7 +48,9 @@ def hand_back(*, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], f
     return count
 
 
-def _hand_back(session: Session, job_ids: Collection[int], zone: str, ahead: Sequence[ColumnElement[bool]]) -> int:
+def _hand_back(
+    session: Session, job_ids: Collection[int], zone: str, ahead: Sequence[ColumnElement[bool]]
+) -> int:
     locks.take_schedule_lock(session)
     stored = jobs.lock_planned(session, job_ids)
     of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
@@ -55,7 +59,11 @@ def _hand_back(session: Session, job_ids: Collection[int], zone: str, ahead: Seq
     rows: list[bulk.Row] = []
     gone: list[int] = []
     for job_id, planned in of_jobs.items():
-        first_ms = first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone) if job_id in stored else None
+        first_ms = (
+            first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone)
+            if job_id in stored
+            else None
+        )
         if first_ms is not None:
             # no instant from the first on has been fired: the latest that ever was lies before it
             rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": first_ms - 1})

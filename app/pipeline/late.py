@@ -42,7 +42,9 @@ def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Milli
     if not late:
         return frozenset()
     with read_scope() as session:
-        others = {live.name for live in nodes.find_live(session, now_ms=now_ms) if live.kind == NodeKind.WORKERS} - {node}
+        others = {
+            live.name for live in nodes.find_live(session, now_ms=now_ms) if live.kind == NodeKind.WORKERS
+        } - {node}
         abandoned = (Fire.id.in_(late), Fire.trigger_type == TriggerType.CRON, Fire.owner.not_in(others))
         unclaimed = scheduled_fires.find_unclaimed(session, *abandoned)
     if not unclaimed:
@@ -52,7 +54,9 @@ def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Milli
     return gone
 
 
-def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis) -> tuple[frozenset[int], int]:
+def _settle(
+    session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis
+) -> tuple[frozenset[int], int]:
     """Return the ids of skipped fires, and how many jobs fire one instant in their place."""
     stored = jobs.lock_planned(session, {fire.job_id for fire in late})
     of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
@@ -70,7 +74,9 @@ def _settle(session: Session, late: Sequence[ScheduledFire], *, zone: str, now_m
         fired_once += fired_ms is not None
         skipped = [fire for fire in planned if fire.due_time != fired_ms]
         gone += skipped
-        skips += skip_rows(job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms)
+        skips += skip_rows(
+            job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms
+        )
     bulk.update_many(session, Fire, once)
     bulk.insert_many(session, Skip, skips)
     fires.delete_fires(session, [fire.id for fire in gone])
@@ -95,4 +101,8 @@ def _as_misfire(fire: ScheduledFire) -> bulk.Row:
 def _delayed(stored: dict[int, DueJob], gone: Collection[ScheduledFire]) -> list[int]:
     """Return the jobs with a fixed delay that wait for the result of a run that has been skipped."""
     skipped = {fire.job_id for fire in gone}
-    return [job_id for job_id, job in stored.items() if job_id in skipped and job.schedule_type == ScheduleType.FIX_DELAY]
+    return [
+        job_id
+        for job_id, job in stored.items()
+        if job_id in skipped and job.schedule_type == ScheduleType.FIX_DELAY
+    ]

@@ -40,7 +40,9 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
         elif run is not None and (ours or run.trigger_msg is None):
             story = join_lines(run.trigger_msg, claimed.story, sent.story)
             accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
-            told.append({"id": run.id, "trigger_msg": story, "trigger_code": 200 if accepted else run.trigger_code})
+            told.append(
+                {"id": run.id, "trigger_msg": story, "trigger_code": 200 if accepted else run.trigger_code}
+            )
         if ours and sent.verdict.fate is not Fate.REFUSED:
             marks.append(_mark(sent, now_ms))
     bulk.update_many(session, JobLog, told)
@@ -140,7 +142,9 @@ def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
     return {"id": claimed.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
 
 
-def fix_address(session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis, late: bool = False) -> bool:
+def fix_address(
+    session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis, late: bool = False
+) -> bool:
     """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile.
 
     Where the probing took long (``late``) the address may have been drained since the claim: False then too, and the run is routed anew.

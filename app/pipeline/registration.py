@@ -31,7 +31,9 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
 
     An address that lacks only its scheme is taken, as by the original, though nothing is routed to it.
     """
-    if not (request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()):
+    if not (
+        request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()
+    ):
         raise InvalidInput("registryValue", "Illegal Argument.")
     if len(request.registry_key) > APP_NAME_MAX:
         raise InvalidInput("registryKey", f"registryKey is longer than {APP_NAME_MAX} characters")
@@ -46,11 +48,15 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
     if group not in RegistryGroup.__members__:  # the original answers 200 as well, and fills no address list
-        logger.info("registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address)
+        logger.info(
+            "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
+        )
         return
     words = "durable-dedup" if said.durable_dedup else ""
     boot_id = registry.find_boot(session, group, app_name, address) if said.boot_id else ""
-    if registry.touch(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms):
+    if registry.touch(
+        session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms
+    ):
         if boot_id != said.boot_id:
             _note_restart(session, address, said.boot_id, now_ms)
         return
@@ -58,7 +64,9 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
-    registry.insert_registration(session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms)
+    registry.insert_registration(
+        session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms
+    )
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     refresh_addresses(session, [app_name], now_ms=now_ms)
     _note_restart(session, address, said.boot_id, now_ms)
@@ -71,21 +79,31 @@ def _note_restart(session: Session, address: str, boot_id: str, now_ms: Millis) 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
     """Forget an address but for when it was there; it is out of its groups' lists with this transaction."""
-    row = registry.find_registration(session, request.registry_group, request.registry_key, request.registry_value)
+    row = registry.find_registration(
+        session, request.registry_group, request.registry_key, request.registry_value
+    )
     if row is None:
         return
     _remember(session, [row], now_ms)
-    if registry.delete_registration(session, request.registry_group, request.registry_key, request.registry_value):
-        logger.info("executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value)
+    if registry.delete_registration(
+        session, request.registry_group, request.registry_key, request.registry_value
+    ):
+        logger.info(
+            "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
+        )
         refresh_addresses(session, [request.registry_key], now_ms=now_ms)
 
 
-def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: Millis, forget: bool = True) -> int:
+def refresh_addresses(
+    session: Session, app_names: list[str] | None, *, now_ms: Millis, forget: bool = True
+) -> int:
     """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did.
 
     With ``forget`` False no address leaves a list.
     """
-    automatic = groups.lock_automatic(session, app_names)  # first: whoever waits here reads what the one before has written
+    automatic = groups.lock_automatic(
+        session, app_names
+    )  # first: whoever waits here reads what the one before has written
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
     for group in automatic:
@@ -93,20 +111,26 @@ def refresh_addresses(session: Session, app_names: list[str] | None, *, now_ms: 
         wanted = ",".join(sorted(addresses)) or None
         if wanted != (group.address_list or None):
             changed += groups.set_addresses(session, group.id, wanted, now_ms=now_ms)
-            logger.info("addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, wanted)
+            logger.info(
+                "addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, wanted
+            )
     return changed
 
 
 def is_listening(session: Session, *, now_ms: Millis) -> bool:
     """Whether executors can be heard of at present: a console lives, or somebody else's has heard one since all were due to beat."""
-    return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(session, since_ms=now_ms - HEARD_AFTER_MS)
+    return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(
+        session, since_ms=now_ms - HEARD_AFTER_MS
+    )
 
 
 def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> None:
     """Forget the dead but for when they were there, unless ``forget`` is False, and refresh all lists: one round of the monitor."""
     if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
         _remember(session, dead)
-        logger.warning("executors silent for 90 s forgotten count=%s", registry.delete_dead(session, now_ms=now_ms))
+        logger.warning(
+            "executors silent for 90 s forgotten count=%s", registry.delete_dead(session, now_ms=now_ms)
+        )
     _drop_returned(session, now_ms)
     refresh_addresses(session, None, now_ms=now_ms, forget=forget)
 
@@ -115,7 +139,11 @@ def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | No
     """Keep when these executors were last there: at their last heartbeats, or ``at_ms``."""
     executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
     seen.remember(
-        session, [Leaving(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities) for row in executors]
+        session,
+        [
+            Leaving(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities)
+            for row in executors
+        ],
     )
 
 
@@ -124,5 +152,7 @@ def _drop_returned(session: Session, now_ms: Millis) -> None:
     remembered = seen.find_names(session)
     if remembered:
         live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
-        back = [number for (app_name, address), number in remembered.items() if address in live.get(app_name, [])]
+        back = [
+            number for (app_name, address), number in remembered.items() if address in live.get(app_name, [])
+        ]
         seen.delete_sightings(session, back)

@@ -90,7 +90,9 @@ class Resolver:
         cases = _read(self._token, now_ms)
         if cases:
             signs = _probe_all(self._gateway, self._pool, cases)
-            steps = [(case, judge_look(_look(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)]
+            steps = [
+                (case, judge_look(_look(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
+            ]
             transact(lambda session: _write(session, steps, now_ms))
         return 0 if len(cases) == LOOK_ROWS else PERIOD_MS
 
@@ -112,13 +114,21 @@ def _read(token: str, now_ms: Millis) -> list[_Case]:
             delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
             group = of_groups.get(group_id)
             manual = group is not None and group.address_type == AddressType.MANUAL
-            peer = Peer(fire.address, group.app_name if group else "", (group.access_token if group else None) or token)
-            accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)  # also once its registration has died
+            peer = Peer(
+                fire.address,
+                group.app_name if group else "",
+                (group.access_token if group else None) or token,
+            )
+            accepted_durably = fire.state == FireState.ACCEPTED and bool(
+                fire.boot_id
+            )  # also once its registration has died
             boot_id, said = boots.get(fire.address, (fire.boot_id, ""))
             durable = accepted_durably or "durable-dedup" in said
             registered = manual or (group is not None and fire.address in group.addresses)
             boot_id, trigger_ms = boot_id if durable else "", unfinished[fire.log_id].trigger_ms
-            cases.append(_Case(fire, peer, _delivery(delivery), durable, boot_id, registered, trigger_ms, reachable))
+            cases.append(
+                _Case(fire, peer, _delivery(delivery), durable, boot_id, registered, trigger_ms, reachable)
+            )
         return cases
 
     with read_scope() as session:
@@ -131,7 +141,9 @@ def _forget(session: Session, over: Sequence[OpenFire]) -> None:
     """Delete the fires of runs that ended without this program: a Java admin wrote their result, or deleted their log row."""
     if over:
         fires.delete_fires(session, [fire.id for fire in over])
-        logger.info("fires removed, runs already ended by another admin log_ids=%s", [fire.log_id for fire in over])
+        logger.info(
+            "fires removed, runs already ended by another admin log_ids=%s", [fire.log_id for fire in over]
+        )
 
 
 def _delivery(name: str) -> Delivery:
@@ -169,7 +181,9 @@ def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sig
         idle = gateway.idle_beat(case.peer, case.fire.job_id, timeout_s=PROBE_TIMEOUT_S)
         if idle.code == SUCCESS:
             request = LogRequest(case.fire.log_id, case.trigger_ms, 1)
-            log = Reply(SUCCESS, None, gateway.read_log(case.peer, request, timeout_s=PROBE_TIMEOUT_S).to_wire())
+            log = Reply(
+                SUCCESS, None, gateway.read_log(case.peer, request, timeout_s=PROBE_TIMEOUT_S).to_wire()
+            )
     except ExecutorUnreachable as exc:
         if idle is None:
             hanging.add(case.peer.address)
@@ -216,11 +230,17 @@ def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis
         logger.warning("run resolved log_id=%s outcome=%s reason=%s", fire.log_id, step.outcome, step.reason)
         told = [*([] if run.trigger_msg else _unreported(fire)), f"Resolver: {step.outcome}, {step.reason}"]
         if step.outcome is Outcome.UNRESOLVED:
-            lost.append(Result(fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=join_lines(told)))
+            lost.append(
+                Result(
+                    fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=join_lines(told)
+                )
+            )
             continue
         started = step.outcome is Outcome.STARTED
         code = TriggerCode.ACCEPTED if started else TriggerCode.NONE
-        stories.append({"id": run.id, "trigger_msg": join_lines(run.trigger_msg, told), "trigger_code": code.value})
+        stories.append(
+            {"id": run.id, "trigger_msg": join_lines(run.trigger_msg, told), "trigger_code": code.value}
+        )
         if started:
             marks.append(_mark(case, step, now_ms))
         else:

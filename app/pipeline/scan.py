@@ -86,7 +86,13 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     if schedule.type is ScheduleType.FIX_DELAY:
         delay_ms = int(schedule.conf) * 1000
-        return plan_delay(job.trigger_next_time, misfire, now_ms=now_ms, delay_ms=delay_ms, after_run_ms=AFTER_THE_CURRENT_RUN)
+        return plan_delay(
+            job.trigger_next_time,
+            misfire,
+            now_ms=now_ms,
+            delay_ms=delay_ms,
+            after_run_ms=AFTER_THE_CURRENT_RUN,
+        )
     period_ms = int(schedule.conf) * 1000 if schedule.type is ScheduleType.FIX_RATE else 0
     return plan(
         job.trigger_next_time,
@@ -99,7 +105,11 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:
     """Return a job's schedule; ``zone`` is the zone of schedules without one of their own."""
-    kind = ScheduleType(job.schedule_type) if job.schedule_type in ScheduleType.__members__ else ScheduleType.NONE
+    kind = (
+        ScheduleType(job.schedule_type)
+        if job.schedule_type in ScheduleType.__members__
+        else ScheduleType.NONE
+    )
     return Schedule(kind, job.schedule_conf or "", job.time_zone or zone, job.not_before_ms, job.not_after_ms)
 
 
@@ -141,7 +151,9 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
             logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
         elif planned.plan.next_ms is None:
             logger.info("schedule ended job_id=%s", planned.job.id)
-    audit.insert_entries(session, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None])
+    audit.insert_entries(
+        session, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None]
+    )
     return written
 
 
@@ -149,13 +161,22 @@ def _ending(planned: Planned, node: str, now_ms: Millis) -> bulk.Row:
     """Return the trail's entry of a job that stops without anybody's doing."""
     told = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
     changes = json.dumps(told, ensure_ascii=False)
-    return {"at_ms": now_ms, "action": "job.ended", "object_type": "job", "object_id": planned.job.id, "changes": changes}
+    return {
+        "at_ms": now_ms,
+        "action": "job.ended",
+        "object_type": "job",
+        "object_id": planned.job.id,
+        "changes": changes,
+    }
 
 
 def _fires(planned: Planned, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
     job_id = planned.job.id
-    return [NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node) for instant, kind in planned.plan.fires]
+    return [
+        NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
+        for instant, kind in planned.plan.fires
+    ]
 
 
 def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
@@ -166,7 +187,10 @@ def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
     if skipped is None:
         return []
-    return [row | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": MISFIRE}]
+    return [
+        row
+        | {"from_ms": skipped.from_ms, "to_ms": skipped.to_ms, "skipped": skipped.count, "reason": MISFIRE}
+    ]
 
 
 def _advanced(planned: Planned) -> bulk.Row:

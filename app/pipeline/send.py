@@ -57,12 +57,16 @@ class Sender:
     async def send(self, claimed: Claimed, address: str) -> Sent:
         """POST the run. Never raises for what an executor or a network can do."""
         path = TRIGGER if address in self._at_trigger else RUN
-        outcome = await self._client.call(claimed.peers[address], path, claimed.request.to_wire(), timeout_s=self._timeout_s)
+        outcome = await self._client.call(
+            claimed.peers[address], path, claimed.request.to_wire(), timeout_s=self._timeout_s
+        )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
         verdict = _judge(outcome, claimed, address)
         unreachable = (address,) if outcome.delivered is Delivered.NO else ()
-        return Sent(claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable)
+        return Sent(
+            claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
+        )
 
     async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
         """POST the run at the other path in the time that is left, and remember the path unless it is unknown as well."""
@@ -70,7 +74,9 @@ class Sender:
         left_s = self._timeout_s - refused.took_ms / 1000
         if left_s <= 0:
             return refused
-        outcome = await self._client.call(claimed.peers[address], path, claimed.request.to_wire(), timeout_s=left_s)
+        outcome = await self._client.call(
+            claimed.peers[address], path, claimed.request.to_wire(), timeout_s=left_s
+        )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)
             return refused
@@ -92,7 +98,9 @@ class Sender:
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         said = outcome.reason
         if outcome.reply is not None:
-            said = f"code {outcome.reply.code}{': ' + one_line(outcome.reply.msg) if outcome.reply.msg else ''}"
+            said = (
+                f"code {outcome.reply.code}{': ' + one_line(outcome.reply.msg) if outcome.reply.msg else ''}"
+            )
         line = probe_line(claimed, address, f"{'yes' if yes else 'no'}, {said}", outcome.took_ms)
         return Probed(yes, line, outcome.delivered is Delivered.NO)
 
@@ -110,16 +118,27 @@ def probe_line(claimed: Claimed, address: str, said: str, took_ms: Millis) -> st
 def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
     if outcome.reply is not None:
         return judge_answer(outcome.reply, sent_here=claimed.was_sent_to(address))
-    return judge_silence(delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered)
+    return judge_silence(
+        delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered
+    )
 
 
 def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
     how = "answered" if outcome.reply is not None else "no answer"
     text = f": {one_line(verdict.text)}" if verdict.text else ""
-    return (f"Sent to: {address}", f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}")
+    return (
+        f"Sent to: {address}",
+        f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}",
+    )
 
 
 def nobody_said_yes(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
     """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor said yes")
-    return Sent(claimed, verdict, (*lines, "Result: not sent, no executor said yes"), 0, unreachable=tuple(unreachable))
+    return Sent(
+        claimed,
+        verdict,
+        (*lines, "Result: not sent, no executor said yes"),
+        0,
+        unreachable=tuple(unreachable),
+    )

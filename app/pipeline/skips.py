@@ -12,7 +12,9 @@ from app.store import bulk
 from app.store.jobs import DueJob
 
 
-def skip_rows(job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis) -> list[bulk.Row]:
+def skip_rows(
+    job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis
+) -> list[bulk.Row]:
     """Return a row for each run of consecutive instants: none covers an instant that was fired or skipped otherwise."""
     schedule = schedule_of(job, zone)
 

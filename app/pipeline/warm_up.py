@@ -26,18 +26,30 @@ def warm_up(claimer: Claimer, *, now_ms: Millis) -> None:
     """Claim, record and complete two runs that never existed for anybody else."""
 
     def work(session: Session) -> None:
-        group = Group(app_name="warm-up", title="warm-up", address_type=1, address_list="http://127.0.0.1:1024/")
+        group = Group(
+            app_name="warm-up", title="warm-up", address_type=1, address_list="http://127.0.0.1:1024/"
+        )
         session.add(group)
         session.flush()
         job = Job(job_group=group.id, job_desc="warm-up", glue_type=GlueType.BEAN.value, child_jobid="")
         session.add(job)
         session.flush()
-        new = [fires.NewFire(f"warm-up:{job.id}:{number}", job.id, now_ms, TriggerType.CRON) for number in range(2)]
+        new = [
+            fires.NewFire(f"warm-up:{job.id}:{number}", job.id, now_ms, TriggerType.CRON)
+            for number in range(2)
+        ]
         batch = claim(session, fires.insert_fires(session, new), claimer, now_ms=now_ms)
         verdict = Verdict(Fate.ACCEPTED, HandleCode.SUCCESS, "")
-        record(session, [Sent(claimed, verdict, (), 0) for claimed in batch.claimed], node=claimer.node, now_ms=now_ms)
+        record(
+            session,
+            [Sent(claimed, verdict, (), 0) for claimed in batch.claimed],
+            node=claimer.node,
+            now_ms=now_ms,
+        )
         codes = (HandleCode.SUCCESS, HandleCode.FAIL)
-        results = [Result(one.log_id, Source.CALLBACK, code) for one, code in zip(batch.claimed, codes, strict=True)]
+        results = [
+            Result(one.log_id, Source.CALLBACK, code) for one, code in zip(batch.claimed, codes, strict=True)
+        ]
         complete(session, results, now_ms=now_ms)
         raise _Undo
 

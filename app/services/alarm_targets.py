@@ -32,7 +32,9 @@ def mail_name(address: str) -> str:
     return f"mail {address}"
 
 
-def targets_of(config: Config, mails: Sequence[str], group_urls: str | None, further: Sequence[str] = ()) -> dict[str, Target]:
+def targets_of(
+    config: Config, mails: Sequence[str], group_urls: str | None, further: Sequence[str] = ()
+) -> dict[str, Target]:
     """Return who is to be told, by a name fit for people to read: mails, then the channels of a group, further ones, the installation's.
 
     Without a mail server nobody is told by mail.

@@ -74,7 +74,13 @@ def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) 
 def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> Tested:
     """Return who is told of failures of every job of a group; the jobs may have mail addresses beside. Needs the right to edit it."""
     group = groups.get_group(session, group_id, actor=actor, right=Right.EDIT)
-    return Tested(("group", group.id), f"{group.title} ({group.app_name})", targets_of(config, [], group.alarm_urls), [], group)
+    return Tested(
+        ("group", group.id),
+        f"{group.title} ({group.app_name})",
+        targets_of(config, [], group.alarm_urls),
+        [],
+        group,
+    )
 
 
 def installation_to_test(*, actor: Actor, config: Config) -> Tested:
@@ -89,14 +95,18 @@ def send_test(tested: Tested, *, actor: Actor, config: Config, now_ms: Millis) -
     if not targets:
         return []
     if not _places.acquire(blocking=False):
-        raise TooManyAttempts(N_("Too many tests are under way; try again in %(seconds)s s", seconds=WAIT_S), retry_after_s=WAIT_S)
+        raise TooManyAttempts(
+            N_("Too many tests are under way; try again in %(seconds)s s", seconds=WAIT_S),
+            retry_after_s=WAIT_S,
+        )
     try:
         transact(lambda session: _begin(session, tested, list(targets), actor=actor, now_ms=now_ms))
         told = _tell(targets, compose_test(tested.name, actor.username, config, now_ms))
     finally:
         _places.release()
     left_out = [
-        Told(name, N_("not told: a test reaches %(n)s targets at most", n=TARGETS_MAX)) for name in list(tested.targets)[TARGETS_MAX:]
+        Told(name, N_("not told: a test reaches %(n)s targets at most", n=TARGETS_MAX))
+        for name in list(tested.targets)[TARGETS_MAX:]
     ]
     return told + left_out
 
@@ -108,10 +118,14 @@ def _begin(session: Session, tested: Tested, names: Sequence[str], *, actor: Act
         counter.failures, counter.first_ms = 0, now_ms
     if counter.failures >= TESTS_MAX:
         wait_s = -(-(counter.first_ms + WINDOW_MS - now_ms) // SECOND_MS)
-        raise TooManyAttempts(N_("Too many test alarms; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s)
+        raise TooManyAttempts(
+            N_("Too many test alarms; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
+        )
     counter.failures += 1
     counter.last_ms = now_ms
-    audit.record(session, "alarm.test", actor=actor, now_ms=now_ms, target=tested.target, changes={"targets": names})
+    audit.record(
+        session, "alarm.test", actor=actor, now_ms=now_ms, target=tested.target, changes={"targets": names}
+    )
 
 
 def _tell(targets: dict[str, Target], message: Message) -> list[Told]:

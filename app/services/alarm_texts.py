@@ -34,7 +34,12 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
         "",
     ]
     for run in runs[:NAMED_RUNS]:
-        lines += [_headline(run, config), _reason(run), f"{console_url(config)}/joblog/logDetailPage?id={run.id}", ""]
+        lines += [
+            _headline(run, config),
+            _reason(run),
+            f"{console_url(config)}/joblog/logDetailPage?id={run.id}",
+            "",
+        ]
     if len(runs) > NAMED_RUNS:
         lines.append(f"… and {len(runs) - NAMED_RUNS} more")
     return Message(f"[XXL-JOB] {name}: {count} {'unresolved' if unresolved else 'failed'}", "\n".join(lines))
@@ -44,7 +49,10 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: 
     """Write the message that a failing job has succeeded."""
     name = _name(job)
     lines = [f"Job: {name}", f"Executor group: {group.title}" if group else "", _headline(run, config)]
-    return Message(f"[XXL-JOB] {name}: recovered", "\n".join([*lines, f"{console_url(config)}/joblog/logDetailPage?id={run.id}"]))
+    return Message(
+        f"[XXL-JOB] {name}: recovered",
+        "\n".join([*lines, f"{console_url(config)}/joblog/logDetailPage?id={run.id}"]),
+    )
 
 
 def compose_mute_end(ended: EndedMute, config: Config) -> Message:
@@ -62,14 +70,21 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
         *([f"Reason: {mute.reason}"] if mute.reason else []),
         f"Held back: {_count(ended.held)}, log {first} to {last}",
         *_listed("Still failing:", failing, ended, config),
-        *_listed("State unknown, what failed is no longer in the log and nothing has succeeded since:", unknown, ended, config),
+        *_listed(
+            "State unknown, what failed is no longer in the log and nothing has succeeded since:",
+            unknown,
+            ended,
+            config,
+        ),
     ]
     if recovered:
         more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
         named = ", ".join(_of_group(ended, each) for each in recovered[:NAMED_JOBS])
         lines += ["", f"Failed meanwhile and succeeded since: {named}{more}"]
     what = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
-    return Message(f"[XXL-JOB] {name}: no longer muted, {what if failing else 'state unknown'}", "\n".join(lines))
+    return Message(
+        f"[XXL-JOB] {name}: no longer muted, {what if failing else 'state unknown'}", "\n".join(lines)
+    )
 
 
 def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Message:
@@ -88,7 +103,11 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
     if not news.compared:
         return _compose_jump(node, news, config)
     if news.right:
-        lines = [f"Node: {node}", "Its clock agrees with the database's again: the node fires jobs as before.", console_url(config)]
+        lines = [
+            f"Node: {node}",
+            "Its clock agrees with the database's again: the node fires jobs as before.",
+            console_url(config),
+        ]
         return Message(f"[XXL-JOB] {node}: clock right again, scheduling goes on", "\n".join(lines))
     side = "ahead of" if news.skew_ms > 0 else "behind"
     lines = [
@@ -104,7 +123,11 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
 def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
     """Write the same for a clock that nothing can be compared with: the database is SQLite."""
     if news.right:
-        lines = [f"Node: {node}", "Its clock is steady again: the node fires jobs as before.", console_url(config)]
+        lines = [
+            f"Node: {node}",
+            "Its clock is steady again: the node fires jobs as before.",
+            console_url(config),
+        ]
         return Message(f"[XXL-JOB] {node}: clock steady again, scheduling goes on", "\n".join(lines))
     lines = [
         f"Node: {node}",
@@ -128,7 +151,11 @@ def _name(job: Job | None) -> str:
 def _of_group(ended: EndedMute, held: Held) -> str:
     """Return the name of a job of a muted group; one that was moved away is not told to the group it has left."""
     job = ended.jobs[held.job_id]
-    return _name(job) if ended.group is None or job.job_group == ended.group.id else f"job {job.id}, moved to another executor group"
+    return (
+        _name(job)
+        if ended.group is None or job.job_group == ended.group.id
+        else f"job {job.id}, moved to another executor group"
+    )
 
 
 def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config) -> list[str]:
@@ -137,7 +164,12 @@ def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config
         return []
     more = [f"… and {len(held) - NAMED_JOBS} more jobs"] if len(held) > NAMED_JOBS else []
     url = f"{console_url(config)}/joblog?jobId="
-    return ["", heading, *(f"{_of_group(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]), *more]
+    return [
+        "",
+        heading,
+        *(f"{_of_group(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]),
+        *more,
+    ]
 
 
 def _held(held: Held) -> str:

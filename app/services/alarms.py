@@ -161,7 +161,10 @@ class AlarmTeller:
     def _tell_ended(self, now_ms: Millis) -> None:
         """Sum up what mutes that are over have held back."""
         for ended in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
-            own = {address: compose_mute_end(ended.of_mail(address), self._config) for address in dict.fromkeys(ended.mails)}
+            own = {
+                address: compose_mute_end(ended.of_mail(address), self._config)
+                for address in dict.fromkeys(ended.mails)
+            }
             case = _Case([], None, ended.group, [], _done(ended.mute.outcome), ended=ended, to_mails=own)
             self._send(case, compose_mute_end(ended, self._config), now_ms)
 
@@ -169,7 +172,9 @@ class AlarmTeller:
         """Hand a message to all its channels; those of ``case.done`` have had it."""
         targets = {name: target for name, target in self._targets(case).items() if name not in case.done}
         own = {mail_name(address): theirs for address, theirs in case.to_mails.items()}
-        answers = {name: self._channels.submit(target, own.get(name, message)) for name, target in targets.items()}
+        answers = {
+            name: self._channels.submit(target, own.get(name, message)) for name, target in targets.items()
+        }
         self._deliveries.append(_Delivery(case, answers, now_ms + DELIVERY_MS))
 
     def _send_notice(self, notice: _Notice, now_ms: Millis) -> None:
@@ -177,7 +182,11 @@ class AlarmTeller:
         urls: list[str] = []
         if not self._config.alarm_urls:
             with read_scope() as session:
-                urls = [url for group in group_lists.find_visible(session, None) for url in split_urls(group.alarm_urls)]
+                urls = [
+                    url
+                    for group in group_lists.find_visible(session, None)
+                    for url in split_urls(group.alarm_urls)
+                ]
             if not urls:
                 logger.warning("no channel for a notice title=%s", notice.message.title)
         if not notice.attempts:
@@ -206,7 +215,9 @@ class AlarmTeller:
         over = [delivery for delivery in self._deliveries if delivery.is_over(now_ms)]
         for delivery in over:
             case = delivery.case
-            answers = {name: _answer(future) for name, future in delivery.answers.items()} | dict.fromkeys(case.done, OK)
+            answers = {name: _answer(future) for name, future in delivery.answers.items()} | dict.fromkeys(
+                case.done, OK
+            )
             if case.alarms:
                 transact(partial(self._finish, case=case, answers=answers, now_ms=now_ms))
             self._deliveries.remove(delivery)
@@ -216,17 +227,27 @@ class AlarmTeller:
             elif case.ended:
                 transact(partial(self._finish_mute, ended=case.ended, answers=answers, now_ms=now_ms))
             elif failed:
-                logger.warning("alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed)
+                logger.warning(
+                    "alarm not told everywhere job_id=%s failed=%s", case.job.id if case.job else None, failed
+                )
         self._channels.tidy()
 
     def _finish(self, session: Session, *, case: _Case, answers: dict[str, str], now_ms: Millis) -> None:
         """Store what targets have said; who could not be told at last stands in the trail of the job, where people see it."""
         state, next_ms = _judge(max(alarm.attempts for alarm in case.alarms), answers, now_ms)
-        alarms.finish(session, case.alarms, state=state, outcome=json.dumps(answers, ensure_ascii=False), next_ms=next_ms)
+        alarms.finish(
+            session,
+            case.alarms,
+            state=state,
+            outcome=json.dumps(answers, ensure_ascii=False),
+            next_ms=next_ms,
+        )
         if state is AlarmState.FAILED and case.job is not None:
             self._record_not_told(session, ("job", case.job.id), _failed(answers), now_ms)
 
-    def _finish_mute(self, session: Session, *, ended: EndedMute, answers: dict[str, str], now_ms: Millis) -> None:
+    def _finish_mute(
+        self, session: Session, *, ended: EndedMute, answers: dict[str, str], now_ms: Millis
+    ) -> None:
         """Store what came of telling the end of a mute."""
         mute, outcome = ended.mute, json.dumps(answers, ensure_ascii=False)
         state, next_ms = _judge(mute.attempts, answers, now_ms)
@@ -235,20 +256,30 @@ class AlarmTeller:
             if OK in answers.values():
                 muted_alarms.note_heard(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return
-        told = OK in answers.values()  # of many mails some never arrive: who has heard of a failure shall hear of the recovery
+        told = (
+            OK in answers.values()
+        )  # of many mails some never arrive: who has heard of a failure shall hear of the recovery
         muted_alarms.finish(session, ended, told=told, outcome=outcome, lease_until=now_ms + LEASE_MS)
         if state is AlarmState.FAILED:
             target = ("group", mute.group_id) if mute.group_id else ("job", mute.job_id)
             self._record_not_told(session, target, _failed(answers), now_ms)
 
-    def _record_not_told(self, session: Session, target: tuple[str, int], failed: dict[str, str], now_ms: Millis) -> None:
+    def _record_not_told(
+        self, session: Session, target: tuple[str, int], failed: dict[str, str], now_ms: Millis
+    ) -> None:
         """Write into the trail who could not be told, unless that is the last thing it says already."""
         last = audit_store.list_of_object(session, *target, limit=1)
-        if not any(entry.action == NOT_TOLD and json.loads(entry.changes or "{}") == failed for entry in last):
+        if not any(
+            entry.action == NOT_TOLD and json.loads(entry.changes or "{}") == failed for entry in last
+        ):
             self._record(session, NOT_TOLD, target, failed, now_ms)
 
-    def _record(self, session: Session, action: str, target: tuple[str, int], changes: dict[str, str], now_ms: Millis) -> None:
-        audit.record(session, action, actor=system_actor(self._node), now_ms=now_ms, target=target, changes=changes)
+    def _record(
+        self, session: Session, action: str, target: tuple[str, int], changes: dict[str, str], now_ms: Millis
+    ) -> None:
+        audit.record(
+            session, action, actor=system_actor(self._node), now_ms=now_ms, target=target, changes=changes
+        )
 
     def _targets(self, case: _Case) -> dict[str, Target]:
         mails = case.ended.mails if case.ended else mails_of(case.job.alarm_email if case.job else None)
@@ -266,7 +297,9 @@ class AlarmTeller:
             found = [(of_jobs[run.job_id], run) for run in runs if run.job_id in of_jobs]
             cases = [_Case([], job, of_groups.get(job.job_group), [run]) for job, run in found]
         for case in cases:
-            if case.job is not None and transact(partial(alarms.close, job_id=case.job.id, until_log_id=case.logs[0].id)):
+            if case.job is not None and transact(
+                partial(alarms.close, job_id=case.job.id, until_log_id=case.logs[0].id)
+            ):
                 self._send(case, compose_recovery(case.job, case.group, case.logs[0], self._config), now_ms)
 
 

@@ -56,7 +56,9 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
 
 
-def list_entries(session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int) -> Page[AuditEntry]:
+def list_entries(
+    session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int
+) -> Page[AuditEntry]:
     """Return a page of the trail, newest first unless the oldest are wanted first; administrators only."""
     require_admin(actor)
     return store.list_entries(session, wanted, start=start, length=length)

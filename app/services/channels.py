@@ -57,7 +57,9 @@ def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage
 
 def _connect(config: MailConfig) -> smtplib.SMTP:
     if config.security == "tls":
-        return smtplib.SMTP_SSL(config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context())
+        return smtplib.SMTP_SSL(
+            config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context()
+        )
     server = smtplib.SMTP(config.host, config.port, timeout=MAIL_TIMEOUT_S)
     if config.security == "starttls":
         server.starttls(context=ssl.create_default_context())
@@ -70,7 +72,9 @@ def send_apprise(url: str, message: Message) -> str:
     if not channel.add(url):
         return N_("%(channel)s is no channel Apprise understands", channel=label(url))
     try:
-        sent = channel.notify(title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT)
+        sent = channel.notify(
+            title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT
+        )
     except (TypeError, OSError, ValueError) as exc:
         return type(exc).__name__
     return OK if sent else N_("the channel refused the message or did not answer")

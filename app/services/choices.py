@@ -33,13 +33,22 @@ class Offer:
     has_more: bool
 
 
-def offer_jobs(session: Session, text: str, *, actor: Actor, right: Right, group_id: int = 0, skip_id: int = 0) -> Offer:
+def offer_jobs(
+    session: Session, text: str, *, actor: Actor, right: Right, group_id: int = 0, skip_id: int = 0
+) -> Offer:
     """Return jobs the actor has ``right`` on; ``group_id`` 0: of any group, ``skip_id``: a job that is not offered."""
     allowed = actor.group_ids(right)
-    found = store.search_jobs(session, text, group_ids=allowed, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1)
+    found = store.search_jobs(
+        session, text, group_ids=allowed, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1
+    )
     titles = groups.find_groups(session, {row[1] for row in found})
     places = {group_id: group.title for group_id, group in titles.items()}
-    return _offer([Choice(str(job_id), f"{job_id} {description}", places.get(group, "")) for job_id, group, description in found])
+    return _offer(
+        [
+            Choice(str(job_id), f"{job_id} {description}", places.get(group, ""))
+            for job_id, group, description in found
+        ]
+    )
 
 
 def offer_groups(session: Session, text: str, *, actor: Actor, right: Right) -> Offer:
@@ -56,10 +65,14 @@ def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:
     """Return all jobs of a group for a select; None where there are too many for one."""
-    found = store.search_jobs(session, "", group_ids=actor.group_ids(Right.VIEW), group_id=group_id, limit=SELECT_MAX + 1)
+    found = store.search_jobs(
+        session, "", group_ids=actor.group_ids(Right.VIEW), group_id=group_id, limit=SELECT_MAX + 1
+    )
     if len(found) > SELECT_MAX:
         return None
-    return [Choice(str(job_id), f"{job_id} {description}") for job_id, _group_id, description in sorted(found)]
+    return [
+        Choice(str(job_id), f"{job_id} {description}") for job_id, _group_id, description in sorted(found)
+    ]
 
 
 def name_jobs(session: Session, job_ids: Sequence[int], *, actor: Actor) -> list[Choice]:

@@ -97,7 +97,12 @@ class Board:
     def troubles(self) -> int:
         """How many kinds of things are wrong."""
         executors = self.offline or self.drained
-        return sum(map(bool, (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors)))
+        return sum(
+            map(
+                bool,
+                (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,9 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         oldest_waiting_ms=oldest_ms,
         is_skewed=bool(skewed),
         skewed=skewed if actor.is_admin else [],
-        nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes] if actor.is_admin else [],
+        nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes]
+        if actor.is_admin
+        else [],
         running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=_offline(session, groups),
@@ -167,7 +174,9 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
         return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
     late = reporting.find_uncounted_days(session, from_ms=from_ms, to_ms=to_ms, limit=1)
     uncounted = local_datetime(late[0]).date().isoformat() if late else ""
-    days = day_counts.day_counts_of_groups(session, group_ids, from_ms=late[0] + 1 if late else from_ms, to_ms=to_ms)
+    days = day_counts.day_counts_of_groups(
+        session, group_ids, from_ms=late[0] + 1 if late else from_ms, to_ms=to_ms
+    )
     return Chart(days, uncounted)
 
 
@@ -175,7 +184,9 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_
     """Return the jobs whose newest run is among the failed ones, those with most failures first."""
     counts = Counter(log.job_id for log in failed)
     newest = overview.find_newest_ids(session, counts)
-    last = sorted((log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id))
+    last = sorted(
+        (log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id)
+    )
     jobs = _visible_names(session, [log.job_id for log in last], actor)
     shown = [log for log in last if log.job_id in jobs][:SHOWN]
     muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
@@ -195,7 +206,11 @@ def _offline(session: Session, groups: list[Group]) -> list[Offline]:
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
     """Return the groups that have addresses, and no address that takes new runs."""
     drained = drains.find_drained(session, [group.id for group in groups])
-    return [group for group in groups if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open]
+    return [
+        group
+        for group in groups
+        if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open
+    ]
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:

@@ -3,7 +3,14 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.domain.enums import AddressType, BlockStrategy, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
+from app.domain.enums import (
+    AddressType,
+    BlockStrategy,
+    GlueType,
+    MisfireStrategy,
+    RouteStrategy,
+    ScheduleType,
+)
 from app.domain.permissions import Actor
 from app.services import jobs
 from app.services.groups import GroupDraft, add_group
@@ -30,7 +37,13 @@ def add_sample(session: Session, *, actor: Actor, clock: Clock) -> bool:
     """Make the sample group and its stopped job where there is neither a group nor a job yet; True where they were made."""
     if job_lists.count_jobs(session) or group_lists.find_visible(session, None):
         return False
-    draft = _draft(_sample_group(session, actor, clock()), SAMPLE_JOB, handler="demoJobHandler", cron=SAMPLE_CRON, author=SAMPLE_OWNER)
+    draft = _draft(
+        _sample_group(session, actor, clock()),
+        SAMPLE_JOB,
+        handler="demoJobHandler",
+        cron=SAMPLE_CRON,
+        author=SAMPLE_OWNER,
+    )
     jobs.add_job(session, draft, actor=actor, clock=clock)
     return True
 
@@ -64,7 +77,9 @@ def _draft(group_id: int, description: str, *, handler: str, cron: str, author: 
 
 def _count_sample_jobs(session: Session) -> int:
     groups = [group for group in group_lists.find_visible(session, None) if group.app_name == APP_NAME]
-    return sum(job.job_desc == SAMPLE_JOB for group in groups for job in job_lists.list_of_group(session, group.id))
+    return sum(
+        job.job_desc == SAMPLE_JOB for group in groups for job in job_lists.list_of_group(session, group.id)
+    )
 
 
 def _sample_group(session: Session, actor: Actor, now_ms: Millis) -> int:

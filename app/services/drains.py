@@ -20,20 +20,37 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
     Raises InvalidInput for an address the group does not have.
     """
     group = _held(session, group_id, actor)
-    known = {bare_address(machine.address): machine for machine in find_machines(session, group, now_ms=now_ms).rows}
+    known = {
+        bare_address(machine.address): machine
+        for machine in find_machines(session, group, now_ms=now_ms).rows
+    }
     machine = known.get(bare_address(address))
     if machine is None:
         raise InvalidInput("address", N_("%(address)s is no address of this executor", address=address[:255]))
     if machine.drain is None:
         drains.insert_drain(session, group_id, machine.address, username=actor.username, now_ms=now_ms)
-        audit.record(session, "group.drain", actor=actor, now_ms=now_ms, target=("group", group_id), changes={"address": machine.address})
+        audit.record(
+            session,
+            "group.drain",
+            actor=actor,
+            now_ms=now_ms,
+            target=("group", group_id),
+            changes={"address": machine.address},
+        )
 
 
 def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:
     """Let new runs go to an address again; nothing happens where it is not drained. Needs the right to operate the group."""
     _held(session, group_id, actor)
     if drains.delete_drain(session, group_id, address):
-        audit.record(session, "group.undrain", actor=actor, now_ms=now_ms, target=("group", group_id), changes={"address": address})
+        audit.record(
+            session,
+            "group.undrain",
+            actor=actor,
+            now_ms=now_ms,
+            target=("group", group_id),
+            changes={"address": address},
+        )
 
 
 def _held(session: Session, group_id: int, actor: Actor) -> Group:

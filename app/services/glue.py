@@ -48,7 +48,9 @@ def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersi
     return version
 
 
-def save_source(session: Session, job_id: int, source: str, remark: str | None, *, actor: Actor, now_ms: Millis) -> int:
+def save_source(
+    session: Session, job_id: int, source: str, remark: str | None, *, actor: Actor, now_ms: Millis
+) -> int:
     """Make ``source`` the job's code and a version of its own; return the version's id. The newest 30 are kept."""
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
@@ -74,15 +76,22 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
     }
 
 
-def save_versions(session: Session, rows: Sequence[dict[str, Any]], *, actor: Actor, now_ms: Millis) -> list[int]:
+def save_versions(
+    session: Session, rows: Sequence[dict[str, Any]], *, actor: Actor, now_ms: Millis
+) -> list[int]:
     """Make each row of ``version_row`` its job's code and a version; return the versions' ids. The caller holds the jobs' locks."""
     stamped = [(row["job_id"], row["glue_source"], row["glue_remark"], row["update_time"]) for row in rows]
     names = ("id", "glue_source", "glue_remark", "glue_updatetime")
-    bulk.update_many(session, Job, [{**dict(zip(names, values, strict=True)), "update_time": now_ms} for values in stamped])
+    bulk.update_many(
+        session, Job, [{**dict(zip(names, values, strict=True)), "update_time": now_ms} for values in stamped]
+    )
     ids = bulk.insert_with_ids(session, GlueVersion, rows)
     for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
         glue.delete_older(session, job_id, keep=VERSIONS_MAX)
-    entries = [audit.Entry("glue.save", ("job", row["job_id"]), _told(version_id, row)) for version_id, row in zip(ids, rows, strict=True)]
+    entries = [
+        audit.Entry("glue.save", ("job", row["job_id"]), _told(version_id, row))
+        for version_id, row in zip(ids, rows, strict=True)
+    ]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     return ids
 
@@ -93,7 +102,9 @@ def _told(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, "sha256": sha256(source.encode()).hexdigest()}
 
 
-def restore_version(session: Session, version_id: int, *, actor: Actor, now_ms: Millis, remark: str | None = None) -> int:
+def restore_version(
+    session: Session, version_id: int, *, actor: Actor, now_ms: Millis, remark: str | None = None
+) -> int:
     """Make an old version the job's code again, as a new version; return its id."""
     version = get_version(session, version_id, actor=actor)
     said = remark or f"restored: {version.glue_remark}"[:REMARK_MAX]
@@ -109,7 +120,10 @@ def _remark(remark: str | None) -> str:
     if remark is None:
         raise InvalidInput("glueRemark", N_("Enter a remark"))
     if not REMARK_MIN <= len(remark) <= REMARK_MAX:
-        raise InvalidInput("glueRemark", N_("The remark must have %(low)s to %(high)s characters", low=REMARK_MIN, high=REMARK_MAX))
+        raise InvalidInput(
+            "glueRemark",
+            N_("The remark must have %(low)s to %(high)s characters", low=REMARK_MIN, high=REMARK_MAX),
+        )
     return limited_text("glueRemark", remark, REMARK_MAX)
 
 

@@ -36,10 +36,21 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
     """Beat every address of a group with the right token and with a wrong one. Opens its own transactions, none across a call."""
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
-        addresses = [machine.address for machine in find_machines(session, group, now_ms=now_ms).rows if machine.is_known][:ADDRESSES_MAX]
+        addresses = [
+            machine.address
+            for machine in find_machines(session, group, now_ms=now_ms).rows
+            if machine.is_known
+        ][:ADDRESSES_MAX]
         token, app_name = group.access_token or caller.token, group.app_name
     with session_scope() as session:
-        audit.record(session, "group.check", actor=actor, now_ms=now_ms, target=("group", group_id), changes={"addresses": len(addresses)})
+        audit.record(
+            session,
+            "group.check",
+            actor=actor,
+            now_ms=now_ms,
+            target=("group", group_id),
+            changes={"addresses": len(addresses)},
+        )
     peers = [Peer(address=address, app_name=app_name, token=token) for address in addresses]
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
         return list(pool.map(lambda peer: _check(caller.gateway, peer), peers))

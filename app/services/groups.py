@@ -64,7 +64,9 @@ def list_groups(
 ) -> Page[Group]:
     """Return a page of the groups the actor may see."""
     allowed = actor.group_ids(Right.VIEW)
-    return group_lists.list_groups(session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length, order=order)
+    return group_lists.list_groups(
+        session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length, order=order
+    )
 
 
 def visible_groups(session: Session, actor: Actor) -> list[Group]:
@@ -72,19 +74,29 @@ def visible_groups(session: Session, actor: Actor) -> list[Group]:
     return group_lists.find_visible(session, actor.group_ids(Right.VIEW))
 
 
-def add_group(session: Session, draft: GroupDraft, *, actor: Actor, networks: tuple[Network, ...], now_ms: Millis) -> int:
+def add_group(
+    session: Session, draft: GroupDraft, *, actor: Actor, networks: tuple[Network, ...], now_ms: Millis
+) -> int:
     """Store a new group; return its id. Administrators only."""
     require_admin(actor)
     group = Group()
     changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
     session.add(group)
     session.flush()
-    audit.record(session, "group.add", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes)
+    audit.record(
+        session, "group.add", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
+    )
     return group.id
 
 
 def update_group(
-    session: Session, group_id: int, draft: GroupDraft, *, actor: Actor, networks: tuple[Network, ...], now_ms: Millis
+    session: Session,
+    group_id: int,
+    draft: GroupDraft,
+    *,
+    actor: Actor,
+    networks: tuple[Network, ...],
+    now_ms: Millis,
 ) -> None:
     """Change a group. Administrators only."""
     require_admin(actor)
@@ -92,7 +104,9 @@ def update_group(
     if group is None:
         raise NotFound(MISSING)
     changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
-    audit.record(session, "group.update", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes)
+    audit.record(
+        session, "group.update", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
+    )
 
 
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
@@ -107,9 +121,13 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("At least one executor must remain"))
     rights.delete_of_group(session, group_id)
     drains.delete_of_group(session, group_id)
-    mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)  # what it still holds back is told, then it goes
+    mutes.end_mute(
+        session, job_id=0, group_id=group_id, now_ms=now_ms
+    )  # what it still holds back is told, then it goes
     reporting.delete_of_group(session, group_id)
-    if not any(group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id):
+    if not any(
+        group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
+    ):
         seen.delete_of_app(session, groups[group_id].app_name)
     for user in users.all_users(session):
         if group_id in user.group_ids:
@@ -117,14 +135,22 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     session.flush()
     group_lists.delete_group(session, group_id)
     told = {"app_name": groups[group_id].app_name}
-    audit.record(session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=told)
+    audit.record(
+        session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=told
+    )
 
 
-def _apply(session: Session, group: Group, draft: GroupDraft, *, networks: tuple[Network, ...], now_ms: Millis) -> dict[str, object]:
+def _apply(
+    session: Session, group: Group, draft: GroupDraft, *, networks: tuple[Network, ...], now_ms: Millis
+) -> dict[str, object]:
     """Check a draft and write it into the group; return what changed."""
     columns: dict[str, object] = {
         "app_name": _app_name(draft.app_name),
-        "title": _no_markup("title", required_text("title", draft.title, TITLE_MAX, N_("Enter a title")), N_("The title is invalid")),
+        "title": _no_markup(
+            "title",
+            required_text("title", draft.title, TITLE_MAX, N_("Enter a title")),
+            N_("The title is invalid"),
+        ),
         "address_type": int(AddressType.AUTOMATIC if draft.address_type == 0 else AddressType.MANUAL),
     }
     if columns["address_type"] == AddressType.MANUAL:
@@ -146,7 +172,10 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, networks: tuple
 def _app_name(typed: str) -> str:
     name = required_text("appname", typed, APP_NAME_MAX, N_("Enter an AppName"))
     if len(name) < APP_NAME_MIN:
-        raise InvalidInput("appname", N_("The AppName must have %(low)s to %(high)s characters", low=APP_NAME_MIN, high=APP_NAME_MAX))
+        raise InvalidInput(
+            "appname",
+            N_("The AppName must have %(low)s to %(high)s characters", low=APP_NAME_MIN, high=APP_NAME_MAX),
+        )
     if any(character.isspace() or not character.isprintable() for character in name):
         raise InvalidInput("appname", N_("The AppName is invalid"))
     return _no_markup("appname", name, N_("The AppName is invalid"))
@@ -180,7 +209,9 @@ def _token(token: str) -> str:
     if not token:
         return ""
     if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
-        raise InvalidInput("accessToken", N_("The access token must have at least %(low)s characters", low=MIN_TOKEN_LENGTH))
+        raise InvalidInput(
+            "accessToken", N_("The access token must have at least %(low)s characters", low=MIN_TOKEN_LENGTH)
+        )
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput("accessToken", N_("The access token must be printable ASCII without blanks"))
     return limited_text("accessToken", token, TOKEN_MAX)

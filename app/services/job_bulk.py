@@ -85,7 +85,9 @@ def find_matching(session: Session, act: Act, wanted: JobFilter, *, actor: Actor
     """Return the ids of the jobs of a list it may be done to, and how many others are seen there; raises InvalidInput for too many."""
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=MATCHING_MAX + 1)
     if page.total > MATCHING_MAX:
-        raise InvalidInput("id", N_("At most %(limit)s jobs at a time: choose fewer by the filters", limit=MATCHING_MAX))
+        raise InvalidInput(
+            "id", N_("At most %(limit)s jobs at a time: choose fewer by the filters", limit=MATCHING_MAX)
+        )
     ids = [job.id for job in page.rows if actor.may(job.job_group, NEEDED[act])]
     return ids, len(page.rows) - len(ids)
 
@@ -130,7 +132,15 @@ def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, 
         case Act.STOP:
             jobs.stop_job(session, job_id, actor=actor, clock=clock)
         case Act.RUN:
-            return jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=clock(), asked_by=aim.key)
+            return jobs.trigger_job(
+                session,
+                job_id,
+                executor_param=None,
+                address_list=None,
+                actor=actor,
+                now_ms=clock(),
+                asked_by=aim.key,
+            )
         case Act.MOVE:
             jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=clock())
         case Act.TAG | Act.UNTAG:

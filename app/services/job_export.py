@@ -19,7 +19,9 @@ def export_matching(session: Session, wanted: JobFilter, *, actor: Actor) -> str
     """Return the file of all jobs of a list; raises InvalidInput where there are too many for one file."""
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
-        raise InvalidInput("file", N_("A file holds at most %(limit)s jobs: choose fewer by the filters", limit=JOBS_MAX))
+        raise InvalidInput(
+            "file", N_("A file holds at most %(limit)s jobs: choose fewer by the filters", limit=JOBS_MAX)
+        )
     return _file_of(session, page.rows, actor)
 
 
@@ -39,9 +41,16 @@ def _file_of(session: Session, found: Iterable[Job], actor: Actor) -> str:
     listed = list(found)
     named = groups.find_groups(session, {job.job_group for job in listed})
     app_names = {group_id: group.app_name for group_id, group in named.items()}
-    listed.sort(key=lambda job: (app_names.get(job.job_group, ""), job.job_desc, job.executor_handler or "", job.id))
+    listed.sort(
+        key=lambda job: (app_names.get(job.job_group, ""), job.job_desc, job.executor_handler or "", job.id)
+    )
     tags = job_tags.find_tags(session, [job.id for job in listed])
     return write_file(
-        job_object(job, app_names.get(job.job_group, ""), tags.get(job.id, ()), with_source=actor.may(job.job_group, Right.GLUE))
+        job_object(
+            job,
+            app_names.get(job.job_group, ""),
+            tags.get(job.id, ()),
+            with_source=actor.may(job.job_group, Right.GLUE),
+        )
         for job in listed
     )

@@ -96,14 +96,18 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
     """Return the text of a file; raises InvalidInput where it could not be read again."""
     text = json.dumps({"format": FORMAT, "jobs": list(objects)}, ensure_ascii=False, indent=2) + "\n"
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
-        raise InvalidInput("file", N_("The file would be larger than %(limit)s bytes: choose fewer jobs", limit=SIZE_MAX))
+        raise InvalidInput(
+            "file", N_("The file would be larger than %(limit)s bytes: choose fewer jobs", limit=SIZE_MAX)
+        )
     return text
 
 
 def read_file(text: str) -> list[Entry]:
     """Return the jobs of a file, each with what is wrong with it; raises InvalidInput where it is no such file at all."""
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
-        raise InvalidInput("file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX))
+        raise InvalidInput(
+            "file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX)
+        )
     content = _parse(text)
     if not isinstance(content, dict) or not isinstance(content.get("jobs"), list):
         raise InvalidInput("file", N_('The file must be an object such as {"format": 1, "jobs": []}'))
@@ -114,7 +118,12 @@ def read_file(text: str) -> list[Entry]:
         raise InvalidInput("file", N_("The file holds no job"))
     if len(jobs) > JOBS_MAX:
         raise InvalidInput(
-            "file", N_("The file holds %(count)s jobs; at most %(limit)s are imported at once", count=len(jobs), limit=JOBS_MAX)
+            "file",
+            N_(
+                "The file holds %(count)s jobs; at most %(limit)s are imported at once",
+                count=len(jobs),
+                limit=JOBS_MAX,
+            ),
         )
     return _without_repetitions([_entry(number, job) for number, job in enumerate(jobs, 1)])
 
@@ -133,12 +142,22 @@ def _parse(text: str) -> Any:
         json.dumps(content, ensure_ascii=False).encode()
     except json.JSONDecodeError as exc:
         raise InvalidInput(
-            "file", N_("No JSON at line %(line)s, column %(column)s: %(problem)s", line=exc.lineno, column=exc.colno, problem=exc.msg)
+            "file",
+            N_(
+                "No JSON at line %(line)s, column %(column)s: %(problem)s",
+                line=exc.lineno,
+                column=exc.colno,
+                problem=exc.msg,
+            ),
         ) from exc
     except UnicodeEncodeError as exc:
-        raise InvalidInput("file", N_("%(field)s holds a character that cannot be stored", field="file")) from exc
+        raise InvalidInput(
+            "file", N_("%(field)s holds a character that cannot be stored", field="file")
+        ) from exc
     except (ValueError, RecursionError) as exc:
-        raise InvalidInput("file", N_("The file holds a number that is none, or is nested too deeply")) from exc
+        raise InvalidInput(
+            "file", N_("The file holds a number that is none, or is nested too deeply")
+        ) from exc
     return content
 
 
@@ -149,7 +168,9 @@ def _refuse_constant(name: str) -> None:
 def _entry(number: int, job: Any) -> Entry:
     """Read one job; what is known of it is kept beside an error, so that the error can name it."""
     if not isinstance(job, dict):
-        return Entry(number, error=InvalidInput("jobs", N_("A job must be an object with members such as jobDesc")))
+        return Entry(
+            number, error=InvalidInput("jobs", N_("A job must be an object with members such as jobDesc"))
+        )
     try:
         return _read(number, job)
     except InvalidInput as exc:
@@ -162,7 +183,9 @@ def _entry(number: int, job: Any) -> Entry:
 def _read(number: int, job: dict[str, Any]) -> Entry:
     for name in job:
         if name not in MEMBERS:
-            raise InvalidInput(name[:64], N_("No job has this field; known are: %(fields)s", fields=", ".join(MEMBERS)))
+            raise InvalidInput(
+                name[:64], N_("No job has this field; known are: %(fields)s", fields=", ".join(MEMBERS))
+            )
     given: dict[str, Any] = {attribute: _text(job, name) for name, attribute in TEXTS.items() if name in job}
     given |= {attribute: _number(job, name) for name, attribute in NUMBERS.items() if name in job}
     given |= {attribute: _time(job, name) for name, attribute in TIMES.items() if name in job}
@@ -203,7 +226,9 @@ def _time(job: dict[str, Any], name: str) -> Millis:
     text = _text(job, name)
     if not text:
         return 0
-    refusal = InvalidInput(name, N_("It must be empty or a time with its offset, such as 2030-01-31T08:00:00+08:00"))
+    refusal = InvalidInput(
+        name, N_("It must be empty or a time with its offset, such as 2030-01-31T08:00:00+08:00")
+    )
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
@@ -224,7 +249,11 @@ def _without_repetitions(entries: list[Entry]) -> list[Entry]:
             entry = replace(entry, file_id=0, error=refusal)
         elif entry.error is None and (first := keys.setdefault(entry.key, entry.number)) != entry.number:
             refusal = InvalidInput(
-                "jobDesc", N_("Job %(number)s of the file has the same appname, jobDesc and executorHandler", number=first)
+                "jobDesc",
+                N_(
+                    "Job %(number)s of the file has the same appname, jobDesc and executorHandler",
+                    number=first,
+                ),
             )
             entry = replace(entry, error=refusal)
         checked.append(entry)

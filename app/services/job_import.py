@@ -45,7 +45,9 @@ def import_jobs(entries: Sequence[Entry], *, actor: Actor, clock: Clock, dry: bo
         with session_scope() as session:
             locks.take_import_lock(session)  # a job that is missing has no row to lock: two could add it
             if found.has_children or any(entry.children for entry in entries):
-                locks.take_schedule_lock(session)  # as every writer of children does: two could close a circle together
+                locks.take_schedule_lock(
+                    session
+                )  # as every writer of children does: two could close a circle together
             if _find(session, entries, actor, lock=True) == found:
                 return _in_order(_write(session, plan, actor=actor, clock=clock))
     raise InvalidInput("file", N_("Somebody else is changing these jobs: try it again"))
@@ -60,10 +62,16 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
     named = {entry.app_name for entry in entries}
     keys = {entry.key for entry in entries}
     groups = {
-        group.id: group.app_name for group in group_lists.find_visible(session, actor.group_ids(Right.VIEW)) if group.app_name in named
+        group.id: group.app_name
+        for group in group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+        if group.app_name in named
     }
     rows = job_lists.find_named(session, {key[1] for key in keys}, group_ids=groups)
-    ids = [job_id for job_id, group_id, description, handler in rows if (groups[group_id], description, handler) in keys]
+    ids = [
+        job_id
+        for job_id, group_id, description, handler in rows
+        if (groups[group_id], description, handler) in keys
+    ]
     jobs = job_lists.read_said(session, ids, lock=lock)
     if lock:
         held = group_lists.hold_groups(session, groups)
@@ -79,8 +87,14 @@ def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Cl
     replanned = {planned.job_id: planned.replan for planned in changed if planned.replan is not None}
     if replanned:
         replan_jobs(session, replanned, clock=clock)
-    bulk.update_many(session, Job, [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed])
-    job_tags.replace_tags(session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None})
+    bulk.update_many(
+        session,
+        Job,
+        [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed],
+    )
+    job_tags.replace_tags(
+        session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None}
+    )
     entries = [_trail_entry(planned, ids) for planned in plan if planned.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     versions = [planned.version for planned in plan if planned.version is not None]
@@ -93,7 +107,12 @@ def _add(session: Session, plan: Sequence[Planned], now_ms: Millis) -> dict[int,
     """Insert the new jobs, stopped; return their ids by those they were planned with. New children are entered when all have ids."""
     new = [planned for planned in plan if planned.job_id < 0]
     stamps = {"add_time": now_ms, "update_time": now_ms, "glue_updatetime": now_ms}
-    clocks = {"trigger_status": int(TriggerStatus.STOPPED), "trigger_last_time": 0, "trigger_next_time": 0, "last_fire_ms": 0}
+    clocks = {
+        "trigger_status": int(TriggerStatus.STOPPED),
+        "trigger_last_time": 0,
+        "trigger_next_time": 0,
+        "last_fire_ms": 0,
+    }
     given = bulk.insert_with_ids(session, Job, [{**planned.columns, **stamps, **clocks} for planned in new])
     ids = {planned.job_id: job_id for planned, job_id in zip(new, given, strict=True)}
     parents = [planned for planned in new if "-" in str(planned.columns["child_jobid"])]
@@ -110,15 +129,21 @@ def _with_ids(columns: Mapping[str, object], ids: Mapping[int, int]) -> dict[str
 def _named(text: str, ids: Mapping[int, int]) -> str:
     if "-" not in text:
         return text
-    return limited_text(CHILDREN, child_ids_text([ids.get(child, child) for child in parse_child_ids(text)]), CHILDREN_MAX)
+    return limited_text(
+        CHILDREN, child_ids_text([ids.get(child, child) for child in parse_child_ids(text)]), CHILDREN_MAX
+    )
 
 
 def _trail_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
     columns = _with_ids(planned.columns, ids)
     tags = {TAGS: planned.tags} if planned.tags is not None else {}
     if planned.job_id < 0:
-        return audit.Entry("job.add", ("job", ids[planned.job_id]), {**told(columns), **tags, "started": False})
-    return audit.Entry("job.update", ("job", planned.job_id), told(audit.difference(planned.before, columns) | tags))
+        return audit.Entry(
+            "job.add", ("job", ids[planned.job_id]), {**told(columns), **tags, "started": False}
+        )
+    return audit.Entry(
+        "job.update", ("job", planned.job_id), told(audit.difference(planned.before, columns) | tags)
+    )
 
 
 def _found(planned: Planned, ids: Mapping[int, int]) -> Finding:
@@ -127,4 +152,9 @@ def _found(planned: Planned, ids: Mapping[int, int]) -> Finding:
     if not planned.columns:
         return finding
     text = _named(str(planned.columns["child_jobid"]), ids)
-    return replace(finding, changes=tuple(replace(each, new=text) if each.field == CHILDREN else each for each in finding.changes))
+    return replace(
+        finding,
+        changes=tuple(
+            replace(each, new=text) if each.field == CHILDREN else each for each in finding.changes
+        ),
+    )

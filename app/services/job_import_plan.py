@@ -11,7 +11,15 @@ from typing import Any
 
 from app.clock import Millis
 from app.domain.children import child_ids_text, leads_to, parse_child_ids
-from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType, TriggerStatus
+from app.domain.enums import (
+    BlockStrategy,
+    Delivery,
+    GlueType,
+    MisfireStrategy,
+    RouteStrategy,
+    ScheduleType,
+    TriggerStatus,
+)
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.schedule import Schedule
 from app.domain.tags import FIELD as TAGS
@@ -218,7 +226,17 @@ def _plan(place: _Place, entry: Entry) -> Planned:
             place.ids[entry.file_id] = 0
         name, problem = _told(place, entry, exc)
         options = tuple(OPTIONS[name]) if name in OPTIONS else ()
-        return Planned(Finding(entry.number, entry.app_name, entry.key[1], Kind.ERROR, field=name, problem=problem, options=options))
+        return Planned(
+            Finding(
+                entry.number,
+                entry.app_name,
+                entry.key[1],
+                Kind.ERROR,
+                field=name,
+                problem=problem,
+                options=options,
+            )
+        )
 
 
 def _matching(place: _Place, entry: Entry) -> Job | None:
@@ -227,13 +245,22 @@ def _matching(place: _Place, entry: Entry) -> Job | None:
     if len(found) > 1:
         ids = ", ".join(str(job.id) for job in found)
         raise InvalidInput(
-            "jobDesc", N_("More than one job has this appname, jobDesc and executorHandler: %(ids)s. Rename all but one", ids=ids)
+            "jobDesc",
+            N_(
+                "More than one job has this appname, jobDesc and executorHandler: %(ids)s. Rename all but one",
+                ids=ids,
+            ),
         )
     groups = place.groups.get(entry.app_name, [])
     if not groups:
-        raise InvalidInput("appname", N_("There is no executor with this appname: add it first, or correct the appname"))
+        raise InvalidInput(
+            "appname", N_("There is no executor with this appname: add it first, or correct the appname")
+        )
     if not found and len(groups) > 1:
-        raise InvalidInput("appname", N_("More than one executor has this appname: a new job belongs to none of them for sure"))
+        raise InvalidInput(
+            "appname",
+            N_("More than one executor has this appname: a new job belongs to none of them for sure"),
+        )
     return found[0] if found else None
 
 
@@ -272,20 +299,31 @@ def _change(place: _Place, entry: Entry, own: Job) -> Planned:
         place.keep(own.id, columns)
     version = _version(place, entry, own)
     if version is not None:
-        lengths = [N_("%(n)s characters", n=len(source)) for source in (own.glue_source or "", version["glue_source"])]
+        lengths = [
+            N_("%(n)s characters", n=len(source))
+            for source in (own.glue_source or "", version["glue_source"])
+        ]
         changes.append(Change(SOURCE, *lengths))
     kind = Kind.CHANGED if changes else Kind.SAME
-    finding = Finding(entry.number, entry.app_name, str(columns.get("job_desc", own.job_desc)), kind, own.id, tuple(changes))
+    finding = Finding(
+        entry.number, entry.app_name, str(columns.get("job_desc", own.job_desc)), kind, own.id, tuple(changes)
+    )
     tags = (before.tags or (), draft.tags or ()) if draft.tags != before.tags else None
-    return Planned(finding, own.id, columns, {name: getattr(own, name) for name in columns}, replan, version, tags)
+    return Planned(
+        finding, own.id, columns, {name: getattr(own, name) for name in columns}, replan, version, tags
+    )
 
 
-def _replan(own: Job, draft: JobDraft, columns: Mapping[str, Any], now_ms: Millis) -> tuple[Schedule, Millis] | None:
+def _replan(
+    own: Job, draft: JobDraft, columns: Mapping[str, Any], now_ms: Millis
+) -> tuple[Schedule, Millis] | None:
     """Return the other schedule of a job and, if it is running, its first instant; None where it stays as it is."""
     if all(getattr(own, name) == columns[name] for name in PLANNED_BY):
         return None
     schedule = schedule_of(replace(draft, **columns), zone_name())
-    return schedule, first_instant(schedule, 0, now_ms=now_ms) if own.trigger_status == TriggerStatus.RUNNING else 0
+    return schedule, first_instant(
+        schedule, 0, now_ms=now_ms
+    ) if own.trigger_status == TriggerStatus.RUNNING else 0
 
 
 def _version(place: _Place, entry: Entry, own: Job) -> dict[str, Any] | None:
@@ -303,11 +341,20 @@ def _children(place: _Place, entry: Entry, own: Job | None) -> list[int]:
         if child in place.ids:
             found.append(place.ids[child])
         elif child in place.file_ids:
-            raise InvalidInput(CHILDREN, N_("Child job %(id)s leads back to this job: they would run each other for ever", id=child))
+            raise InvalidInput(
+                CHILDREN,
+                N_("Child job %(id)s leads back to this job: they would run each other for ever", id=child),
+            )
         elif own is not None and child in own.child_ids:
             found.append(child)
         else:
-            raise InvalidInput(CHILDREN, N_("Child job %(id)s is not in the file: export it too, or take it out of childJobId", id=child))
+            raise InvalidInput(
+                CHILDREN,
+                N_(
+                    "Child job %(id)s is not in the file: export it too, or take it out of childJobId",
+                    id=child,
+                ),
+            )
     return [job_id for job_id in found if job_id]
 
 
@@ -326,7 +373,10 @@ def _differences(place: _Place, before: JobDraft, after: JobDraft) -> list[Chang
             old, new = (write_time(old), write_time(new)) if name in TIMES else (str(old), str(new))
             changes.append(Change(name, old, new))
     if before.child_jobid != after.child_jobid:
-        named = [f"*{place.new[child]}" if child in place.new else str(child) for child in parse_child_ids(after.child_jobid)]
+        named = [
+            f"*{place.new[child]}" if child in place.new else str(child)
+            for child in parse_child_ids(after.child_jobid)
+        ]
         changes.append(Change(CHILDREN, before.child_jobid, ",".join(named)))
     if before.tags != after.tags:
         changes.append(Change(TAGS, tags_text(before.tags or ()), tags_text(after.tags or ())))

@@ -59,7 +59,9 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
         missed = unscanned(job, now_ms=now_ms)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
-        last_ms[job_id] = max(_last_decided(job, withdrawn.get(job_id, ()), now_ms), missed.to_ms if missed else 0)
+        last_ms[job_id] = max(
+            _last_decided(job, withdrawn.get(job_id, ()), now_ms), missed.to_ms if missed else 0
+        )
     bulk.insert_many(session, Skip, rows)
     return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
 
@@ -70,7 +72,9 @@ def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) ->
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone_name()), now_ms
-    while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:  # claimed by a clock that is a little ahead
+    while (
+        instant := next_after_ms(schedule, decided_ms)
+    ) is not None and instant < open_ms:  # claimed by a clock that is a little ahead
         decided_ms = instant
     return min(job.last_fire_ms, decided_ms)
 

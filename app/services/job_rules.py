@@ -123,7 +123,9 @@ class StoredNeighbours:
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Read the jobs; an id no column holds is none."""
-        return job_lists.find_groups_of(self._session, [job_id for job_id in job_ids if 0 < job_id <= INT_MAX])
+        return job_lists.find_groups_of(
+            self._session, [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
+        )
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Follow the child jobs."""
@@ -133,12 +135,16 @@ class StoredNeighbours:
         """Read the jobs, and with them all they lead to: a long chain is asked for link by link."""
         if not self._children.keys() >= set(job_ids):
             kin = job_lists.find_kin(self._session, job_ids)
-            self._children |= {child: () for _group_id, ids in kin.values() for child in ids if child not in kin}
+            self._children |= {
+                child: () for _group_id, ids in kin.values() for child in ids if child not in kin
+            }
             self._children |= {job_id: ids for job_id, (_group_id, ids) in kin.items()}
         return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
 
 
-def check_draft(around: Neighbours, draft: JobDraft, *, actor: Actor, own: Job | None = None) -> dict[str, object]:
+def check_draft(
+    around: Neighbours, draft: JobDraft, *, actor: Actor, own: Job | None = None
+) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput for the first rule that is broken.
 
     ``own`` is the job that is being changed: its kind of code and source stay, and it may not be its own child.
@@ -203,9 +209,15 @@ def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
         return
     unix_cron = schedule.type is ScheduleType.CRON and len(schedule.conf.split()) not in QUARTZ_FIELDS
     if unix_cron or schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}:
-        raise InvalidInput("scheduleConf", N_("A Java admin on the same database could not read this schedule (XXL_JOB_SHARED_WITH_JAVA)"))
+        raise InvalidInput(
+            "scheduleConf",
+            N_("A Java admin on the same database could not read this schedule (XXL_JOB_SHARED_WITH_JAVA)"),
+        )
     if draft.time_zone or draft.not_before_ms or draft.not_after_ms:
-        raise InvalidInput("timeZone", N_("A Java admin on the same database knows no zone and no window (XXL_JOB_SHARED_WITH_JAVA)"))
+        raise InvalidInput(
+            "timeZone",
+            N_("A Java admin on the same database knows no zone and no window (XXL_JOB_SHARED_WITH_JAVA)"),
+        )
 
 
 def _code_columns(draft: JobDraft) -> dict[str, object]:
@@ -223,9 +235,15 @@ def clean_source(glue_type: str, source: str) -> str:
 
 
 def _strategy_columns(draft: JobDraft) -> dict[str, object]:
-    route = _member(RouteStrategy, draft.executor_route_strategy, "executorRouteStrategy", N_("Route strategy is invalid"))
-    misfire = _member(MisfireStrategy, draft.misfire_strategy, "misfireStrategy", N_("Misfire strategy is invalid"))
-    block = _member(BlockStrategy, draft.executor_block_strategy, "executorBlockStrategy", N_("Block strategy is invalid"))
+    route = _member(
+        RouteStrategy, draft.executor_route_strategy, "executorRouteStrategy", N_("Route strategy is invalid")
+    )
+    misfire = _member(
+        MisfireStrategy, draft.misfire_strategy, "misfireStrategy", N_("Misfire strategy is invalid")
+    )
+    block = _member(
+        BlockStrategy, draft.executor_block_strategy, "executorBlockStrategy", N_("Block strategy is invalid")
+    )
     delivery = _member(Delivery, draft.delivery, "delivery", N_("Delivery policy is invalid"))
     return {
         "executor_route_strategy": route.value,
@@ -239,16 +257,22 @@ def _retry_columns(draft: JobDraft) -> dict[str, object]:
     """Negative time-outs and retries mean none, as in the original."""
     return {
         "executor_timeout": _number("executorTimeout", max(draft.executor_timeout, 0), 0, INT_MAX),
-        "executor_fail_retry_count": _number("executorFailRetryCount", max(draft.executor_fail_retry_count, 0), 0, RETRIES_MAX),
+        "executor_fail_retry_count": _number(
+            "executorFailRetryCount", max(draft.executor_fail_retry_count, 0), 0, RETRIES_MAX
+        ),
         "retry_interval_s": _number("retryIntervalS", draft.retry_interval_s, 0, RETRY_WAIT_MAX_S),
-        "retry_backoff_percent": _number("retryBackoffPercent", draft.retry_backoff_percent, BACKOFF_MIN, BACKOFF_MAX),
+        "retry_backoff_percent": _number(
+            "retryBackoffPercent", draft.retry_backoff_percent, BACKOFF_MIN, BACKOFF_MAX
+        ),
     }
 
 
 def _check_children(around: Neighbours, text: str, actor: Actor, own: Job | None) -> list[int]:
     """Every child exists, and the actor may run it; a foreign one is as good as none."""
     ids = parse_child_ids(text)
-    limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)  # below 0: a job that gets its id later
+    limited_text(
+        CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX
+    )  # below 0: a job that gets its id later
     found = around.groups_of(ids)
     known = set(own.child_ids) if own is not None else set()
     for job_id in ids:
@@ -257,7 +281,10 @@ def _check_children(around: Neighbours, text: str, actor: Actor, own: Job | None
         if own is not None and job_id == own.id:
             raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
         if own is not None and job_id not in known and around.leads_to(job_id, own.id):
-            raise InvalidInput("childJobId", N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id))
+            raise InvalidInput(
+                "childJobId",
+                N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id),
+            )
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
             raise PermissionDenied(N_("permission denied"))
     return ids
@@ -278,7 +305,9 @@ def required_text(field: str, text: str, longest: int, missing: Text) -> str:
 def limited_text(field: str, text: str, longest: int) -> str:
     """Return a text that fits its column; raises InvalidInput with the limit, also for characters no column takes."""
     if len(text) > longest:
-        raise InvalidInput(field, N_("%(field)s must have at most %(limit)s characters", field=field, limit=longest))
+        raise InvalidInput(
+            field, N_("%(field)s must have at most %(limit)s characters", field=field, limit=longest)
+        )
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidInput(field, N_("%(field)s holds a character that cannot be stored", field=field))
     return text
@@ -286,7 +315,9 @@ def limited_text(field: str, text: str, longest: int) -> str:
 
 def _number(field: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
-        raise InvalidInput(field, N_("%(field)s must lie between %(low)s and %(high)s", field=field, low=low, high=high))
+        raise InvalidInput(
+            field, N_("%(field)s must lie between %(low)s and %(high)s", field=field, low=low, high=high)
+        )
     return value
 
 

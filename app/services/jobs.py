@@ -18,7 +18,16 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit, job_tags
 from app.services.job_replan import PLANNED_BY, Voided, first_instant, void_instants
-from app.services.job_rules import PARAM_MAX, JobDraft, StoredNeighbours, check_draft, check_move, limited_text, schedule_of, told
+from app.services.job_rules import (
+    PARAM_MAX,
+    JobDraft,
+    StoredNeighbours,
+    check_draft,
+    check_move,
+    limited_text,
+    schedule_of,
+    told,
+)
 from app.store import fires, groups, job_lists, locks, mutes, once, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
@@ -41,7 +50,9 @@ def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right
 
 def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
     """Return a page of the jobs the actor may see, newest first unless another order is wanted."""
-    return job_lists.list_jobs(session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length)
+    return job_lists.list_jobs(
+        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
+    )
 
 
 def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
@@ -56,7 +67,12 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     if draft.glue_type != "BEAN" and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
     job = Job(**columns, add_time=now_ms, update_time=now_ms, glue_updatetime=now_ms)
-    job.trigger_status, job.trigger_last_time, job.trigger_next_time, job.last_fire_ms = int(TriggerStatus.STOPPED), 0, 0, 0
+    job.trigger_status, job.trigger_last_time, job.trigger_next_time, job.last_fire_ms = (
+        int(TriggerStatus.STOPPED),
+        0,
+        0,
+        0,
+    )
     if start:
         require_right(actor, draft.job_group, Right.OPERATE, missing=MISSING)
         _switch_on(session, job, now_ms)
@@ -69,7 +85,9 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
 
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
     """Change a job; kind of code, source and switch stay. A new schedule counts from the commit on."""
-    if draft.child_jobid.strip():  # two saves at once could each see no cycle, and close one together: one after the other
+    if (
+        draft.child_jobid.strip()
+    ):  # two saves at once could each see no cycle, and close one together: one after the other
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(StoredNeighbours(session), draft, actor=actor, own=job)
@@ -102,7 +120,9 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
     _record(session, "job.update", job, actor, now_ms, changes)
 
 
-def change_tag(session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis) -> None:
+def change_tag(
+    session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis
+) -> None:
     """Give a job one more tag, or take one from it; one it has, or has not, already changes nothing."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
@@ -154,7 +174,14 @@ def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> No
 
 
 def trigger_job(
-    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, actor: Actor, now_ms: Millis, asked_by: str = ""
+    session: Session,
+    job_id: int,
+    *,
+    executor_param: str | None,
+    address_list: str | None,
+    actor: Actor,
+    now_ms: Millis,
+    asked_by: str = "",
 ) -> bool:
     """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
 
@@ -167,7 +194,14 @@ def trigger_job(
     if asked_by and not once.claim_name(session, f"{asked_by}:{actor.user_id}:{job.id}", now_ms=now_ms):
         return False
     fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
-    _record(session, "job.trigger", job, actor, now_ms, {"executor_param": executor_param, "address_list": addresses})
+    _record(
+        session,
+        "job.trigger",
+        job,
+        actor,
+        now_ms,
+        {"executor_param": executor_param, "address_list": addresses},
+    )
     return True
 
 
@@ -193,7 +227,11 @@ def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
     """
     schedule = schedule_of(job, zone_name())
     next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
-    if schedule.type is ScheduleType.FIX_DELAY and job.id and fires.count_scheduled_out(session, [job.id])[job.id]:
+    if (
+        schedule.type is ScheduleType.FIX_DELAY
+        and job.id
+        and fires.count_scheduled_out(session, [job.id])[job.id]
+    ):
         return AFTER_THE_CURRENT_RUN
     return next_ms
 
@@ -208,16 +246,27 @@ def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
 
 def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:
     """Return the addresses a run is restricted to: only those of the job's own group, registered or entered for it."""
-    wanted = [text.strip() for text in limited_text("addressList", typed, ADDRESS_LIST_MAX).split(",") if text.strip()]
+    wanted = [
+        text.strip()
+        for text in limited_text("addressList", typed, ADDRESS_LIST_MAX).split(",")
+        if text.strip()
+    ]
     if not wanted:
         return None
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name]) if group is not None else {}
-    known = {_bare(text) for text in [*(group.addresses if group else []), *(live.get(group.app_name, []) if group else [])]}
+    known = {
+        _bare(text)
+        for text in [*(group.addresses if group else []), *(live.get(group.app_name, []) if group else [])]
+    }
     for address in wanted:
         if _bare(address) not in known:
             raise InvalidInput(
-                "addressList", N_("%(address)s is no address of this executor; add it to the executor first", address=address)
+                "addressList",
+                N_(
+                    "%(address)s is no address of this executor; add it to the executor first",
+                    address=address,
+                ),
             )
     return ",".join(wanted)
 
@@ -226,5 +275,7 @@ def _bare(address: str) -> str:
     return address.strip().rstrip("/")
 
 
-def _record(session: Session, action: str, job: Job, actor: Actor, now_ms: Millis, changes: dict[str, Any]) -> None:
+def _record(
+    session: Session, action: str, job: Job, actor: Actor, now_ms: Millis, changes: dict[str, Any]
+) -> None:
     audit.record(session, action, actor=actor, now_ms=now_ms, target=("job", job.id), changes=changes)

@@ -37,7 +37,9 @@ class KillsUnderWay:
         """Return when none of these runs is being killed, at the latest after the time-out."""
         if self._log_ids:
             with self._changed:
-                self._changed.wait_for(lambda: not any(log_id in self._log_ids for log_id in log_ids), timeout_s)
+                self._changed.wait_for(
+                    lambda: not any(log_id in self._log_ids for log_id in log_ids), timeout_s
+                )
 
 
 kills = KillsUnderWay()

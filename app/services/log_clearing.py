@@ -18,7 +18,9 @@ from app.store.log_lists import Clearing
 PIECE_S = 1.5
 
 
-def begin(session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> Clearing:
+def begin(
+    session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis
+) -> Clearing:
     """Return the rows that are to go, as they are now: later ones stay whatever happens. Checks the rights; raises InvalidInput."""
     return log_lists.fixed(session, clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms))
 
@@ -28,10 +30,19 @@ def count(session: Session, clearing: Clearing) -> int:
     return log_lists.count_to_clear(session, clearing)
 
 
-def record(session: Session, clearing: Clearing, kind: int, rows: int, *, actor: Actor, now_ms: Millis) -> None:
+def record(
+    session: Session, clearing: Clearing, kind: int, rows: int, *, actor: Actor, now_ms: Millis
+) -> None:
     """Write into the trail that a clearing begins, before its first row goes."""
-    told = {"job_group": clearing.group_id, "job_id": clearing.job_id, "kind": ClearType(kind).name, "rows": rows}
-    audit.record(session, "log.clear", actor=actor, now_ms=now_ms, target=("job", clearing.job_id), changes=told)
+    told = {
+        "job_group": clearing.group_id,
+        "job_id": clearing.job_id,
+        "kind": ClearType(kind).name,
+        "rows": rows,
+    }
+    audit.record(
+        session, "log.clear", actor=actor, now_ms=now_ms, target=("job", clearing.job_id), changes=told
+    )
 
 
 def clear_piece(clearing: Clearing, *, monotonic: Callable[[], float] = time.monotonic) -> tuple[int, bool]:

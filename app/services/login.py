@@ -70,7 +70,16 @@ class Visitor:
     time_zone: str
 
 
-def log_in(username: str, password: str, *, remember: bool, address: str, agent: str, now_ms: Millis, keep_hash: bool = False) -> Login:
+def log_in(
+    username: str,
+    password: str,
+    *,
+    remember: bool,
+    address: str,
+    agent: str,
+    now_ms: Millis,
+    keep_hash: bool = False,
+) -> Login:
     """Check name and password and open a login, in transactions of its own: the check of a password takes long.
 
     Raises InvalidInput with one text for an unknown user and a wrong password, TooManyAttempts before looking at either.
@@ -110,11 +119,15 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
 
 
-def open_session(session: Session, user: User, *, remember: bool, address: str, agent: str, now_ms: Millis) -> Login:
+def open_session(
+    session: Session, user: User, *, remember: bool, address: str, agent: str, now_ms: Millis
+) -> Login:
     """Make a login of a user whose password was checked."""
     token = secrets.token_hex(32)
     # each login takes some of the dead ones along: scripts that log in for every call leave many
-    sessions.delete_dead(session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS)
+    sessions.delete_dead(
+        session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
+    )
     life_ms = REMEMBERED_ABSOLUTE_MS if remember else ABSOLUTE_MS
     row = LoginSession(
         token_hash=hash_token(token),
@@ -129,7 +142,13 @@ def open_session(session: Session, user: User, *, remember: bool, address: str, 
     session.add(row)
     actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=address)
     audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id))
-    return Login(token, user.username, actor, passwords.must_change(user.password), life_ms // SECOND_MS if remember else None)
+    return Login(
+        token,
+        user.username,
+        actor,
+        passwords.must_change(user.password),
+        life_ms // SECOND_MS if remember else None,
+    )
 
 
 def find_session(session: Session, tokens: Sequence[str], *, address: str, now_ms: Millis) -> Visitor | None:
@@ -155,7 +174,9 @@ def needs_touch(visitor: Visitor, now_ms: Millis) -> bool:
 def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
     """Log out."""
     sessions.delete_by_hash(session, [visitor.token_hash])
-    audit.record(session, "logout", actor=visitor.actor, now_ms=now_ms, target=("user", visitor.actor.user_id))
+    audit.record(
+        session, "logout", actor=visitor.actor, now_ms=now_ms, target=("user", visitor.actor.user_id)
+    )
 
 
 def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
@@ -164,7 +185,9 @@ def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
     return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
 
 
-def get_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> LoginSession:
+def get_login(
+    session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis
+) -> LoginSession:
     """Return one live login of a user; administrators, and everybody their own."""
     _require_own(user_id, actor)
     row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
@@ -190,7 +213,9 @@ def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, no
     _require_own(user_id, actor)
     ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
     sessions.delete_of_user(session, user_id, but_id=keep_id)
-    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended})
+    audit.record(
+        session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended}
+    )
     return ended
 
 
@@ -200,7 +225,9 @@ def _require_own(user_id: int, actor: Actor) -> None:
 
 
 def _live_logins(user_id: int, now_ms: Millis) -> LiveLogins:
-    return LiveLogins(user_id, now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS)
+    return LiveLogins(
+        user_id, now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
+    )
 
 
 def hash_token(token: str) -> str:
@@ -209,7 +236,11 @@ def hash_token(token: str) -> str:
 
 
 def _is_to_renew(stored: str, keep_hash: bool) -> bool:
-    return passwords.is_outdated(stored) and not passwords.must_change(stored) and not (keep_hash and passwords.is_bare(stored))
+    return (
+        passwords.is_outdated(stored)
+        and not passwords.must_change(stored)
+        and not (keep_hash and passwords.is_bare(stored))
+    )
 
 
 def _is_live(row: LoginSession, now_ms: Millis) -> bool:
@@ -220,7 +251,9 @@ def _is_live(row: LoginSession, now_ms: Millis) -> bool:
 def _visitor(session: Session, row: LoginSession, user: User, address: str) -> Visitor:
     stored = {} if user.is_admin else rights.rights_of(session, user.id)
     granted = {} if user.is_admin else rights_by_group(user.group_ids, stored)
-    actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, rights=granted, address=address)
+    actor = Actor(
+        user_id=user.id, username=user.username, is_admin=user.is_admin, rights=granted, address=address
+    )
     return Visitor(
         actor=actor,
         session_id=row.id,
@@ -265,7 +298,9 @@ def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: M
     blocked_ms = max(account.blocked_until_ms, source.blocked_until_ms) - now_ms
     if blocked_ms > 0:
         wait_s = -(-blocked_ms // SECOND_MS)
-        raise TooManyAttempts(N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s)
+        raise TooManyAttempts(
+            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
+        )
     _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
     _count_failure(source, forget_after_ms=ADDRESS_WINDOW_MS, since_ms=source.first_ms, now_ms=now_ms)
     if account.failures >= FREE_FAILURES:
@@ -296,4 +331,10 @@ def _record_refusal(username: str, address: str, *, now_ms: Millis) -> None:
     with session_scope() as session:
         actor = Actor(user_id=0, username=username, is_admin=False, address=address)
         counter = throttle.find_counter(session, account_subject(username))
-        audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes={"failures": counter.failures if counter else 0})
+        audit.record(
+            session,
+            "login.refused",
+            actor=actor,
+            now_ms=now_ms,
+            changes={"failures": counter.failures if counter else 0},
+        )

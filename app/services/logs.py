@@ -54,7 +54,12 @@ MONTHS = {
     ClearType.OLDER_THAN_6_MONTHS: 6,
     ClearType.OLDER_THAN_1_YEAR: 12,
 }
-KEPT = {ClearType.KEEP_1000: 1_000, ClearType.KEEP_10000: 10_000, ClearType.KEEP_30000: 30_000, ClearType.KEEP_100000: 100_000}
+KEPT = {
+    ClearType.KEEP_1000: 1_000,
+    ClearType.KEEP_10000: 10_000,
+    ClearType.KEEP_30000: 30_000,
+    ClearType.KEEP_100000: 100_000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +80,23 @@ class Caller:
     token: str
 
 
-def list_logs(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False) -> Page[JobLog]:
+def list_logs(
+    session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False
+) -> Page[JobLog]:
     """Return a page of the runs the actor may see, in the order wanted; counts stop at 10,000 but with ``count_all``."""
     count_to = None if count_all else log_lists.COUNT_MAX
-    return log_lists.list_logs(session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to)
+    return log_lists.list_logs(
+        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to
+    )
 
 
 def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
     """Return the same for people, who look at the newest: where counting means reading the rows, it stops at 1,000."""
     group_ids = actor.group_ids(Right.VIEW)
     count_to = log_lists.page_count_max(wanted, group_ids)
-    return log_lists.list_logs(session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to)
+    return log_lists.list_logs(
+        session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to
+    )
 
 
 def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -> list[int]:
@@ -112,7 +123,9 @@ def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller)
-    request = LogRequest(log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1))
+    request = LogRequest(
+        log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
+    )
     found = caller.gateway.read_log(peer, request)
     nothing_new = found.from_line_num > found.to_line_num
     is_end = True if nothing_new and log.handle_code > 0 else found.is_end
@@ -138,7 +151,14 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         with session_scope() as session:
             told = f"killed by {actor.username}: {said}".rstrip(": ")
             complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
-            audit.record(session, "log.kill", actor=actor, now_ms=now_ms, target=("log", log.id), changes={"job_id": log.job_id})
+            audit.record(
+                session,
+                "log.kill",
+                actor=actor,
+                now_ms=now_ms,
+                target=("log", log.id),
+                changes={"job_id": log.job_id},
+            )
     return said
 
 
@@ -159,7 +179,9 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
     return count
 
 
-def clearing_of(session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> Clearing:
+def clearing_of(
+    session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis
+) -> Clearing:
     """Return which rows a kind of clearing means; raises InvalidInput, or NotFound where the actor may not clear there."""
     if kind not in list(ClearType):
         raise InvalidInput("type", N_("The kind of cleaning is invalid"))
@@ -202,4 +224,6 @@ def _peer(session: Session, log: JobLog, caller: Caller) -> Peer:
         raise Conflict(N_("The run has no executor address"))
     group = group_lists.find_group(session, log.job_group)
     token = (group.access_token if group is not None else None) or caller.token
-    return Peer(address=log.executor_address, app_name=group.app_name if group is not None else "", token=token)
+    return Peer(
+        address=log.executor_address, app_name=group.app_name if group is not None else "", token=token
+    )

@@ -83,7 +83,9 @@ class Machines:
 
     def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:
         """Return address -> why it is never called, for those that are not."""
-        return {machine.address: reason for machine in self.rows if (reason := refusal(machine.address, networks))}
+        return {
+            machine.address: reason for machine in self.rows if (reason := refusal(machine.address, networks))
+        }
 
     @property
     def open(self) -> list[Machine]:
@@ -113,7 +115,11 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
     remembered = _by_address(seen.find_of_app(session, group.app_name))
     rows = []
     for address in sorted(addresses):
-        beat, listed, gone = beats.get(address), address in group.addresses, remembered.pop(bare_address(address), None)
+        beat, listed, gone = (
+            beats.get(address),
+            address in group.addresses,
+            remembered.pop(bare_address(address), None),
+        )
         rows.append(
             Machine(
                 address=address,
@@ -126,7 +132,11 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
                 drain=drained.get(bare_address(address)),
             )
         )
-    return Machines(rows, unplaced, [gone for gone in remembered.values() if gone.seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS])
+    return Machines(
+        rows,
+        unplaced,
+        [gone for gone in remembered.values() if gone.seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS],
+    )
 
 
 def _by_address(newest_first: Sequence[Sighting]) -> dict[str, Sighting]:
@@ -138,7 +148,9 @@ def _by_address(newest_first: Sequence[Sighting]) -> dict[str, Sighting]:
 
 
 def _presence(group: Group, beat: Registration | None, *, listed: bool, now_ms: Millis) -> Presence:
-    if beat is not None and (beat.update_time or 0) >= registry.alive_since(now_ms, within_ms=SILENT_AFTER_MS):
+    if beat is not None and (beat.update_time or 0) >= registry.alive_since(
+        now_ms, within_ms=SILENT_AFTER_MS
+    ):
         return Presence.ONLINE
     if not listed:
         return Presence.OFFLINE

@@ -81,7 +81,9 @@ def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> d
 def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
     """Leave the alarms of a muted job untold; what was told of them before stays written down."""
     reason = f": {mute.reason}" if mute.reason else ""
-    said = json.loads(of_job[0].outcome or "{}") | {"muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"}
+    said = json.loads(of_job[0].outcome or "{}") | {
+        "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
+    }
     alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(said, ensure_ascii=False))
 
 
@@ -105,7 +107,13 @@ def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, leas
     """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
     mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
-        alarms.let_go(session, mute_id, told=ended.last_failures if told else [], outcome=outcome, lease_until=lease_until)
+        alarms.let_go(
+            session,
+            mute_id,
+            told=ended.last_failures if told else [],
+            outcome=outcome,
+            lease_until=lease_until,
+        )
         mutes.delete_mute(session, mute_id)
     elif told and mutes.lock_renewed(session, ended.mute):
         alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
@@ -121,7 +129,9 @@ def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis
 
 def note_heard(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
     """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
-    alarms.count_as_told(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+    alarms.count_as_told(
+        session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until
+    )
 
 
 def _look_at(session: Session, mute: Mute) -> EndedMute:
@@ -134,7 +144,14 @@ def _look_at(session: Session, mute: Mute) -> EndedMute:
     logged = logs.find_trigger_times(session, last.values())
     unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
     held = [each for each in held if each.job_id in of_jobs]
-    return EndedMute(mute, groups.find_groups(session, [group_id]).get(group_id), of_jobs, held, frozenset(failing), unknown)
+    return EndedMute(
+        mute,
+        groups.find_groups(session, [group_id]).get(group_id),
+        of_jobs,
+        held,
+        frozenset(failing),
+        unknown,
+    )
 
 
 def _settle(session: Session, *, seen: EndedMute, now_ms: Millis) -> EndedMute | None:

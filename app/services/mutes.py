@@ -42,7 +42,9 @@ class Muted:
 
 def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
     """Mute the alarms of a job; one that is muted is muted anew. Needs the right to operate its group."""
-    job = next(iter(locks.lock_jobs(session, [job_id])), None)  # nobody deletes it meanwhile: its mute would stay behind
+    job = next(
+        iter(locks.lock_jobs(session, [job_id])), None
+    )  # nobody deletes it meanwhile: its mute would stay behind
     if job is None:
         raise NotFound(jobs.MISSING)
     require_right(actor, job.job_group, Right.OPERATE, missing=jobs.MISSING)
@@ -84,11 +86,16 @@ def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]
     found = mutes.list_holding(session, actor.group_ids(Right.VIEW), now_ms=now_ms, limit=LISTED_MAX)
     names = job_store.find_names(session, [mute.job_id for mute in found if mute.job_id])
     named = group_store.find_groups(session, [mute.group_id for mute in found if mute.group_id])
-    titles = {job_id: name.job_desc for job_id, name in names.items()}, {group_id: group.title for group_id, group in named.items()}
+    titles = (
+        {job_id: name.job_desc for job_id, name in names.items()},
+        {group_id: group.title for group_id, group in named.items()},
+    )
     return [Muted(mute, titles[0].get(mute.job_id) or titles[1].get(mute.group_id, "")) for mute in found]
 
 
-def _mute(session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
+def _mute(
+    session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis
+) -> None:
     if draft.span not in set(MuteSpan):
         raise InvalidInput("span", N_("Choose one of the list"))
     reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())

@@ -37,14 +37,23 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
 
     Two tokens are valid while one is being replaced: nodes agree when they share one.
     """
-    own = [sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH] for token in access_tokens(config)]
+    own = [
+        sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH]
+        for token in access_tokens(config)
+    ]
     name = node_name(config)
     with read_scope() as session:
         for node in nodes.find_live(session, now_ms=now_ms):
             if (node.name, node.kind) != (name, kind) and not _agree(node, own):
                 where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
-                raise NotConfigured(f"{where}: the node {node.name} ({node.kind}) on the same database works with another access token")
-    transact(lambda session: nodes.start_node(session, name, kind, version=VERSION, token_fingerprint=",".join(own), now_ms=now_ms))
+                raise NotConfigured(
+                    f"{where}: the node {node.name} ({node.kind}) on the same database works with another access token"
+                )
+    transact(
+        lambda session: nodes.start_node(
+            session, name, kind, version=VERSION, token_fingerprint=",".join(own), now_ms=now_ms
+        )
+    )
 
 
 def _agree(node: Node, own: list[str]) -> bool:

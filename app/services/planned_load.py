@@ -68,7 +68,9 @@ class Starter:
     starts: int
 
 
-def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS) -> PlannedLoad:
+def planned_load(
+    session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS
+) -> PlannedLoad:
     """Count the starts of the enabled jobs the actor may see; one whose schedule cannot be read starts none."""
     group_ids = actor.group_ids(Right.VIEW)
     found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
@@ -76,14 +78,27 @@ def planned_load(session: Session, actor: Actor, window: Window, *, now_ms: Mill
     too_many = job_store.count_scheduled(session, group_ids) - jobs if len(found) == SCHEDULES_MAX else 0
     planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
     crons = [(each.starts, each.scheduled.jobs) for each in planned if isinstance(each.starts, CronStarts)]
-    repeated = [each.starts for each in planned if isinstance(each.starts, RepeatedStarts) for _job in range(each.scheduled.jobs)]
-    return PlannedLoad(window, total_starts(crons, repeated, window), planned, jobs - unread, too_many, unread)
+    repeated = [
+        each.starts
+        for each in planned
+        if isinstance(each.starts, RepeatedStarts)
+        for _job in range(each.scheduled.jobs)
+    ]
+    return PlannedLoad(
+        window, total_starts(crons, repeated, window), planned, jobs - unread, too_many, unread
+    )
 
 
-def find_starters(session: Session, actor: Actor, load: PlannedLoad, quarters: Collection[int], *, limit: int) -> tuple[list[Starter], int]:
+def find_starters(
+    session: Session, actor: Actor, load: PlannedLoad, quarters: Collection[int], *, limit: int
+) -> tuple[list[Starter], int]:
     """Return the jobs that start most runs in some quarters, and how many jobs start any."""
     counts = counts_in((each.starts for each in load.planned), quarters, load.window)
-    starting = sorted((-count, each.scheduled.first_id, each.scheduled) for count, each in zip(counts, load.planned, strict=True) if count)
+    starting = sorted(
+        (-count, each.scheduled.first_id, each.scheduled)
+        for count, each in zip(counts, load.planned, strict=True)
+        if count
+    )
     most = list[tuple[int, Scheduled, int]]()
     for negative, first_id, scheduled in starting[:limit]:
         ids, room = [first_id], limit - len(most)
@@ -91,11 +106,15 @@ def find_starters(session: Session, actor: Actor, load: PlannedLoad, quarters: C
             ids = job_store.find_of_schedule(session, actor.group_ids(Right.VIEW), scheduled, limit=room)
         most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
     names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
-    starters = [Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names]
+    starters = [
+        Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names
+    ]
     return starters, sum(scheduled.jobs for _negative, _first, scheduled in starting)
 
 
-def _read(found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis) -> tuple[list[Planned], int]:
+def _read(
+    found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis
+) -> tuple[list[Planned], int]:
     """Read the schedules, those of most jobs first; return what was read in time, and how many jobs were not."""
     planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
     for number, scheduled in enumerate(found):
@@ -122,7 +141,9 @@ def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) ->
                 return cron_starts(conf, zone, window)
             return bounded_starts(conf, zone, job.not_before_ms, job.not_after_ms, window)
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            return repeated_starts(conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms)
+            return repeated_starts(
+                conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms
+            )
         case ScheduleType.AT:
             return single_start(conf, zone, job.not_before_ms, job.not_after_ms, window)
         case _:

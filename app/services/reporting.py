@@ -39,7 +39,9 @@ ONCE_DAYS = 1
 
 def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
     """Return when a local day began."""
-    day = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(zone)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    day = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(zone)).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
     return int((day - timedelta(days=days_back)).replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1000
 
 
@@ -67,7 +69,9 @@ class Reporter:
         from_ms, until_ms = midnight_ms(now_ms, self._zone, back), midnight_ms(now_ms, self._zone, back - 1)
         self._write(from_ms, until_ms, partial(reporting.save_report, now_ms=now_ms))
 
-    def _write(self, from_ms: Millis, until_ms: Millis, save: Callable[[Session, Millis, Mapping[int, Counts]], None]) -> None:
+    def _write(
+        self, from_ms: Millis, until_ms: Millis, save: Callable[[Session, Millis, Mapping[int, Counts]], None]
+    ) -> None:
         """Count a day, and write what came of it."""
         with read_scope() as session:
             counts = reporting.count_runs(session, from_ms=from_ms, until_ms=until_ms)
@@ -88,7 +92,9 @@ class Cleaner:
         """Delete one batch of each kind; return a short wait while there is more."""
         traces_ms = now_ms - TRACE_DAYS * DAY_MS
         counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
-        counts.append(transact(partial(once.delete_before, before_ms=now_ms - ONCE_DAYS * DAY_MS, limit=DELETE_ROWS)))
+        counts.append(
+            transact(partial(once.delete_before, before_ms=now_ms - ONCE_DAYS * DAY_MS, limit=DELETE_ROWS))
+        )
         if self._days:
             before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))

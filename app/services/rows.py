@@ -77,7 +77,9 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
     """Return the rows of these jobs, with seven queries however many they are."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
-    runs = recent_runs.find_newest_of_jobs(session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW))
+    runs = recent_runs.find_newest_of_jobs(
+        session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW)
+    )
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
@@ -110,7 +112,13 @@ def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[
     jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     groups = group_store.find_groups(session, {log.job_group for log in logs})
     return [
-        LogRow(log, jobs.get(log.job_id), groups.get(log.job_group), may_operate=actor.may(log.job_group, Right.OPERATE)) for log in logs
+        LogRow(
+            log,
+            jobs.get(log.job_id),
+            groups.get(log.job_group),
+            may_operate=actor.may(log.job_group, Right.OPERATE),
+        )
+        for log in logs
     ]
 
 

@@ -65,7 +65,9 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     looked = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
-    long = recent_runs.find_still_running(session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms)
+    long = recent_runs.find_still_running(
+        session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms
+    )
     late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
     waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
     counts, troubles = looked.counts + Counter(run.job_id for run in long), Counter(failed)
@@ -73,7 +75,8 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
         troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
     troubles.update({job_id: one.count for job_id, one in waiting.items()})
     active = [
-        Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0)) for job_id in {**counts, **troubles}
+        Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
+        for job_id in {**counts, **troubles}
     ]
     jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
     chosen = list(jobs)
@@ -87,7 +90,13 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
         from_ms=since_ms,
         to_ms=now_ms,
         rows=[
-            JobRuns(job, runs[job.id], skipped[job.id], waiting.get(job.id), len(runs[job.id]) + max(0, totals.get(job.id, 0) - share))
+            JobRuns(
+                job,
+                runs[job.id],
+                skipped[job.id],
+                waiting.get(job.id),
+                len(runs[job.id]) + max(0, totals.get(job.id, 0) - share),
+            )
             for job in jobs.values()
         ],
         jobs_cut=len(chosen) == JOBS_MAX < len(active),
@@ -99,14 +108,24 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX of the jobs, in their order: not those that are gone, or were moved to a group the actor may not see."""
     known = job_store.find_names(session, ranked)
-    seen = [known[job_id] for job_id in ranked if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)]
+    seen = [
+        known[job_id]
+        for job_id in ranked
+        if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)
+    ]
     return {job.id: job for job in seen[:JOBS_MAX]}
 
 
-def _runs(session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]) -> dict[int, list[Run]]:
+def _runs(
+    session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]
+) -> dict[int, list[Run]]:
     """Return the runs of each job, oldest first: those of the time shown, and those that began before and reached into it."""
     seen = actor.group_ids(Right.VIEW)
-    newest = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms) if share else {}
+    newest = (
+        recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms)
+        if share
+        else {}
+    )
     before = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=1, before_ms=since_ms)
     reaching = {run.id: run for runs in before.values() for run in runs if (run.handle_time or 0) > since_ms}
     reaching.update({run.id: run for run in long})

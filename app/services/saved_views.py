@@ -34,16 +34,24 @@ def get_view(session: Session, view_id: int, *, actor: Actor) -> SavedView:
     return view
 
 
-def add_view(session: Session, list_name: ListName, typed: str, given: Mapping[str, str], *, actor: Actor) -> int:
+def add_view(
+    session: Session, list_name: ListName, typed: str, given: Mapping[str, str], *, actor: Actor
+) -> int:
     """Keep the filters among the parameters of an address under a name; return the view's id. Raises InvalidInput."""
     filters = filters_text(kept_filters(list_name, given))
     if not filters:
-        raise InvalidInput("filters", N_("Set a filter in the list first: a view without one is the list itself"))
+        raise InvalidInput(
+            "filters", N_("Set a filter in the list first: a view without one is the list itself")
+        )
     if len(filters) > TEXT_MAX:
         raise InvalidInput("filters", N_("The filters are too long to be kept: shorten their texts"))
-    users.lock_user(session, actor.user_id)  # one after the other: two at once could each see room for one more
+    users.lock_user(
+        session, actor.user_id
+    )  # one after the other: two at once could each see room for one more
     if saved_views.count_views(session, actor.user_id, list_name=list_name) >= VIEWS_MAX:
-        raise InvalidInput("name", N_("You have %(limit)s views of this list already: delete one first", limit=VIEWS_MAX))
+        raise InvalidInput(
+            "name", N_("You have %(limit)s views of this list already: delete one first", limit=VIEWS_MAX)
+        )
     view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_named(typed))
     _check_free(session, view)
     session.add(view)

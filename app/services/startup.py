@@ -57,7 +57,9 @@ def check_schema(engine: Engine) -> None:
     if found == wanted:
         return
     if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
-        raise NotConfigured(f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program")
+        raise NotConfigured(
+            f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program"
+        )
     state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
 
@@ -76,7 +78,9 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
             user = User(username=ADMIN, password=stored, role=Role.ADMIN, permission="")
             session.add(user)
             session.flush()
-            audit.record(session, "user.add", actor=system_actor("start"), now_ms=now_ms, target=("user", user.id))
+            audit.record(
+                session, "user.add", actor=system_actor("start"), now_ms=now_ms, target=("user", user.id)
+            )
     except IntegrityError:  # another console was faster
         return False
     if forced:
@@ -91,7 +95,9 @@ def wrap_adopted_hashes(config: Config) -> int:
     if config.shared_with_java:
         return 0
     with read_scope() as session:
-        bare = {user.id: user.password for user in users.all_users(session) if passwords.is_bare(user.password)}
+        bare = {
+            user.id: user.password for user in users.all_users(session) if passwords.is_bare(user.password)
+        }
     for user_id, stored in bare.items():
         wrapped = passwords.wrap(stored)
         with session_scope() as session:
@@ -106,9 +112,19 @@ def wrap_adopted_hashes(config: Config) -> int:
 def warn_of_addresses(config: Config) -> None:
     """Log the addresses of groups that are never called, with the reasons: the original calls any, so adopted groups may have such."""
     with read_scope() as session:
-        listed = [(group.app_name, address) for group in group_lists.find_visible(session, None) for address in group.addresses]
-    unusable = [(app_name, address, reason) for app_name, address in listed if (reason := refusal(address, config.executor_networks))]
+        listed = [
+            (group.app_name, address)
+            for group in group_lists.find_visible(session, None)
+            for address in group.addresses
+        ]
+    unusable = [
+        (app_name, address, reason)
+        for app_name, address in listed
+        if (reason := refusal(address, config.executor_networks))
+    ]
     for app_name, address, reason in unusable[:ADDRESSES_NAMED]:
-        logger.warning("executor address unusable app_name=%s address=%s reason=%s", app_name, address, reason)
+        logger.warning(
+            "executor address unusable app_name=%s address=%s reason=%s", app_name, address, reason
+        )
     if len(unusable) > ADDRESSES_NAMED:
         logger.warning("executor addresses unusable count=%s", len(unusable))

@@ -80,16 +80,27 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     require_admin(actor)
     username = _username(draft.username)
     check_new_password(draft.password, username=username)
-    stored = passwords.hash_password(draft.password, must_change=draft.must_change)  # before the first statement: it takes long
+    stored = passwords.hash_password(
+        draft.password, must_change=draft.must_change
+    )  # before the first statement: it takes long
     if users.is_name_taken(session, username):
         raise InvalidInput("username", N_("The user name is taken"))
     draft = _granted(draft, {})
-    user = User(username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone="")
+    user = User(
+        username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
+    )
     told = _apply_rights(session, user, draft)
     session.add(user)
     session.flush()
     rights.replace_rights(session, user.id, _rows(draft))
-    audit.record(session, "user.add", actor=actor, now_ms=now_ms, target=("user", user.id), changes={"username": username, **told})
+    audit.record(
+        session,
+        "user.add",
+        actor=actor,
+        now_ms=now_ms,
+        target=("user", user.id),
+        changes={"username": username, **told},
+    )
     return user.id
 
 
@@ -128,7 +139,9 @@ def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
     audit.record(session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
 
 
-def disable_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis, disabled: bool = True) -> None:
+def disable_user(
+    session: Session, user_id: int, *, actor: Actor, now_ms: Millis, disabled: bool = True
+) -> None:
     """Lock a user out, or let them in again; their logins end at once. Administrators only."""
     require_admin(actor)
     _refuse_own(user_id, actor)
@@ -165,7 +178,9 @@ def change_preferences(session: Session, *, language: str, time_zone: str, actor
     user.language, user.time_zone = language, time_zone
 
 
-def set_password(session: Session, username: str, password: str, *, actor: Actor, now_ms: Millis, must_change: bool = False) -> None:
+def set_password(
+    session: Session, username: str, password: str, *, actor: Actor, now_ms: Millis, must_change: bool = False
+) -> None:
     """Give a user a new password and end their logins: the way back in from the command line. Administrators only."""
     require_admin(actor)
     check_new_password(password, username=username)
@@ -182,7 +197,10 @@ def set_password(session: Session, username: str, password: str, *, actor: Actor
 def _username(typed: str) -> str:
     name = required_text("username", typed, NAME_MAX, N_("Enter a user name"))
     if len(name) < NAME_MIN:
-        raise InvalidInput("username", N_("The user name must have %(low)s to %(high)s characters", low=NAME_MIN, high=NAME_MAX))
+        raise InvalidInput(
+            "username",
+            N_("The user name must have %(low)s to %(high)s characters", low=NAME_MIN, high=NAME_MAX),
+        )
     if any(character.isspace() or not character.isprintable() or character in "<>\"'&" for character in name):
         raise InvalidInput("username", N_("The user name is invalid"))
     return name
@@ -213,7 +231,10 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
         raise InvalidInput("permission", N_("There is no executor with the id %(id)s", id=min(unknown)))
     permission = ",".join(str(group_id) for group_id in group_ids)
     if len(permission) > PERMISSION_MAX:
-        raise InvalidInput("permission", N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX))
+        raise InvalidInput(
+            "permission",
+            N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX),
+        )
     user.role, user.permission = draft.role, permission
     return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
 
@@ -222,7 +243,9 @@ def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> U
     """Return the draft without ids the user still has of groups that are gone: a Java admin leaves them behind."""
     kept = set(draft.group_ids) & set(user.group_ids)
     removed = kept - group_lists.existing_ids(session, kept)
-    return replace(draft, group_ids=tuple(group_id for group_id in draft.group_ids if group_id not in removed))
+    return replace(
+        draft, group_ids=tuple(group_id for group_id in draft.group_ids if group_id not in removed)
+    )
 
 
 def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
@@ -235,7 +258,9 @@ def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
     """Return what a normal user may do now, group by group; no row is all rights, an empty one none."""
     stored = {} if user.is_admin else rights.rights_of(session, user.id)
     held = [] if user.is_admin else user.group_ids
-    return {group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in held}
+    return {
+        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in held
+    }
 
 
 def _rows(draft: UserDraft) -> dict[int, str]:
@@ -243,7 +268,11 @@ def _rows(draft: UserDraft) -> dict[int, str]:
     if draft.role != Role.NORMAL:
         return {}
     chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
-    return {group_id: rights_text(of_group) for group_id, of_group in chosen.items() if len(of_group | {Right.VIEW}) < len(Right)}
+    return {
+        group_id: rights_text(of_group)
+        for group_id, of_group in chosen.items()
+        if len(of_group | {Right.VIEW}) < len(Right)
+    }
 
 
 def _forget(session: Session, user: User) -> None:

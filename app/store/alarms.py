@@ -50,7 +50,15 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
         and_(Alarm.state == AlarmState.PENDING, Alarm.next_ms <= now_ms),
         and_(Alarm.state == AlarmState.SENDING, Alarm.lease_until < now_ms),
     )
-    taken = list(session.scalars(select(Alarm).where(due).order_by(Alarm.next_ms, Alarm.id).limit(limit).with_for_update(skip_locked=True)))
+    taken = list(
+        session.scalars(
+            select(Alarm)
+            .where(due)
+            .order_by(Alarm.next_ms, Alarm.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+    )
     for alarm in taken:
         alarm.state, alarm.owner, alarm.lease_until = AlarmState.SENDING, owner, now_ms + lease_ms
         alarm.attempts += 1
@@ -59,14 +67,21 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
 
 def has_due(session: Session, *, now_ms: Millis) -> bool:
     """Whether an alarm may be waiting to be told."""
-    waiting = select(Alarm.id).where(Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= now_ms)
+    waiting = select(Alarm.id).where(
+        Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= now_ms
+    )
     return session.execute(waiting.limit(1)).first() is not None
 
 
-def find_told(session: Session, job_ids: Collection[int], *, apart_from: Collection[int]) -> dict[int, Millis]:
+def find_told(
+    session: Session, job_ids: Collection[int], *, apart_from: Collection[int]
+) -> dict[int, Millis]:
     """Return job id -> end of the lease of the last attempt to tell one of its alarms, whatever came of it, but for these alarms."""
     told = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
-        Alarm.job_id.in_(job_ids), Alarm.attempts > 0, Alarm.state.not_in(_UNTOLD), Alarm.id.not_in(apart_from)
+        Alarm.job_id.in_(job_ids),
+        Alarm.attempts > 0,
+        Alarm.state.not_in(_UNTOLD),
+        Alarm.id.not_in(apart_from),
     )
     return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
 
@@ -86,13 +101,20 @@ def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> N
     affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(waiting))
 
 
-def finish(session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis) -> None:
+def finish(
+    session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis
+) -> None:
     """Write down what came of telling alarms; the runs' `alarm_status` follows."""
     ids = [alarm.id for alarm in alarms]
-    affected(session, update(Alarm).where(Alarm.id.in_(ids)).values(state=state.value, outcome=outcome, next_ms=next_ms))
+    affected(
+        session,
+        update(Alarm).where(Alarm.id.in_(ids)).values(state=state.value, outcome=outcome, next_ms=next_ms),
+    )
     status = _STATUS_OF_RUN.get(state)
     if status is not None:
-        runs = update(JobLog).where(JobLog.id.in_([alarm.log_id for alarm in alarms]), JobLog.alarm_status == AlarmStatus.LOCKED)
+        runs = update(JobLog).where(
+            JobLog.id.in_([alarm.log_id for alarm in alarms]), JobLog.alarm_status == AlarmStatus.LOCKED
+        )
         affected(session, runs.values(alarm_status=status.value))
 
 
@@ -100,14 +122,19 @@ def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: st
     """Leave alarms that were just taken untold, for the mute to sum them up when it ends; ``outcome`` says who muted them."""
     session.flush()
     finish(session, alarms, state=AlarmState.MUTED, outcome=outcome, next_ms=0)
-    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(mute_id=mute_id))
+    affected(
+        session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(mute_id=mute_id)
+    )
 
 
 def find_held(session: Session, mute_id: int) -> list[Held]:
     """Return what a mute has held back, by job."""
     unresolved = func.sum(case((Alarm.reason == "unresolved", 1), else_=0))
     columns = (Alarm.job_id, func.count(), unresolved, func.min(Alarm.log_id), func.max(Alarm.log_id))
-    rows = bulk.read_rows(session, select(*columns).where(Alarm.mute_id == mute_id).group_by(Alarm.job_id).order_by(Alarm.job_id))
+    rows = bulk.read_rows(
+        session,
+        select(*columns).where(Alarm.mute_id == mute_id).group_by(Alarm.job_id).order_by(Alarm.job_id),
+    )
     return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
 
 
@@ -120,10 +147,15 @@ def holds(session: Session, mute_id: int, job_id: int) -> bool:
 def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
     """Let other mutes go on holding the alarms of a mute that ends: job id -> the other mute."""
     for job_id, other_id in to_mutes.items():
-        affected(session, update(Alarm).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id).values(mute_id=other_id))
+        affected(
+            session,
+            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id).values(mute_id=other_id),
+        )
 
 
-def let_go(session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis) -> None:
+def let_go(
+    session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis
+) -> None:
     """Forget that a mute held alarms; those of the runs ``told`` count as told, so that the recovery of their jobs is announced."""
     count_as_told(session, mute_id, told, outcome=outcome, lease_until=lease_until)
     affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
@@ -136,11 +168,16 @@ def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]
         affected(session, update(Alarm).where(*held).values(mute_id=None))
 
 
-def count_as_told(session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis) -> None:
+def count_as_told(
+    session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis
+) -> None:
     """Let the alarms a mute holds of these runs count as told: the recovery of their jobs is announced when the mute is gone."""
     if log_ids:
         told = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
-        affected(session, update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(told))
+        affected(
+            session,
+            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(told),
+        )
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
@@ -151,15 +188,23 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
     return list(session.scalars(failing.where(told).order_by(Job.id).limit(limit)))
 
 
-def find_successes(session: Session, job_ids: Collection[int], *, mute_id: int | None = None) -> dict[int, int]:
+def find_successes(
+    session: Session, job_ids: Collection[int], *, mute_id: int | None = None
+) -> dict[int, int]:
     """Return job id -> the newest run that succeeded after the last one told of, or held by a mute, or that one itself.
 
     Its result may have come late. Each job's runs are read from the newest on: found by their result, all successes there are would be.
     """
     which = Alarm.state == AlarmState.SENT if mute_id is None else Alarm.mute_id == mute_id
-    last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(which, Alarm.job_id.in_(list(job_ids)))
+    last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
+        which, Alarm.job_id.in_(list(job_ids))
+    )
     since = last.group_by(Alarm.job_id).subquery()
-    later = (JobLog.job_id == since.c.job_id, JobLog.id >= since.c.log_id, unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS)
+    later = (
+        JobLog.job_id == since.c.job_id,
+        JobLog.id >= since.c.log_id,
+        unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS,
+    )
     newest = select(JobLog.id).where(*later).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
     rows = session.execute(select(since.c.job_id, newest.correlate(since).scalar_subquery().label("log_id")))
     return {row.job_id: row.log_id for row in rows if row.log_id is not None}
@@ -167,7 +212,9 @@ def find_successes(session: Session, job_ids: Collection[int], *, mute_id: int |
 
 def close(session: Session, job_id: int, *, until_log_id: int) -> int:
     """Mark the told alarms of a job as over; return how many; only one caller gets more than 0."""
-    told = update(Alarm).where(Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id)
+    told = update(Alarm).where(
+        Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id
+    )
     return affected(session, told.values(state=AlarmState.CLOSED.value))
 
 
@@ -177,7 +224,16 @@ def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
     Of those a mute holds back of a job the last is kept, however old: the end of the mute has it to tell.
     """
     over = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
-    last_held = select(func.max(Alarm.id)).where(Alarm.mute_id.in_(select(Mute.id))).group_by(Alarm.mute_id, Alarm.job_id)
-    oldest = select(Alarm.id).where(Alarm.created_ms < before_ms, over, Alarm.id.not_in(last_held)).order_by(Alarm.id).limit(limit)
+    last_held = (
+        select(func.max(Alarm.id))
+        .where(Alarm.mute_id.in_(select(Mute.id)))
+        .group_by(Alarm.mute_id, Alarm.job_id)
+    )
+    oldest = (
+        select(Alarm.id)
+        .where(Alarm.created_ms < before_ms, over, Alarm.id.not_in(last_held))
+        .order_by(Alarm.id)
+        .limit(limit)
+    )
     ids = list(session.scalars(oldest))
     return affected(session, delete(Alarm).where(Alarm.id.in_(ids))) if ids else 0

@@ -53,7 +53,9 @@ def list_of_object(session: Session, object_type: str, object_id: int, *, limit:
 
 def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
     """Return a page of entries, newest first unless the other way round is wanted."""
-    query = select(AuditEntry).order_by(*ordering(wanted.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()]))
+    query = select(AuditEntry).order_by(
+        *ordering(wanted.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()])
+    )
     if wanted.username:
         query = query.where(contains(AuditEntry.username, wanted.username))
     if wanted.action:

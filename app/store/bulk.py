@@ -30,7 +30,9 @@ def table_of(model: type[Base]) -> Table:
     return table
 
 
-def read_rows(session: Session, statement: Select[Any], parameters: Row | None = None) -> Sequence[SqlRow[Any]]:
+def read_rows(
+    session: Session, statement: Select[Any], parameters: Row | None = None
+) -> Sequence[SqlRow[Any]]:
     """Return plain rows of columns: past the ORM's own loading, which costs a claim as much as the reading itself."""
     session.flush()
     return session.connection().execute(statement, parameters).all()
@@ -44,7 +46,9 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
     if dialect.name == "sqlite":
         return _insert_sqlite(session, table, rows)
     if dialect.insert_executemany_returning_sort_by_parameter_order:
-        returned = session.execute(insert(table).returning(table.c.id, sort_by_parameter_order=True), list(rows))
+        returned = session.execute(
+            insert(table).returning(table.c.id, sort_by_parameter_order=True), list(rows)
+        )
         return [int(row.id) for row in returned]
     single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
     return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
@@ -52,7 +56,9 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
 
 def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
     # the transaction began IMMEDIATE: nobody else takes these ids
-    last = session.execute(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name}).scalar()
+    last = session.execute(
+        text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name}
+    ).scalar()
     if last is None:
         last = session.execute(select(func.max(table.c.id))).scalar() or 0
     ids = list(range(last + 1, last + 1 + len(rows)))
@@ -89,13 +95,19 @@ def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Seq
         return
     table, name = table_of(model), session.get_bind().dialect.name
     names = [column for column in rows[0] if column not in key]
-    ordered = sorted(rows, key=itemgetter(*key))  # whoever writes the same rows at the same time locks them in the same order
+    ordered = sorted(
+        rows, key=itemgetter(*key)
+    )  # whoever writes the same rows at the same time locks them in the same order
     if name == "mysql":
         mine = mysql.insert(table)
-        session.execute(mine.on_duplicate_key_update({column: mine.inserted[column] for column in names}), ordered)
+        session.execute(
+            mine.on_duplicate_key_update({column: mine.inserted[column] for column in names}), ordered
+        )
         return
     given = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
-    written = given.on_conflict_do_update(index_elements=list(key), set_={column: given.excluded[column] for column in names})
+    written = given.on_conflict_do_update(
+        index_elements=list(key), set_={column: given.excluded[column] for column in names}
+    )
     session.execute(written, ordered)
 
 
@@ -115,7 +127,9 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
         _update_from_arrays(session, table, ["id", *names], ordered)
         return
     statement = f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?"
-    session.connection().exec_driver_sql(statement, list(zip(*_columns(table, [*names, "id"], ordered, dialect), strict=True)))
+    session.connection().exec_driver_sql(
+        statement, list(zip(*_columns(table, [*names, "id"], ordered, dialect), strict=True))
+    )
 
 
 def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
@@ -130,14 +144,22 @@ def delete_by(session: Session, model: type[Base], column: str, values: Sequence
     of_values = table.c[column].in_(values)
     if session.get_bind().dialect.name != "mysql":
         return affected(session, delete(table).where(of_values))
-    ids = values if column == "id" else session.scalars(select(table.c.id).where(of_values).order_by(table.c.id)).all()
+    ids = (
+        values
+        if column == "id"
+        else session.scalars(select(table.c.id).where(of_values).order_by(table.c.id)).all()
+    )
     if not ids:
         return 0
-    statement = f"DELETE FROM {table.name} WHERE id IN ({', '.join(['%s'] * len(ids))}) ORDER BY id LIMIT {len(ids)}"
+    statement = (
+        f"DELETE FROM {table.name} WHERE id IN ({', '.join(['%s'] * len(ids))}) ORDER BY id LIMIT {len(ids)}"
+    )
     return session.connection().exec_driver_sql(statement, tuple(ids)).rowcount
 
 
-def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect) -> list[Iterable[Any]]:
+def _columns(
+    table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect
+) -> list[Iterable[Any]]:
     """Return the values of each column as the driver wants them."""
     columns: list[Iterable[Any]] = list(zip(*map(itemgetter(*names), rows), strict=True))
     for number, name in enumerate(names):

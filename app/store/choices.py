@@ -17,25 +17,38 @@ def search_jobs(
     session: Session, text: str, *, group_ids: GroupIds, group_id: int = 0, skip_id: int = 0, limit: int
 ) -> list[tuple[int, int, str]]:
     """Return id, group and description of jobs of these groups (None: of all), by id, description or handler."""
-    query = select(Job.id, Job.job_group, Job.job_desc).where(Job.id != skip_id, *in_groups(Job.job_group, group_ids))
+    query = select(Job.id, Job.job_group, Job.job_desc).where(
+        Job.id != skip_id, *in_groups(Job.job_group, group_ids)
+    )
     if group_id:
         query = query.where(Job.job_group == group_id)
     if text:
-        query = query.where(_matches(text, Job.id, Job.job_desc, Job.executor_handler)).order_by(_exact_first(text, Job.id))
-    return [(row[0], row[1], row[2]) for row in bulk.read_rows(session, query.order_by(Job.id.desc()).limit(limit))]
+        query = query.where(_matches(text, Job.id, Job.job_desc, Job.executor_handler)).order_by(
+            _exact_first(text, Job.id)
+        )
+    return [
+        (row[0], row[1], row[2])
+        for row in bulk.read_rows(session, query.order_by(Job.id.desc()).limit(limit))
+    ]
 
 
 def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: GroupIds) -> dict[int, str]:
     """Return id -> description of those of the jobs that are in these groups (None: in any)."""
-    query = select(Job.id, Job.job_desc).where(Job.id.in_(list(job_ids)), *in_groups(Job.job_group, group_ids))
+    query = select(Job.id, Job.job_desc).where(
+        Job.id.in_(list(job_ids)), *in_groups(Job.job_group, group_ids)
+    )
     return {row[0]: row[1] for row in bulk.read_rows(session, query)}
 
 
-def search_groups(session: Session, text: str, *, group_ids: GroupIds, limit: int) -> list[tuple[int, str, str]]:
+def search_groups(
+    session: Session, text: str, *, group_ids: GroupIds, limit: int
+) -> list[tuple[int, str, str]]:
     """Return id, title and appname of these groups (None: of all), by id, title or appname."""
     query = select(Group.id, Group.title, Group.app_name).where(*in_groups(Group.id, group_ids))
     if text:
-        query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(_exact_first(text, Group.id))
+        query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(
+            _exact_first(text, Group.id)
+        )
     rows = bulk.read_rows(session, query.order_by(Group.app_name, Group.title, Group.id).limit(limit))
     return [(row[0], row[1], row[2]) for row in rows]
 
@@ -48,7 +61,9 @@ def search_users(session: Session, text: str, *, limit: int) -> list[str]:
     return [row[0] for row in bulk.read_rows(session, query)]
 
 
-def _matches(text: str, own_id: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]) -> ColumnElement[bool]:
+def _matches(
+    text: str, own_id: InstrumentedAttribute[int], *columns: InstrumentedAttribute[str | None]
+) -> ColumnElement[bool]:
     return or_(own_id == to_id(text), *(contains(column, text) for column in columns))
 
 

@@ -20,7 +20,11 @@ LOCAL_TIME_SLACK_MS: Millis = 7_200_000
 def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
     """Return job id -> the latest instant after then that has a run already."""
     recent = JobLog.trigger_time >= after_ms - LOCAL_TIME_SLACK_MS
-    rows = select(JobLog.job_id, func.max(JobLog.fire_time)).where(recent, JobLog.fire_time > after_ms).group_by(JobLog.job_id)
+    rows = (
+        select(JobLog.job_id, func.max(JobLog.fire_time))
+        .where(recent, JobLog.fire_time > after_ms)
+        .group_by(JobLog.job_id)
+    )
     return {row[0]: row[1] for row in bulk.read_rows(session, rows)}
 
 
@@ -42,7 +46,10 @@ def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
     changes = (
         (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
         (and_(accepted, Fire.accepted_ms > now_ms), {"accepted_ms": now_ms}),
-        (or_(and_(unknown, Fire.lease_until > now_ms), and_(claimed, Fire.lease_until > far_ms)), {"lease_until": now_ms}),
+        (
+            or_(and_(unknown, Fire.lease_until > now_ms), and_(claimed, Fire.lease_until > far_ms)),
+            {"lease_until": now_ms},
+        ),
         (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > now_ms), {"due_time": now_ms}),
     )
     return sum(affected(session, update(Fire).where(late).values(values)) for late, values in changes)

@@ -24,14 +24,24 @@ class DayCount:
 
 def day_counts(session: Session, *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
     """Return the counts of all groups, from the summary table."""
-    query = select(DayReport).where(DayReport.trigger_day.between(from_ms, to_ms)).order_by(DayReport.trigger_day)
+    query = (
+        select(DayReport).where(DayReport.trigger_day.between(from_ms, to_ms)).order_by(DayReport.trigger_day)
+    )
     rows = session.scalars(query)
     return [
-        DayCount(local_datetime(row.trigger_day or 0).date().isoformat(), row.suc_count, row.fail_count, row.running_count) for row in rows
+        DayCount(
+            local_datetime(row.trigger_day or 0).date().isoformat(),
+            row.suc_count,
+            row.fail_count,
+            row.running_count,
+        )
+        for row in rows
     ]
 
 
-def day_counts_of_groups(session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis) -> list[DayCount]:
+def day_counts_of_groups(
+    session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis
+) -> list[DayCount]:
     """Return the counts of some groups, of the days that have been counted by groups."""
     asked = GroupDay.trigger_day.between(from_ms, to_ms)
     sums = [func.sum(column) for column in (GroupDay.suc_count, GroupDay.fail_count, GroupDay.running_count)]

@@ -24,7 +24,9 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
     """Return group id -> its drained addresses, bare; groups without any are left out. One small query, two for a large table."""
     rows = bulk.read_rows(session, _ALL)
     if len(rows) > READ_MAX:
-        rows = bulk.read_rows(session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids)))
+        rows = bulk.read_rows(
+            session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids))
+        )
     found: dict[int, set[str]] = {}
     for group_id, address in rows:
         if group_id in group_ids:
@@ -51,7 +53,12 @@ def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
 
 def insert_drain(session: Session, group_id: int, address: str, *, username: str, now_ms: Millis) -> None:
     """Insert a drained address; one that is drained already stays as it is."""
-    row = {"group_id": group_id, "address": bare_address(address), "since_ms": now_ms, "username": username[:64]}
+    row = {
+        "group_id": group_id,
+        "address": bare_address(address),
+        "since_ms": now_ms,
+        "username": username[:64],
+    }
     bulk.insert_ignore(session, Drain, [row])
 
 

@@ -54,10 +54,14 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: M
         announce_due_fires(session)
 
 
-def insert_manual(session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis) -> str:
+def insert_manual(
+    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis
+) -> str:
     """Insert a fire a person asked for, due now; return its key."""
     key = f"manual:{uuid.uuid4().hex}"
-    fire = NewFire(key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list)
+    fire = NewFire(
+        key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
+    )
     session.execute(insert(Fire).values(_row(fire)))
     announce_due_fires(session)
     return key
@@ -71,7 +75,11 @@ def source_of(fire_key: str) -> int | None:
     """Return the log id of the run a child's or a retry's fire comes from: it is a part of the key."""
     kind, _, rest = fire_key.partition(":")
     named = rest.partition(":")[0]
-    return int(named) if kind in SUCCESSORS and named.isascii() and named.isdigit() and len(named) <= ID_DIGITS else None
+    return (
+        int(named)
+        if kind in SUCCESSORS and named.isascii() and named.isdigit() and len(named) <= ID_DIGITS
+        else None
+    )
 
 
 def _row(fire: NewFire) -> bulk.Row:
@@ -89,14 +97,18 @@ def _row(fire: NewFire) -> bulk.Row:
     }
 
 
-def find_unseen(session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int) -> list[DueFire]:
+def find_unseen(
+    session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int
+) -> list[DueFire]:
     """Return PENDING fires beyond ``after_id`` that nobody's ring holds: due ones without owner, orphans, own ones of an earlier life.
 
     A row of another node counts from ``orphan_ms`` after its due time: the owner is a hint, not a right.
     """
     mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
     orphaned = Fire.due_time <= now_ms - orphan_ms
-    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.state == FireState.PENDING, Fire.id > after_id, or_(mine, orphaned))
+    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(
+        Fire.state == FireState.PENDING, Fire.id > after_id, or_(mine, orphaned)
+    )
     return [DueFire._make(row) for row in bulk.read_rows(session, rows.order_by(Fire.id).limit(limit))]
 
 
@@ -142,7 +154,11 @@ class PendingFire(NamedTuple):
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Return those of the fires that are still PENDING and that no other claimer holds, locked, ids ascending."""
-    rows = by_id(select(*_CLAIMED_BY)).where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING).order_by(Fire.id)
+    rows = (
+        by_id(select(*_CLAIMED_BY))
+        .where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING)
+        .order_by(Fire.id)
+    )
     return [PendingFire._make(row) for row in bulk.read_rows(session, rows.with_for_update(skip_locked=True))]
 
 
@@ -158,7 +174,11 @@ class SentFire(NamedTuple):
 
     def belongs_to(self, owner: str, epoch: int) -> bool:
         """Whether this claim still holds the row: UNKNOWN is one whose lease has ended and that was not claimed again since."""
-        return self.is_of(owner, epoch) and self.state in (FireState.SENDING, FireState.ROUTING, FireState.UNKNOWN)
+        return self.is_of(owner, epoch) and self.state in (
+            FireState.SENDING,
+            FireState.ROUTING,
+            FireState.UNKNOWN,
+        )
 
     def is_of(self, owner: str, epoch: int) -> bool:
         """Whether this claim is the last one, whatever has become of the run since."""
@@ -167,8 +187,13 @@ class SentFire(NamedTuple):
 
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Return the fires that exist, locked, by id."""
-    rows = by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt)).where(Fire.id.in_(sorted(fire_ids)))
-    return {row[0]: SentFire._make(row) for row in bulk.read_rows(session, rows.order_by(Fire.id).with_for_update())}
+    rows = by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt)).where(
+        Fire.id.in_(sorted(fire_ids))
+    )
+    return {
+        row[0]: SentFire._make(row)
+        for row in bulk.read_rows(session, rows.order_by(Fire.id).with_for_update())
+    }
 
 
 def by_id(rows: Select[Row]) -> Select[Row]:
@@ -201,7 +226,9 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return how many fires of schedules, and retries, each of the jobs still has."""
     out: dict[int, int] = dict.fromkeys(job_ids, 0)
-    rows = select(Fire.job_id).where(Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY]))
+    rows = select(Fire.job_id).where(
+        Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
+    )
     for job_id in session.scalars(rows):
         out[job_id] += 1
     return out
@@ -209,11 +236,26 @@ def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int,
 
 def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
     """Free fires whose sender never reported, or is dead: SENDING becomes UNKNOWN, ROUTING (no byte sent) PENDING again."""
-    gone = or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners)) if dead_owners else Fire.lease_until < now_ms
+    gone = (
+        or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
+        if dead_owners
+        else Fire.lease_until < now_ms
+    )
     count = 0
     for state, values in (
-        (FireState.SENDING, {"state": FireState.UNKNOWN.value, "deadline_ms": now_ms, "lease_until": now_ms, "probe_count": 0}),
-        (FireState.ROUTING, {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1}),
+        (
+            FireState.SENDING,
+            {
+                "state": FireState.UNKNOWN.value,
+                "deadline_ms": now_ms,
+                "lease_until": now_ms,
+                "probe_count": 0,
+            },
+        ),
+        (
+            FireState.ROUTING,
+            {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
+        ),
     ):
         rows = select(Fire.id).where(Fire.state == state, gone).order_by(Fire.id).limit(limit)
         ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
@@ -263,7 +305,11 @@ _LOOKED_AT_BY = (
 
 def has_open(session: Session, *, now_ms: Millis) -> bool:
     """Whether a look at a sent run is due."""
-    due = select(Fire.id).where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms).limit(1)
+    due = (
+        select(Fire.id)
+        .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms)
+        .limit(1)
+    )
     return session.execute(due).first() is not None
 
 
@@ -276,10 +322,16 @@ def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: 
         Fire.address.is_not(None),
     )
     taken = [
-        OpenFire(*row) for row in session.execute(due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True))
+        OpenFire(*row)
+        for row in session.execute(
+            due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True)
+        )
     ]
     if taken:
-        affected(session, update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_look_ms))
+        affected(
+            session,
+            update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_look_ms),
+        )
     return taken
 
 
@@ -290,7 +342,10 @@ def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, b
     else holds are passed over, so this may be called with other locks held.
     """
     unseen = select(Fire.id).where(
-        Fire.state == FireState.ACCEPTED, Fire.address.in_(addresses), Fire.deadline_ms > now_ms, Fire.probe_count == 0
+        Fire.state == FireState.ACCEPTED,
+        Fire.address.in_(addresses),
+        Fire.deadline_ms > now_ms,
+        Fire.probe_count == 0,
     )
     if boot_id:
         unseen = unseen.where(Fire.boot_id != boot_id)

@@ -11,7 +11,11 @@ from app.models.glue import GlueVersion
 
 def list_versions(session: Session, job_id: int) -> list[GlueVersion]:
     """Return the versions of a job, newest first."""
-    return list(session.scalars(select(GlueVersion).where(GlueVersion.job_id == job_id).order_by(GlueVersion.id.desc())))
+    return list(
+        session.scalars(
+            select(GlueVersion).where(GlueVersion.job_id == job_id).order_by(GlueVersion.id.desc())
+        )
+    )
 
 
 def list_remarks(session: Session, job_id: int, *, limit: int) -> list[GlueVersion]:
@@ -27,14 +31,20 @@ def find_version(session: Session, version_id: int) -> GlueVersion | None:
 
 def find_with_more(session: Session, job_ids: Collection[int], *, versions: int) -> list[int]:
     """Return which of the jobs have more versions than that."""
-    counted = select(GlueVersion.job_id).where(GlueVersion.job_id.in_(list(job_ids))).group_by(GlueVersion.job_id)
+    counted = (
+        select(GlueVersion.job_id).where(GlueVersion.job_id.in_(list(job_ids))).group_by(GlueVersion.job_id)
+    )
     return list(session.scalars(counted.having(func.count() > versions).order_by(GlueVersion.job_id)))
 
 
 def delete_older(session: Session, job_id: int, *, keep: int) -> int:
     """Delete all but the newest versions of a job; return how many."""
     newest = select(GlueVersion.id).where(GlueVersion.job_id == job_id)
-    kept = list(session.scalars(newest.order_by(GlueVersion.update_time.desc(), GlueVersion.id.desc()).limit(keep)))
+    kept = list(
+        session.scalars(newest.order_by(GlueVersion.update_time.desc(), GlueVersion.id.desc()).limit(keep))
+    )
     if len(kept) < keep:
         return 0
-    return affected(session, delete(GlueVersion).where(GlueVersion.job_id == job_id, GlueVersion.id.not_in(kept)))
+    return affected(
+        session, delete(GlueVersion).where(GlueVersion.job_id == job_id, GlueVersion.id.not_in(kept))
+    )

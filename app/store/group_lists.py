@@ -23,7 +23,12 @@ _LAST_HEARTBEAT = (
     .correlate(Group)
     .scalar_subquery()
 )
-_LAST_SEEN = select(func.max(Sighting.seen_ms)).where(Sighting.app_name == Group.app_name).correlate(Group).scalar_subquery()
+_LAST_SEEN = (
+    select(func.max(Sighting.seen_ms))
+    .where(Sighting.app_name == Group.app_name)
+    .correlate(Group)
+    .scalar_subquery()
+)
 _BEATS = _LAST_HEARTBEAT.is_not(None)
 #: what the list can be sorted by, by the name in the address
 ORDERS: dict[str, SortKey] = {
@@ -59,7 +64,11 @@ def hold_groups(session: Session, group_ids: Collection[int]) -> set[int]:
 
 def lock_groups(session: Session) -> list[Group]:
     """Return all groups, locked, so that the last one cannot vanish twice at once."""
-    return list(session.scalars(select(Group).order_by(Group.id).with_for_update().execution_options(populate_existing=True)))
+    return list(
+        session.scalars(
+            select(Group).order_by(Group.id).with_for_update().execution_options(populate_existing=True)
+        )
+    )
 
 
 def lock_group(session: Session, group_id: int) -> Group | None:

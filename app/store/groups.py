@@ -32,5 +32,9 @@ def set_addresses(session: Session, group_id: int, address_list: str | None, *, 
 
 def list_tokens(session: Session) -> dict[str, str]:
     """Return appname -> token of the groups that have one of their own."""
-    rows = session.execute(select(Group.app_name, Group.access_token).where(Group.access_token.is_not(None), Group.access_token != ""))
+    rows = session.execute(
+        select(Group.app_name, Group.access_token).where(
+            Group.access_token.is_not(None), Group.access_token != ""
+        )
+    )
     return {row.app_name: row.access_token or "" for row in rows}

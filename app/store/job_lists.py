@@ -33,7 +33,9 @@ _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next
 ORDERS: dict[str, SortKey] = {
     "id": SortKey(()),
     "desc": by_text(Job.job_desc),
-    "executor": SortKey((func.lower(Group.title), Job.job_group), rank=case((Group.id.is_(None), 1), else_=0)),
+    "executor": SortKey(
+        (func.lower(Group.title), Job.job_group), rank=case((Group.id.is_(None), 1), else_=0)
+    ),
     "mode": SortKey((Job.glue_type, func.lower(func.coalesce(Job.executor_handler, "")))),
     "owner": by_text(Job.author),
     "status": SortKey((Job.trigger_status,)),
@@ -68,11 +70,15 @@ def find_job(session: Session, job_id: int) -> Job | None:
     return session.get(Job, job_id)
 
 
-def list_jobs(session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int) -> Page[Job]:
+def list_jobs(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+) -> Page[Job]:
     """Return a page of the jobs of these groups (None: of all), newest first unless another order is wanted."""
     conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
     if wanted.order == UNSORTED:
-        return fetch_page(session, select(Job).where(*conditions).order_by(*newest_first), start=start, length=length)
+        return fetch_page(
+            session, select(Job).where(*conditions).order_by(*newest_first), start=start, length=length
+        )
     keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
     # the ids alone are sorted: rows hold whole sources of code
@@ -95,13 +101,17 @@ _SAID = tuple(
 )
 
 
-def find_named(session: Session, descriptions: Collection[str], *, group_ids: Collection[int]) -> list[tuple[int, int, str, str]]:
+def find_named(
+    session: Session, descriptions: Collection[str], *, group_ids: Collection[int]
+) -> list[tuple[int, int, str, str]]:
     """Return id, group, description and handler of the jobs of these groups with one of these descriptions, by id.
 
     Blanks around a description do not count; whether case does is the database's matter.
     """
     storable = [text for text in descriptions if is_storable(text)]
-    named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(Job.job_group.in_(list(group_ids)))
+    named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
+        Job.job_group.in_(list(group_ids))
+    )
     rows = bulk.read_rows(session, named.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
 
@@ -173,7 +183,10 @@ def delete_job(session: Session, job_id: int) -> None:
     """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and stars."""
     affected(session, delete(Job).where(Job.id == job_id))
     # before its alarms and by its id, as who tells its end locks them: two orders would deadlock
-    affected(session, delete(Mute).where(Mute.id.in_(list(session.scalars(select(Mute.id).where(Mute.job_id == job_id))))))
+    affected(
+        session,
+        delete(Mute).where(Mute.id.in_(list(session.scalars(select(Mute.id).where(Mute.job_id == job_id))))),
+    )
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
@@ -200,7 +213,11 @@ def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[Co
         conditions.append(Job.job_group == wanted.group_id)
     if wanted.status >= 0:
         conditions.append(Job.trigger_status == wanted.status)
-    for column, text in ((Job.job_desc, wanted.description), (Job.executor_handler, wanted.handler), (Job.author, wanted.author)):
+    for column, text in (
+        (Job.job_desc, wanted.description),
+        (Job.executor_handler, wanted.handler),
+        (Job.author, wanted.author),
+    ):
         if text:
             conditions.append(contains(column, text))
     if wanted.tag:

@@ -27,7 +27,11 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
     if not tags:
         return
     affected(session, delete(JobTag).where(JobTag.job_id.in_(list(tags))))
-    rows = [{"job_id": job_id, "tag": tag, "tag_key": folded(tag)} for job_id, of_job in tags.items() for tag in of_job]
+    rows = [
+        {"job_id": job_id, "tag": tag, "tag_key": folded(tag)}
+        for job_id, of_job in tags.items()
+        for tag in of_job
+    ]
     bulk.insert_many(session, JobTag, rows)
 
 

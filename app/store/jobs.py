@@ -49,7 +49,9 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    due = select(*_PLANNED_BY).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= until_ms)
+    due = select(*_PLANNED_BY).where(
+        Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= until_ms
+    )
     rows = bulk.read_rows(session, due.order_by(Job.trigger_next_time, Job.id).limit(limit))
     return [DueJob._make(row) for row in rows]
 
@@ -63,7 +65,9 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Return the jobs as they are now, locked until the commit."""
-    rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())
+    rows = bulk.read_rows(
+        session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update()
+    )
     return {row[0]: DueJob._make(row) for row in rows}
 
 
@@ -82,7 +86,9 @@ class JobName(NamedTuple):
 
 def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]:
     """Return the names of those of the jobs that exist, by id."""
-    rows = bulk.read_rows(session, select(Job.id, Job.job_group, Job.job_desc).where(Job.id.in_(list(job_ids))))
+    rows = bulk.read_rows(
+        session, select(Job.id, Job.job_group, Job.job_desc).where(Job.id.in_(list(job_ids)))
+    )
     return {row[0]: JobName._make(row) for row in rows}
 
 
@@ -120,7 +126,10 @@ class JobToRun(NamedTuple):
 
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist, as their runs need them, by id."""
-    return {row[0]: JobToRun._make(row) for row in bulk.read_rows(session, select(*_RUN_BY).where(Job.id.in_(job_ids)))}
+    return {
+        row[0]: JobToRun._make(row)
+        for row in bulk.read_rows(session, select(*_RUN_BY).where(Job.id.in_(job_ids)))
+    }
 
 
 _COMPLETED_BY = (
@@ -157,7 +166,10 @@ class JobOfResult(NamedTuple):
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
     """Return the jobs these runs belong to, as far as they exist, by id."""
     of_runs = select(JobLog.job_id).where(JobLog.id.in_(log_ids))
-    return {row[0]: JobOfResult._make(row) for row in bulk.read_rows(session, select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))}
+    return {
+        row[0]: JobOfResult._make(row)
+        for row in bulk.read_rows(session, select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))
+    }
 
 
 def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
@@ -173,13 +185,24 @@ def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tup
 
 def find_after_current_run(session: Session) -> list[int]:
     """Return the enabled fixed-delay jobs that wait for the result of a run."""
-    waiting = select(Job.id).where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN)
+    waiting = select(Job.id).where(
+        Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time == AFTER_THE_CURRENT_RUN
+    )
     return list(session.scalars(waiting.order_by(Job.id)))
 
 
 #: the next time matters where periods are counted from it
-_COUNTED_FROM = case((Job.schedule_type.in_([ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY]), Job.trigger_next_time), else_=0)
-_STARTED_BY = (Job.schedule_type, Job.schedule_conf, Job.time_zone, Job.not_before_ms, Job.not_after_ms, _COUNTED_FROM)
+_COUNTED_FROM = case(
+    (Job.schedule_type.in_([ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY]), Job.trigger_next_time), else_=0
+)
+_STARTED_BY = (
+    Job.schedule_type,
+    Job.schedule_conf,
+    Job.time_zone,
+    Job.not_before_ms,
+    Job.not_after_ms,
+    _COUNTED_FROM,
+)
 
 
 class Scheduled(NamedTuple):
@@ -199,15 +222,23 @@ class Scheduled(NamedTuple):
 
 def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Scheduled]:
     """Return the schedules of the enabled jobs of these groups (None: of all), those of most jobs first."""
-    query = select(*_STARTED_BY, func.count(), func.min(Job.id)).where(*_is_scheduled(group_ids)).group_by(*_STARTED_BY)
+    query = (
+        select(*_STARTED_BY, func.count(), func.min(Job.id))
+        .where(*_is_scheduled(group_ids))
+        .group_by(*_STARTED_BY)
+    )
     rows = bulk.read_rows(session, query.order_by(func.count().desc(), func.min(Job.id)).limit(limit))
     return list(map(Scheduled._make, rows))
 
 
-def find_of_schedule(session: Session, group_ids: Collection[int] | None, scheduled: Scheduled, *, limit: int) -> list[int]:
+def find_of_schedule(
+    session: Session, group_ids: Collection[int] | None, scheduled: Scheduled, *, limit: int
+) -> list[int]:
     """Return the lowest ids of the jobs that have a schedule."""
     same = [column == value for column, value in zip(_STARTED_BY, scheduled, strict=False)]
-    return list(session.scalars(select(Job.id).where(*_is_scheduled(group_ids), *same).order_by(Job.id).limit(limit)))
+    return list(
+        session.scalars(select(Job.id).where(*_is_scheduled(group_ids), *same).order_by(Job.id).limit(limit))
+    )
 
 
 def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:

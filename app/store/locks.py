@@ -26,7 +26,9 @@ def take_import_lock(session: Session) -> None:
 
 def _take(session: Session, name: str) -> None:
     own = update(Lock).where(Lock.lock_name == name).values(lock_name=Lock.lock_name)
-    if affected(session, own) == 0:  # two may come here at once: the second waits for the first one's row, then for its commit
+    if (
+        affected(session, own) == 0
+    ):  # two may come here at once: the second waits for the first one's row, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
         affected(session, own)
 

@@ -73,29 +73,46 @@ def find_log(session: Session, log_id: int) -> JobLog | None:
 
 def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int) -> list[tuple[str, int]]:
     """Return the parameters a job was run with by hand in its group, each with its newest run, newest first; among LOOKED_AT runs."""
-    newest = select(JobLog.id, JobLog.executor_param, JobLog.trigger_type).where(JobLog.job_id == job_id, JobLog.job_group == group_id)
+    newest = select(JobLog.id, JobLog.executor_param, JobLog.trigger_type).where(
+        JobLog.job_id == job_id, JobLog.job_group == group_id
+    )
     looked_at = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(LOOKED_AT).subquery()
     by_hand = select(looked_at.c.executor_param, func.max(looked_at.c.id).label("log_id"))
     by_hand = by_hand.where(looked_at.c.trigger_type == TriggerType.MANUAL, looked_at.c.executor_param != "")
-    grouped = by_hand.group_by(looked_at.c.executor_param).order_by(func.max(looked_at.c.id).desc()).limit(limit)
+    grouped = (
+        by_hand.group_by(looked_at.c.executor_param).order_by(func.max(looked_at.c.id).desc()).limit(limit)
+    )
     return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
 
 
 def find_newest_id(session: Session, job_id: int) -> int:
     """Return the id of the newest run of a job; 0 where it never ran."""
-    newest = select(JobLog.id).where(JobLog.job_id == job_id).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
+    newest = (
+        select(JobLog.id)
+        .where(JobLog.job_id == job_id)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+        .limit(1)
+    )
     return session.scalar(newest) or 0
 
 
 def find_manual_id(session: Session, job_id: int, *, after_id: int) -> int:
     """Return the id of the first run by hand of a job behind another run; 0 where there is none."""
-    later = select(func.min(JobLog.id)).where(JobLog.id > after_id, JobLog.job_id == job_id, JobLog.trigger_type == TriggerType.MANUAL)
+    later = select(func.min(JobLog.id)).where(
+        JobLog.id > after_id, JobLog.job_id == job_id, JobLog.trigger_type == TriggerType.MANUAL
+    )
     return session.scalar(later) or 0
 
 
-def find_successors(session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int) -> list[JobLog]:
+def find_successors(
+    session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int
+) -> list[JobLog]:
     """Return the runs a run has led to, its children and retries, in these groups (None: in all), ids ascending, without their notes."""
-    query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg)).where(JobLog.source_log_id == log_id)
+    query = (
+        select(JobLog)
+        .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
+        .where(JobLog.source_log_id == log_id)
+    )
     if group_ids is not None:
         query = query.where(JobLog.job_group.in_(list(group_ids)))
     return list(session.scalars(query.order_by(JobLog.id).limit(limit)))
@@ -118,12 +135,16 @@ def list_logs(
     return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
 
 
-def list_ids(session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int) -> list[int]:
+def list_ids(
+    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int
+) -> list[int]:
     """Return the ids of the first runs of the same list, in its order."""
     return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
 
 
-def find_listed(session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None) -> list[JobLog]:
+def find_listed(
+    session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None
+) -> list[JobLog]:
     """Return those of the runs that still exist, in the order of their ids here, without their trigger notes."""
     query = select(JobLog).options(defer(JobLog.trigger_msg)).where(JobLog.id.in_(log_ids))
     if group_ids is not None:
@@ -133,14 +154,20 @@ def find_listed(session: Session, log_ids: Collection[int], *, group_ids: Collec
 
 def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
     """Return how far a page counts the runs it lists: as far as it may read the rows themselves, or else the index."""
-    reads_rows = wanted.status != LogStatus.ALL and (group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0)
+    reads_rows = wanted.status != LogStatus.ALL and (
+        group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0
+    )
     return COUNT_READ_MAX if reads_rows else COUNT_MAX
 
 
 def clear_batch(session: Session, clearing: Clearing) -> int:
     """Delete up to DELETE_BATCH rows with their fires and alarms; return how many."""
     scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
-    ids = list(session.scalars(select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()))
+    ids = list(
+        session.scalars(
+            select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()
+        )
+    )
     return _delete(session, ids)
 
 
@@ -151,7 +178,11 @@ def fixed(session: Session, clearing: Clearing) -> Clearing:
     if not clearing.keep:
         return clearing
     scope = _scope(clearing.group_id, clearing.job_id)
-    newest = select(JobLog.trigger_time, JobLog.id).where(*scope).order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    newest = (
+        select(JobLog.trigger_time, JobLog.id)
+        .where(*scope)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    )
     kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
     if kept is None:
         return replace(clearing, keep=None, up_to_id=0)
@@ -221,7 +252,11 @@ def _looked_for_by(status: int) -> tuple[Expression, Expression, Expression]:
     """Return group, job and time as the list is looked for by them: of the few runs under way all are read, by their result."""
     if status != LogStatus.RUNNING:
         return JobLog.job_group, JobLog.job_id, JobLog.trigger_time
-    return unindexed_on_sqlite(JobLog.job_group), unindexed_on_sqlite(JobLog.job_id), unindexed_on_sqlite(JobLog.trigger_time)
+    return (
+        unindexed_on_sqlite(JobLog.job_group),
+        unindexed_on_sqlite(JobLog.job_id),
+        unindexed_on_sqlite(JobLog.trigger_time),
+    )
 
 
 def _of_status(status: int) -> list[ColumnElement[bool]]:

@@ -35,7 +35,9 @@ def find_job_ids(session: Session, log_ids: Collection[int]) -> set[int]:
 
 def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[str]:
     """Return the addresses of a job's last runs, newest first."""
-    rows = select(JobLog.executor_address).where(JobLog.job_id == job_id, JobLog.executor_address.is_not(None))
+    rows = select(JobLog.executor_address).where(
+        JobLog.job_id == job_id, JobLog.executor_address.is_not(None)
+    )
     found = session.scalars(rows.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
     return [address for address in found if address]
 
@@ -96,9 +98,15 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Beg
     """
     if not log_ids:
         return {}
-    rows = select(JobLog.id, JobLog.trigger_time, JobLog.executor_address, JobLog.trigger_code, JobLog.handle_code)
+    rows = select(
+        JobLog.id, JobLog.trigger_time, JobLog.executor_address, JobLog.trigger_code, JobLog.handle_code
+    )
     found = session.execute(rows.where(JobLog.id.in_(log_ids)))
-    return {row.id: Begun(row.trigger_time or 0, row.executor_address) for row in found if is_unfinished(row.trigger_code, row.handle_code)}
+    return {
+        row.id: Begun(row.trigger_time or 0, row.executor_address)
+        for row in found
+        if is_unfinished(row.trigger_code, row.handle_code)
+    }
 
 
 def is_unfinished(trigger_code: int, handle_code: int) -> bool:

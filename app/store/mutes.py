@@ -24,8 +24,14 @@ def find_covering(session: Session, job_groups: Iterable[tuple[int, int]]) -> di
     found: dict[tuple[int, int], Mute] = {
         (mute.job_id, mute.group_id): mute for mute in session.scalars(select(Mute).where(or_(own, whole)))
     }
-    covering = {job_id: [found.get((job_id, 0)), found.get((0, group_id))] for job_id, group_id in groups.items()}
-    return {job_id: [mute for mute in mutes if mute is not None] for job_id, mutes in covering.items() if any(mutes)}
+    covering = {
+        job_id: [found.get((job_id, 0)), found.get((0, group_id))] for job_id, group_id in groups.items()
+    }
+    return {
+        job_id: [mute for mute in mutes if mute is not None]
+        for job_id, mutes in covering.items()
+        if any(mutes)
+    }
 
 
 def find_mute(session: Session, *, job_id: int = 0, group_id: int = 0) -> Mute | None:
@@ -37,7 +43,9 @@ def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     """Return the mutes that hold now, of these groups and of their jobs (None: of all), those that end first in front."""
     query = select(Mute).outerjoin(Job, Job.id == Mute.job_id).where(Mute.until_ms > now_ms)
     if group_ids is not None:
-        query = query.where(or_(*(and_(*in_groups(column, group_ids)) for column in (Mute.group_id, Job.job_group))))
+        query = query.where(
+            or_(*(and_(*in_groups(column, group_ids)) for column in (Mute.group_id, Job.job_group)))
+        )
     return list(session.scalars(query.order_by(Mute.until_ms, Mute.id).limit(limit)))
 
 
@@ -83,13 +91,21 @@ def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis
 
 def lock_taken(session: Session, taken: Mute) -> Mute | None:
     """Return a taken mute as it is now; None where it was muted anew, taken over or deleted meanwhile."""
-    same = (Mute.id == taken.id, Mute.owner == taken.owner, Mute.attempts == taken.attempts, Mute.until_ms == taken.until_ms)
+    same = (
+        Mute.id == taken.id,
+        Mute.owner == taken.owner,
+        Mute.attempts == taken.attempts,
+        Mute.until_ms == taken.until_ms,
+    )
     return session.scalar(select(Mute).where(*same).with_for_update())
 
 
 def lock_renewed(session: Session, taken: Mute) -> bool:
     """Whether a taken mute was muted anew meanwhile, and nobody has taken it since; it stays so until the end of the transaction."""
-    return session.scalar(select(Mute.id).where(Mute.id == taken.id, Mute.attempts == 0).with_for_update()) is not None
+    return (
+        session.scalar(select(Mute.id).where(Mute.id == taken.id, Mute.attempts == 0).with_for_update())
+        is not None
+    )
 
 
 def delete_mute(session: Session, mute_id: int) -> None:

@@ -9,7 +9,9 @@ from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS, Node
 
 
-def start_node(session: Session, name: str, kind: NodeKind, *, version: str, token_fingerprint: str, now_ms: Millis) -> int:
+def start_node(
+    session: Session, name: str, kind: NodeKind, *, version: str, token_fingerprint: str, now_ms: Millis
+) -> int:
     """Write down that a node starts; return its epoch, one more than at its last start."""
     node = session.scalar(select(Node).where(Node.name == name, Node.kind == kind).with_for_update())
     if node is None:
@@ -35,7 +37,11 @@ def end_node(session: Session, name: str, kind: NodeKind) -> None:
 
 def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
     """Return the nodes heard of within NODE_DEAD_MS."""
-    return list(session.scalars(select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)))
+    return list(
+        session.scalars(
+            select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)
+        )
+    )
 
 
 def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
@@ -45,4 +51,6 @@ def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
 
 def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
     """Return the names of nodes of a kind that have not been heard of for NODE_DEAD_MS."""
-    return list(session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS)))
+    return list(
+        session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS))
+    )

@@ -42,7 +42,9 @@ def by_instant(found: ScalarSelect[Any]) -> SortKey:
     return SortKey((func.coalesce(found, latest),), falling=(func.coalesce(found, earliest),))
 
 
-def ordering(order: Order, keys: Keys, *, row_id: Expression, default: Sequence[Expression]) -> Sequence[Expression]:
+def ordering(
+    order: Order, keys: Keys, *, row_id: Expression, default: Sequence[Expression]
+) -> Sequence[Expression]:
     """Return what to order a list by; ``default`` where the order names none of the keys. Ties go by ``row_id`` in the same direction."""
     key = keys.get(order.column)
     if key is None:

@@ -63,7 +63,11 @@ def find_newest_ids(session: Session, job_ids: Collection[int]) -> set[int]:
         .correlate(Job)
         .scalar_subquery()
     )
-    return {log_id for log_id in session.scalars(select(newest).select_from(Job).where(Job.id.in_(list(job_ids)))) if log_id}
+    return {
+        log_id
+        for log_id in session.scalars(select(newest).select_from(Job).where(Job.id.in_(list(job_ids))))
+        if log_id
+    }
 
 
 def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[JobLog]:
@@ -73,7 +77,9 @@ def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: 
     return list(session.scalars(query.limit(limit)))
 
 
-def find_running_of_job(session: Session, job_id: int, *, group_ids: GroupIds, now_ms: Millis, limit: int) -> list[JobLog]:
+def find_running_of_job(
+    session: Session, job_id: int, *, group_ids: GroupIds, now_ms: Millis, limit: int
+) -> list[JobLog]:
     """Return the runs of one job in these groups (None: in any) that were accepted and have no result, newest first."""
     running = select(JobLog).where(
         JobLog.job_id == job_id,
@@ -87,7 +93,9 @@ def find_running_of_job(session: Session, job_id: int, *, group_ids: GroupIds, n
 
 def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return how many runs of each job were sent and have no result yet."""
-    query = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING)
+    query = select(Fire.job_id, func.count()).where(
+        Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING
+    )
     return _counts(session, query.group_by(Fire.job_id))
 
 
@@ -104,23 +112,38 @@ def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict
     """
     sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
     query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)
-    rows = session.execute(query.where(Job.job_group == group_id, Fire.due_time <= now_ms).group_by(Fire.address))
+    rows = session.execute(
+        query.where(Job.job_group == group_id, Fire.due_time <= now_ms).group_by(Fire.address)
+    )
     return {address: Load(running=running, waiting=count - running) for address, count, running in rows}
 
 
-def find_waiting(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None) -> list[WaitingFire]:
+def find_waiting(
+    session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None
+) -> list[WaitingFire]:
     """Return fires that are due and not sent, oldest first."""
     columns = (Fire.job_id, Job.job_group, Job.job_desc, Fire.due_time, Fire.trigger_type, Fire.state)
-    query = select(*columns).join(Job, Job.id == Fire.job_id).where(*_is_waiting(now_ms), *in_groups(Job.job_group, group_ids))
+    query = (
+        select(*columns)
+        .join(Job, Job.id == Fire.job_id)
+        .where(*_is_waiting(now_ms), *in_groups(Job.job_group, group_ids))
+    )
     if job_id is not None:
         query = query.where(Fire.job_id == job_id)
     return [WaitingFire(*row) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
 
 
-def find_waiting_jobs(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> dict[int, tuple[int, Millis]]:
+def find_waiting_jobs(
+    session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int
+) -> dict[int, tuple[int, Millis]]:
     """Return the jobs with fires that are due and not sent: job id -> how many, and when the oldest was due; oldest first."""
     oldest = func.min(Fire.due_time)
-    query = select(Fire.job_id, func.count(), oldest).where(*_is_waiting(now_ms)).group_by(Fire.job_id).order_by(oldest, Fire.job_id)
+    query = (
+        select(Fire.job_id, func.count(), oldest)
+        .where(*_is_waiting(now_ms))
+        .group_by(Fire.job_id)
+        .order_by(oldest, Fire.job_id)
+    )
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
     return {row[0]: (row[1], row[2]) for row in session.execute(query.limit(limit))}
@@ -142,25 +165,33 @@ def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> di
         Registration.update_time >= seen_after_ms,
         Registration.registry_key.not_in(known),
     )
-    return _counts(session, query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit))
+    return _counts(
+        session, query.group_by(Registration.registry_key).order_by(Registration.registry_key).limit(limit)
+    )
 
 
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
     """Return how many jobs there are, and how many have their schedule on."""
     on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
-    count, enabled = session.execute(select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))).one()
+    count, enabled = session.execute(
+        select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))
+    ).one()
     return count, int(enabled or 0)
 
 
 def find_groups_with_schedules(session: Session, group_ids: Collection[int]) -> set[int]:
     """Return those of the groups that have a job whose schedule is on."""
-    on = select(Job.job_group).where(Job.trigger_status == TriggerStatus.RUNNING, Job.job_group.in_(group_ids))
+    on = select(Job.job_group).where(
+        Job.trigger_status == TriggerStatus.RUNNING, Job.job_group.in_(group_ids)
+    )
     return set(session.scalars(on.distinct()))
 
 
 def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
     """Return the ids of the jobs of these groups (None: of all) that name this one as a child."""
-    query = select(Job).where(Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids))
+    query = select(Job).where(
+        Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids)
+    )
     return [job.id for job in session.scalars(query.order_by(Job.id)) if job_id in job.child_ids]
 
 
@@ -190,8 +221,16 @@ def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> lis
     """Return the newest runs of unknown fate that nobody has settled since, among the newest without a result; without their notes."""
     without_result = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
     newest = without_result.limit(WITHOUT_RESULT_MAX).subquery()
-    query = _without_notes().join(newest, newest.c.id == JobLog.id).where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
-    return list(session.scalars(query.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)))
+    query = (
+        _without_notes()
+        .join(newest, newest.c.id == JobLog.id)
+        .where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
+    )
+    return list(
+        session.scalars(
+            query.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)
+        )
+    )
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:
@@ -213,7 +252,9 @@ def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
 def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
     """Whether a workers process is alive and has a clock it may fire by."""
     right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
-    query = select(func.count()).where(Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, right)
+    query = select(func.count()).where(
+        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, right
+    )
     return bool(session.scalar(query))
 
 

@@ -36,7 +36,11 @@ def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[b
 
 def is_storable(text: str) -> bool:
     """Whether a searched column could hold the text at all."""
-    return len(text) <= SEARCHED_MAX and "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return (
+        len(text) <= SEARCHED_MAX
+        and "\x00" not in text
+        and not any("\ud800" <= character <= "\udfff" for character in text)
+    )
 
 
 def to_id(text: str) -> int:
@@ -45,7 +49,9 @@ def to_id(text: str) -> int:
     return found if found <= ID_MAX else 0
 
 
-def fetch_page(session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None) -> Page[T]:
+def fetch_page(
+    session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None
+) -> Page[T]:
     """Run an ordered query for one page; ``count_to`` bounds the cost of the count of very long lists."""
     counted: Select[Any] = query.with_only_columns(1, maintain_column_froms=True).order_by(None)
     if count_to is not None:
@@ -55,5 +61,9 @@ def fetch_page(session: Session, query: "Select[tuple[T]]", *, start: int, lengt
     if capped and count_to is not None:
         total = count_to
     start, length = min(max(start, 0), OFFSET_MAX), min(max(length, 0), LENGTH_MAX)
-    rows = list(session.scalars(query.offset(start).limit(length))) if length and (start < total or capped) else []
+    rows = (
+        list(session.scalars(query.offset(start).limit(length)))
+        if length and (start < total or capped)
+        else []
+    )
     return Page(rows, total, capped)

@@ -48,7 +48,15 @@ class Looked:
     is_cut: bool
 
 
-_RUN = (JobLog.id, JobLog.job_id, JobLog.job_group, JobLog.trigger_time, JobLog.trigger_code, JobLog.handle_time, JobLog.handle_code)
+_RUN = (
+    JobLog.id,
+    JobLog.job_id,
+    JobLog.job_group,
+    JobLog.trigger_time,
+    JobLog.trigger_code,
+    JobLog.handle_time,
+    JobLog.handle_code,
+)
 #: what is read of each owner's runs
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 
@@ -67,7 +75,9 @@ def find_newest_of_jobs(
     Of the newest, those the job had in another group than these (None: in any) are left out.
     """
     found: dict[int, list[Run]] = {}
-    for row in _newest_of_each(session, "job_id", job_ids, limit=limit, since_ms=since_ms, before_ms=before_ms):
+    for row in _newest_of_each(
+        session, "job_id", job_ids, limit=limit, since_ms=since_ms, before_ms=before_ms
+    ):
         if group_ids is None or row[2] in group_ids:
             found.setdefault(row[1], []).append(Run._make(row))
     for runs in found.values():
@@ -79,40 +89,68 @@ def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
     """Count the runs of each job among the newest ``limit`` of these groups (None: of all) since then."""
     if group_ids is None:
         query = (
-            select(JobLog.job_id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)
+            select(JobLog.job_id)
+            .where(JobLog.trigger_time >= since_ms)
+            .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+            .limit(limit)
         )
         job_ids = [row[0] for row in bulk.read_rows(session, query)]
         return Looked(Counter(job_ids), len(job_ids) >= limit)
     share = max(1, limit // max(1, len(group_ids)))
-    rows = _newest_of_each(session, "job_group", group_ids, limit=share, since_ms=since_ms, before_ms=LATEST_MS)
+    rows = _newest_of_each(
+        session, "job_group", group_ids, limit=share, since_ms=since_ms, before_ms=LATEST_MS
+    )
     read = Counter(row[1] for row in rows)
     return Looked(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
 
 
 def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Run]:
     """Return the newest runs of these groups since then that failed or are unresolved."""
-    failed = select(*_RUN).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
+    failed = select(*_RUN).where(
+        is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids)
+    )
     rows = bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit))
     return [Run._make(row) for row in rows]
 
 
 def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Counter[int]:
     """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups since then."""
-    failed = select(JobLog.job_id).where(is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids))
-    return Counter(row[0] for row in bulk.read_rows(session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
+    failed = select(JobLog.job_id).where(
+        is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids)
+    )
+    return Counter(
+        row[0]
+        for row in bulk.read_rows(
+            session, failed.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)
+        )
+    )
 
 
 def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:
     """Return how many runs each of the jobs has since then: in the index alone."""
-    query = select(JobLog.job_id, func.count()).where(JobLog.job_id.in_(list(job_ids)), JobLog.trigger_time >= since_ms)
+    query = select(JobLog.job_id, func.count()).where(
+        JobLog.job_id.in_(list(job_ids)), JobLog.trigger_time >= since_ms
+    )
     return {row[0]: row[1] for row in session.execute(query.group_by(JobLog.job_id))}
 
 
-def find_still_running(session: Session, group_ids: GroupIds, *, since_ms: Millis, before_ms: Millis) -> list[Run]:
+def find_still_running(
+    session: Session, group_ids: GroupIds, *, since_ms: Millis, before_ms: Millis
+) -> list[Run]:
     """Return the runs of these groups, triggered between, that were accepted and have no result, among the newest without one."""
-    newest = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc()).limit(WITHOUT_RESULT_MAX).subquery()
+    newest = (
+        select(JobLog.id)
+        .where(JobLog.handle_code == HandleCode.NONE)
+        .order_by(JobLog.id.desc())
+        .limit(WITHOUT_RESULT_MAX)
+        .subquery()
+    )
     running = select(*_RUN).join(newest, newest.c.id == JobLog.id)
-    running = running.where(JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.trigger_time >= since_ms, JobLog.trigger_time < before_ms)
+    running = running.where(
+        JobLog.trigger_code == TriggerCode.ACCEPTED,
+        JobLog.trigger_time >= since_ms,
+        JobLog.trigger_time < before_ms,
+    )
     rows = bulk.read_rows(session, running.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id))
     return [Run._make(row) for row in rows]
 
@@ -125,7 +163,9 @@ def _newest_of_each(
     wanted, rows = list(ids), list[Row[Any]]()
     while wanted:
         size = next((size for size in SIZES if size >= len(wanted)), SIZES[-1])
-        branches = {f"id_{number}": wanted[number] if number < len(wanted) else NO_ID for number in range(size)}
+        branches = {
+            f"id_{number}": wanted[number] if number < len(wanted) else NO_ID for number in range(size)
+        }
         rows += bulk.read_rows(session, _union(owner, size), {**bounds, **branches})
         wanted = wanted[size:]
     return rows
@@ -139,7 +179,9 @@ def _union(owner: str, size: int) -> Select[Any]:
     most = bindparam("most", type_=Integer)
     branches = []
     for number in range(size):
-        mine = select(*_READ[owner]).where(getattr(JobLog, owner) == bindparam(f"id_{number}", type_=Integer), *between)
+        mine = select(*_READ[owner]).where(
+            getattr(JobLog, owner) == bindparam(f"id_{number}", type_=Integer), *between
+        )
         newest = mine.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(most)
         branches.append(select(newest.subquery()))
     return select(union_all(*branches).subquery())

@@ -17,10 +17,21 @@ from app.store import bulk
 DEAD_AFTER_MS: Millis = 90_000
 
 
-def touch(session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis) -> bool:
+def touch(
+    session: Session,
+    group: str,
+    app_name: str,
+    address: str,
+    *,
+    capabilities: str,
+    boot_id: str,
+    now_ms: Millis,
+) -> bool:
     """Note a heartbeat of a known address; False where it is not registered yet."""
     known = update(Registration).where(
-        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+        Registration.registry_group == group,
+        Registration.registry_key == app_name,
+        Registration.registry_value == address,
     )
     return affected(session, known.values(update_time=now_ms, capabilities=capabilities, boot_id=boot_id)) > 0
 
@@ -28,13 +39,22 @@ def touch(session: Session, group: str, app_name: str, address: str, *, capabili
 def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
     """Return the boot id an address said last; empty where it said none or is not registered."""
     own = select(Registration.boot_id).where(
-        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+        Registration.registry_group == group,
+        Registration.registry_key == app_name,
+        Registration.registry_value == address,
     )
     return session.scalar(own) or ""
 
 
 def insert_registration(
-    session: Session, group: str, app_name: str, address: str, *, capabilities: str, boot_id: str, now_ms: Millis
+    session: Session,
+    group: str,
+    app_name: str,
+    address: str,
+    *,
+    capabilities: str,
+    boot_id: str,
+    now_ms: Millis,
 ) -> None:
     """Insert an address; an equal one inserted at the same time by another node stays."""
     row = {
@@ -51,7 +71,9 @@ def insert_registration(
 def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:
     """Return an address or None."""
     own = select(Registration).where(
-        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+        Registration.registry_group == group,
+        Registration.registry_key == app_name,
+        Registration.registry_value == address,
     )
     return session.scalar(own)
 
@@ -59,7 +81,9 @@ def find_registration(session: Session, group: str, app_name: str, address: str)
 def delete_registration(session: Session, group: str, app_name: str, address: str) -> bool:
     """Delete an address; False where it was not there."""
     own = delete(Registration).where(
-        Registration.registry_group == group, Registration.registry_key == app_name, Registration.registry_value == address
+        Registration.registry_group == group,
+        Registration.registry_key == app_name,
+        Registration.registry_value == address,
     )
     return affected(session, own) > 0
 
@@ -84,7 +108,13 @@ def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
 
 def find_dead(session: Session, *, now_ms: Millis) -> list[Registration]:
     """Return the addresses that have not been heard of for DEAD_AFTER_MS."""
-    return list(session.scalars(select(Registration).where(Registration.update_time < alive_since(now_ms)).order_by(Registration.id)))
+    return list(
+        session.scalars(
+            select(Registration)
+            .where(Registration.update_time < alive_since(now_ms))
+            .order_by(Registration.id)
+        )
+    )
 
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:
@@ -94,10 +124,15 @@ def delete_dead(session: Session, *, now_ms: Millis) -> int:
 
 def has_beat(session: Session, *, since_ms: Millis) -> bool:
     """Whether any executor has been heard of since then."""
-    return session.execute(select(Registration.id).where(Registration.update_time >= since_ms).limit(1)).first() is not None
+    return (
+        session.execute(select(Registration.id).where(Registration.update_time >= since_ms).limit(1)).first()
+        is not None
+    )
 
 
-def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None) -> dict[str, list[str]]:
+def find_live(
+    session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None
+) -> dict[str, list[str]]:
     """Return appname -> its live addresses that runs can be sent to, sorted; None: of all applications."""
     live = select(Registration.registry_key, Registration.registry_value).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= alive_since(now_ms)
@@ -114,5 +149,7 @@ def find_live(session: Session, *, now_ms: Millis, app_names: Collection[str] | 
 def find_boots(session: Session, addresses: Collection[str]) -> dict[str, tuple[str, str]]:
     """Return address -> (boot id, capabilities) of those of our own executors among the addresses."""
     rows = select(Registration.registry_value, Registration.boot_id, Registration.capabilities)
-    found = session.execute(rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != ""))
+    found = session.execute(
+        rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != "")
+    )
     return {row.registry_value: (row.boot_id, row.capabilities) for row in found}

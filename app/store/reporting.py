@@ -63,7 +63,9 @@ def save_report(session: Session, day_ms: Millis, counts: Mapping[int, Counts], 
 def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) -> None:
     """Write a day's counts of each group; one whose runs were deleted since has none, one that is gone itself gets no new row."""
     living = {WHOLE_DAY, *session.scalars(select(Group.id))}
-    stored = {row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))}
+    stored = {
+        row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))
+    }
     changed, added = list[bulk.Row](), list[bulk.Row]()
     for group_id in sorted({WHOLE_DAY, *(living & counts.keys()), *stored}):
         count, row = counts.get(group_id, Counts(0, 0, 0)), stored.get(group_id)
@@ -76,11 +78,15 @@ def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) 
     bulk.insert_many(session, GroupDay, added)
 
 
-def find_uncounted_days(session: Session, *, from_ms: Millis = 0, to_ms: Millis = LATEST_MS, limit: int) -> list[Millis]:
+def find_uncounted_days(
+    session: Session, *, from_ms: Millis = 0, to_ms: Millis = LATEST_MS, limit: int
+) -> list[Millis]:
     """Return days with runs that have not been counted by groups, the newest first."""
     has_runs = DayReport.running_count + DayReport.suc_count + DayReport.fail_count > 0
     days = select(DayReport.trigger_day).where(has_runs, DayReport.trigger_day.between(from_ms, to_ms))
-    counted = select(GroupDay.trigger_day).where(GroupDay.job_group == WHOLE_DAY, GroupDay.trigger_day.between(from_ms, to_ms))
+    counted = select(GroupDay.trigger_day).where(
+        GroupDay.job_group == WHOLE_DAY, GroupDay.trigger_day.between(from_ms, to_ms)
+    )
     known = set(session.scalars(counted))
     newest_first = session.scalars(days.order_by(DayReport.trigger_day.desc()))
     return [day for day in newest_first if day is not None and day not in known][:limit]
@@ -93,7 +99,12 @@ def delete_of_group(session: Session, group_id: int) -> None:
 
 def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete the oldest log rows triggered before an instant, with their fires; return how many."""
-    oldest = select(JobLog.id).where(JobLog.trigger_time < before_ms).order_by(JobLog.trigger_time, JobLog.id).limit(limit)
+    oldest = (
+        select(JobLog.id)
+        .where(JobLog.trigger_time < before_ms)
+        .order_by(JobLog.trigger_time, JobLog.id)
+        .limit(limit)
+    )
     ids = list(session.scalars(oldest))
     if ids:
         fires.delete_of_logs(session, ids)

@@ -18,7 +18,9 @@ def rights_of(session: Session, user_id: int) -> dict[int, str]:
 def rights_of_users(session: Session, user_ids: Iterable[int]) -> dict[int, dict[int, str]]:
     """Return the stored rights of several users."""
     found: dict[int, dict[int, str]] = {}
-    query = select(RightRow.user_id, RightRow.group_id, RightRow.rights).where(RightRow.user_id.in_(list(user_ids)))
+    query = select(RightRow.user_id, RightRow.group_id, RightRow.rights).where(
+        RightRow.user_id.in_(list(user_ids))
+    )
     for user_id, group_id, rights in session.execute(query):
         found.setdefault(user_id, {})[group_id] = rights
     return found
@@ -27,7 +29,9 @@ def rights_of_users(session: Session, user_ids: Iterable[int]) -> dict[int, dict
 def replace_rights(session: Session, user_id: int, rights: Mapping[int, str]) -> None:
     """Make ``rights`` the only rows of the user."""
     affected(session, delete(RightRow).where(RightRow.user_id == user_id))
-    session.add_all(RightRow(user_id=user_id, group_id=group_id, rights=text) for group_id, text in sorted(rights.items()))
+    session.add_all(
+        RightRow(user_id=user_id, group_id=group_id, rights=text) for group_id, text in sorted(rights.items())
+    )
     session.flush()
 
 

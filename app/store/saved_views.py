@@ -23,7 +23,11 @@ def find_view(session: Session, user_id: int, view_id: int) -> SavedView | None:
 
 def count_views(session: Session, user_id: int, *, list_name: str) -> int:
     """Return how many views of a list a user has."""
-    query = select(func.count()).select_from(SavedView).where(SavedView.user_id == user_id, SavedView.list_name == list_name)
+    query = (
+        select(func.count())
+        .select_from(SavedView)
+        .where(SavedView.user_id == user_id, SavedView.list_name == list_name)
+    )
     return session.scalar(query) or 0
 
 

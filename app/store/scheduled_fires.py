@@ -26,7 +26,9 @@ class ScheduledFire(NamedTuple):
 
 _COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param)
 #: a fire that has its log row was claimed before: it goes on, or the row would say "running" for ever
-_UNCLAIMED = and_(Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED))
+_UNCLAIMED = and_(
+    Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED)
+)
 
 
 def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:

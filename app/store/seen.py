@@ -31,14 +31,20 @@ class Leaving(NamedTuple):
 
 def remember(session: Session, leaving: Collection[Leaving]) -> None:
     """Keep when these were last there: one statement for all, and of each application only the newest stay."""
-    newest = sorted({(each.app_name, each.address): each for each in leaving}.values(), key=attrgetter("seen_ms"), reverse=True)[:TOTAL_MAX]
+    newest = sorted(
+        {(each.app_name, each.address): each for each in leaving}.values(),
+        key=attrgetter("seen_ms"),
+        reverse=True,
+    )[:TOTAL_MAX]
     bulk.upsert(session, Sighting, [each._asdict() for each in newest], key=("app_name", "address"))
     _keep_newest(session, {each.app_name for each in newest})
 
 
 def _keep_newest(session: Session, app_names: Collection[str]) -> None:
     query = select(Sighting.id, Sighting.app_name).where(Sighting.app_name.in_(list(app_names)))
-    rows = bulk.read_rows(session, query.order_by(Sighting.app_name, Sighting.seen_ms.desc(), Sighting.id.desc()))
+    rows = bulk.read_rows(
+        session, query.order_by(Sighting.app_name, Sighting.seen_ms.desc(), Sighting.id.desc())
+    )
     beyond = [row.id for _, of_app in groupby(rows, attrgetter("app_name")) for row in list(of_app)[APP_MAX:]]
     if beyond:
         affected(session, delete(Sighting).where(Sighting.id.in_(beyond)))
@@ -56,10 +62,16 @@ def find_last(session: Session, app_names: Collection[str]) -> dict[str, Millis]
     registered = select(Registration.registry_key, beat).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key.in_(list(app_names))
     )
-    found = {row[0]: row[1] for row in session.execute(registered.group_by(Registration.registry_key)) if row[1] is not None}
+    found = {
+        row[0]: row[1]
+        for row in session.execute(registered.group_by(Registration.registry_key))
+        if row[1] is not None
+    }
     missing = [app_name for app_name in app_names if app_name not in found]
     if missing:
-        forgotten = select(Sighting.app_name, func.max(Sighting.seen_ms)).where(Sighting.app_name.in_(missing))
+        forgotten = select(Sighting.app_name, func.max(Sighting.seen_ms)).where(
+            Sighting.app_name.in_(missing)
+        )
         found |= {row[0]: row[1] for row in session.execute(forgotten.group_by(Sighting.app_name))}
     return found
 
@@ -84,4 +96,6 @@ def delete_old(session: Session, *, before_ms: Millis) -> int:
     """Delete what was last there before an instant, and all beyond TOTAL_MAX; return how many that is."""
     newest = select(Sighting.id, Sighting.seen_ms).order_by(Sighting.seen_ms.desc(), Sighting.id.desc())
     rows = bulk.read_rows(session, newest)
-    return delete_sightings(session, [row.id for number, row in enumerate(rows) if number >= TOTAL_MAX or row.seen_ms < before_ms])
+    return delete_sightings(
+        session, [row.id for number, row in enumerate(rows) if number >= TOTAL_MAX or row.seen_ms < before_ms]
+    )

@@ -29,13 +29,21 @@ class LiveLogins:
 
 def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[LoginSession, User]]:
     """Return the logins of these tokens with their users."""
-    query = select(LoginSession, User).join(User, User.id == LoginSession.user_id).where(LoginSession.token_hash.in_(token_hashes))
+    query = (
+        select(LoginSession, User)
+        .join(User, User.id == LoginSession.user_id)
+        .where(LoginSession.token_hash.in_(token_hashes))
+    )
     return [(row[0], row[1]) for row in session.execute(query)]
 
 
 def list_of_user(session: Session, user_id: int) -> list[LoginSession]:
     """Return the logins of a user, latest seen first."""
-    query = select(LoginSession).where(LoginSession.user_id == user_id).order_by(LoginSession.seen_ms.desc(), LoginSession.id)
+    query = (
+        select(LoginSession)
+        .where(LoginSession.user_id == user_id)
+        .order_by(LoginSession.seen_ms.desc(), LoginSession.id)
+    )
     return list(session.scalars(query))
 
 
@@ -52,12 +60,19 @@ def find_live(session: Session, query: LiveLogins, session_id: int) -> LoginSess
 
 def count_live(session: Session, query: LiveLogins, *, but_id: int = 0) -> int:
     """Return how many logins still let their user in, but for one."""
-    return session.scalar(select(func.count()).select_from(_live(query).where(LoginSession.id != but_id).subquery())) or 0
+    return (
+        session.scalar(
+            select(func.count()).select_from(_live(query).where(LoginSession.id != but_id).subquery())
+        )
+        or 0
+    )
 
 
 def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: Millis) -> bool:
     """Move ``seen_ms`` forward unless somebody just did."""
-    statement = update(LoginSession).where(LoginSession.id == session_id, LoginSession.seen_ms < seen_before_ms)
+    statement = update(LoginSession).where(
+        LoginSession.id == session_id, LoginSession.seen_ms < seen_before_ms
+    )
     return affected(session, statement.values(seen_ms=now_ms)) == 1
 
 
@@ -68,12 +83,20 @@ def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
 
 def delete_one(session: Session, session_id: int, *, user_id: int) -> bool:
     """End one login of a user; True if it was there."""
-    return affected(session, delete(LoginSession).where(LoginSession.id == session_id, LoginSession.user_id == user_id)) == 1
+    return (
+        affected(
+            session,
+            delete(LoginSession).where(LoginSession.id == session_id, LoginSession.user_id == user_id),
+        )
+        == 1
+    )
 
 
 def delete_of_user(session: Session, user_id: int, *, but_id: int = 0) -> int:
     """End every login of a user but one."""
-    return affected(session, delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.id != but_id))
+    return affected(
+        session, delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.id != but_id)
+    )
 
 
 def delete_dead(session: Session, *, now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> int:
@@ -89,5 +112,8 @@ def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
 
 
 def _lets_in(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
-    used = or_(LoginSession.seen_ms >= seen_from_ms, and_(LoginSession.remember != 0, LoginSession.seen_ms >= remembered_from_ms))
+    used = or_(
+        LoginSession.seen_ms >= seen_from_ms,
+        and_(LoginSession.remember != 0, LoginSession.seen_ms >= remembered_from_ms),
+    )
     return and_(LoginSession.expires_ms > now_ms, used)

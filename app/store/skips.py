@@ -11,7 +11,12 @@ from app.store.overview import GroupIds, in_groups
 
 def list_skips(session: Session, job_id: int, *, limit: int = 20) -> list[Skip]:
     """Return the newest skips of a job."""
-    newest = select(Skip).where(Skip.job_id == job_id).order_by(Skip.recorded_ms.desc(), Skip.id.desc()).limit(limit)
+    newest = (
+        select(Skip)
+        .where(Skip.job_id == job_id)
+        .order_by(Skip.recorded_ms.desc(), Skip.id.desc())
+        .limit(limit)
+    )
     return list(session.scalars(newest))
 
 

@@ -16,7 +16,13 @@ def lock_counter(session: Session, subject: str, *, now_ms: Millis) -> Throttle:
     """
     counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
     if counter is None:
-        row = {"subject": subject, "failures": 0, "first_ms": now_ms, "last_ms": now_ms, "blocked_until_ms": 0}
+        row = {
+            "subject": subject,
+            "failures": 0,
+            "first_ms": now_ms,
+            "last_ms": now_ms,
+            "blocked_until_ms": 0,
+        }
         bulk.insert_ignore(session, Throttle, [row])
         counter = session.get_one(Throttle, subject, with_for_update=True, populate_existing=True)
     return counter

@@ -34,7 +34,11 @@ def find_by_name(session: Session, username: str) -> User | None:
     MySQL alone would take ``ádmin`` for ``admin`` too.
     """
     folded = username.casefold()
-    found = [user for user in session.scalars(select(User).where(_has_name(username))) if user.username.casefold() == folded]
+    found = [
+        user
+        for user in session.scalars(select(User).where(_has_name(username)))
+        if user.username.casefold() == folded
+    ]
     named = [user for user in found if user.username == username] or found
     return named[0] if len(named) == 1 else None
 
@@ -60,7 +64,9 @@ def lock_enabled_admins(session: Session) -> list[User]:
     return list(session.scalars(query.with_for_update()))
 
 
-def list_users(session: Session, *, username: str, role: int, start: int, length: int, order: Order = UNSORTED) -> Page[User]:
+def list_users(
+    session: Session, *, username: str, role: int, start: int, length: int, order: Order = UNSORTED
+) -> Page[User]:
     """Return a page of users by name, or in another order; ``role`` below 0 means all."""
     query = select(User).order_by(*ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id)))
     if username:

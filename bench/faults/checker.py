@@ -188,7 +188,11 @@ def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], fo
         found.missing += [(job.job_id, *key) for key in sorted(every - set(scheduled))]
     else:
         whole = Counter(row.instant for row in rows if row.instant is not None)
-        found.doubled += [(job.job_id, instant) for instant, count in whole.items() if count > 1 and scheduled[instant, None] < 2]
+        found.doubled += [
+            (job.job_id, instant)
+            for instant, count in whole.items()
+            if count > 1 and scheduled[instant, None] < 2
+        ]
 
 
 def _rate_begins_well(job: Watched, first: int) -> bool:
@@ -196,7 +200,9 @@ def _rate_begins_well(job: Watched, first: int) -> bool:
     return job.start[0] + period_ms <= first <= job.start[1] + period_ms
 
 
-def _check_skips(job: Watched, skips: Iterable[Skip], possible: set[int], fired: set[int], found: Findings) -> set[int]:
+def _check_skips(
+    job: Watched, skips: Iterable[Skip], possible: set[int], fired: set[int], found: Findings
+) -> set[int]:
     """Return the instants that were left out with a reason; a skip counts exactly the instants from its first to its last."""
     skipped: set[int] = set()
     for skip in skips:
@@ -204,7 +210,9 @@ def _check_skips(job: Watched, skips: Iterable[Skip], possible: set[int], fired:
         found.doubled += [(job.job_id, instant, "skip") for instant in sorted(inside & (fired | skipped))]
         hasty = skip.reason == "misfire" and skip.recorded_ms - skip.from_ms <= MISFIRE_MS
         if len(inside) != skip.count or hasty:
-            found.wrong_skips.append((job.job_id, skip.from_ms, skip.to_ms, skip.count, skip.reason, skip.recorded_ms))
+            found.wrong_skips.append(
+                (job.job_id, skip.from_ms, skip.to_ms, skip.count, skip.reason, skip.recorded_ms)
+            )
         skipped |= inside
     return skipped
 
@@ -216,18 +224,24 @@ def _check_successors(job: Watched, history: History, rows: Sequence[Row], found
         parent_ids = {other.job_id for other in history.jobs if child_id in other.child_ids}
         parents = sum(row.job_id in parent_ids and row.handle_code == 200 for row in history.rows)
         if runs != parents:
-            found.successors.append((job.job_id, f"{runs} runs of child {child_id}, {parents} successes of its parents"))
+            found.successors.append(
+                (job.job_id, f"{runs} runs of child {child_id}, {parents} successes of its parents")
+            )
     for left in {row.retries_left for row in rows if row.retries_left > 0}:
         failed = sum(row.retries_left == left and row.may_retry for row in rows)
         retried = sum(row.retries_left == left - 1 and row.instant is None for row in rows)
         if failed != retried:
-            found.successors.append((job.job_id, f"{retried} retries of {failed} failures with {left} retries left"))
+            found.successors.append(
+                (job.job_id, f"{retried} retries of {failed} failures with {left} retries left")
+            )
 
 
 def _check_starts(history: History, found: Findings) -> None:
     rows = {row.log_id: row for row in history.rows}
     repeating = {job.job_id for job in history.jobs if job.may_repeat}
-    starts = Counter(event.log_id for event in history.events if event.event == "start" and event.job_id not in repeating)
+    starts = Counter(
+        event.log_id for event in history.events if event.event == "start" and event.job_id not in repeating
+    )
     found.started_twice += [(log_id, count) for log_id, count in starts.items() if count > 1]
     for event in history.events:
         row = rows.get(event.log_id)
@@ -249,7 +263,9 @@ def _check_ends(history: History, found: Findings) -> None:
         if not row.is_final:
             found.unfinished.append(row.log_id)
         elif row.log_id in taken and row.handle_code not in ends[row.log_id]:
-            found.wrong_results.append((row.log_id, row.trigger_code, row.handle_code, sorted(ends[row.log_id])))
+            found.wrong_results.append(
+                (row.log_id, row.trigger_code, row.handle_code, sorted(ends[row.log_id]))
+            )
 
 
 def _check_alarms(history: History, found: Findings) -> None:

@@ -11,7 +11,13 @@ from executor_client import context, job
 
 
 def note(event: str, **more: int) -> None:
-    line = {"event": event, "log_id": context.log_id, "job_id": context.job_id, "wall_ms": time.time_ns() // 1_000_000, **more}
+    line = {
+        "event": event,
+        "log_id": context.log_id,
+        "job_id": context.job_id,
+        "wall_ms": time.time_ns() // 1_000_000,
+        **more,
+    }
     descriptor = os.open(os.environ["FAULTS_JOURNAL"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(descriptor, json.dumps(line).encode() + b"\n")
     os.close(descriptor)

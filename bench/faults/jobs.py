@@ -11,13 +11,20 @@ from tests.acceptance.console import Console
 
 def add_watched(console: Console, group_id: int, **columns: Any) -> Watched:
     """Add a job whose schedule is on at once."""
-    columns = {"scheduleType": "CRON", "scheduleConf": "* * * * * ?", "executorRouteStrategy": "ROUND", **columns}
+    columns = {
+        "scheduleType": "CRON",
+        "scheduleConf": "* * * * * ?",
+        "executorRouteStrategy": "ROUND",
+        **columns,
+    }
     asked = clock_ms()
     job_id = console.add_job(group_id, **columns, triggerStatus=1)
     children = (columns["childJobId"],) if "childJobId" in columns else ()
     misfire = columns.get("misfireStrategy", "DO_NOTHING")
     schedule = {"schedule_type": columns["scheduleType"], "schedule_conf": columns["scheduleConf"]}
-    return Watched(job_id, **schedule, start=(asked, clock_ms()), stop=(0, 0), misfire=misfire, child_ids=children)
+    return Watched(
+        job_id, **schedule, start=(asked, clock_ms()), stop=(0, 0), misfire=misfire, child_ids=children
+    )
 
 
 def stop_watched(console: Console, jobs: Iterable[Watched]) -> list[Watched]:

@@ -50,7 +50,11 @@ def lag_ms(history: History) -> dict[str, int]:
 
 def percentiles(values: Iterable[int]) -> dict[str, int]:
     ordered = sorted(values)
-    return {name: ordered[min(int(len(ordered) * share), len(ordered) - 1)] for name, share in SHARES.items()} if ordered else {}
+    return (
+        {name: ordered[min(int(len(ordered) * share), len(ordered) - 1)] for name, share in SHARES.items()}
+        if ordered
+        else {}
+    )
 
 
 def unresolved(cluster: Cluster) -> dict[str, int]:
@@ -66,12 +70,23 @@ def fires_left(cluster: Cluster) -> int:
 
 def story(cluster: Cluster, found: Findings) -> list[str]:
     """Return what every program wrote about the first offender that has a log id."""
-    offenders = [*found.unfinished, *(item[0] for item in found.started_twice), *(item[0] for item in found.wrong_results)]
+    offenders = [
+        *found.unfinished,
+        *(item[0] for item in found.started_twice),
+        *(item[0] for item in found.wrong_results),
+    ]
     if not offenders:
         return []
     words = (f"log_id={offenders[0]} ", f'"log_id": {offenders[0]},')
-    texts = cluster.programs.outputs() | {name: path.read_text() for name, path in cluster.journals.items() if path.exists()}
-    lines = [f"{name}: {line}" for name, text in texts.items() for line in text.splitlines() if any(word in f"{line} " for word in words)]
+    texts = cluster.programs.outputs() | {
+        name: path.read_text() for name, path in cluster.journals.items() if path.exists()
+    }
+    lines = [
+        f"{name}: {line}"
+        for name, text in texts.items()
+        for line in text.splitlines()
+        if any(word in f"{line} " for word in words)
+    ]
     row = cluster.select("SELECT * FROM xxl_job_log WHERE id = :id", id=offenders[0])
     fire = cluster.select("SELECT * FROM xxl_job_fire WHERE log_id = :id", id=offenders[0])
     return [*lines[:STORY_LINES], f"row: {row}", f"fire: {fire}"]

@@ -95,7 +95,9 @@ class DelayedLink(LoopServer):
             receiving.cancel()
             sink.close()
 
-    async def _receive(self, source: asyncio.StreamReader, under_way: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _receive(
+        self, source: asyncio.StreamReader, under_way: asyncio.Queue[tuple[float, bytes]]
+    ) -> None:
         piece = b"-"
         while piece:
             try:

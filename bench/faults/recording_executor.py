@@ -68,7 +68,10 @@ class Executor:
 
     def run(self, call: dict[str, Any]) -> dict[str, Any]:
         log_id, job_id, handler = call["logId"], call["jobId"], call["executorHandler"]
-        told = {"param": call["executorParams"], "shard": f"{call['broadcastIndex']}/{call['broadcastTotal']}"}
+        told = {
+            "param": call["executorParams"],
+            "shard": f"{call['broadcastIndex']}/{call['broadcastTotal']}",
+        }
         self.note("recv", log_id, job_id, instant=call["logDateTime"], **told)
         if handler not in HANDLERS or handler == "refuse":
             return {"code": FAIL, "msg": f"job handler [{handler}] not found."}
@@ -113,10 +116,16 @@ class Executor:
         first, path = call["fromLineNum"], self.logs / str(call["logId"])
         if not path.exists():
             missing = "readLog fail, logFile not exists"
-            return {"code": SUCCESS, "content": {"fromLineNum": first, "toLineNum": 0, "logContent": missing, "isEnd": True}}
+            return {
+                "code": SUCCESS,
+                "content": {"fromLineNum": first, "toLineNum": 0, "logContent": missing, "isEnd": True},
+            }
         lines = path.read_text(encoding="utf-8").splitlines()
         text = "".join(f"{line}\n" for line in lines[first - 1 :])
-        return {"code": SUCCESS, "content": {"fromLineNum": first, "toLineNum": len(lines), "logContent": text, "isEnd": False}}
+        return {
+            "code": SUCCESS,
+            "content": {"fromLineNum": first, "toLineNum": len(lines), "logContent": text, "isEnd": False},
+        }
 
     def write_log(self, call: dict[str, Any], line: str) -> None:
         with (self.logs / str(call["logId"])).open("a", encoding="utf-8") as stream:
@@ -162,7 +171,12 @@ class Executor:
         self.note("finish", call["logId"], call["jobId"], code=code)
         if call["executorHandler"] == "never" and code == SUCCESS:
             return
-        result = {"logId": call["logId"], "logDateTim": call["logDateTime"], "handleCode": code, "handleMsg": text}
+        result = {
+            "logId": call["logId"],
+            "logDateTim": call["logDateTime"],
+            "handleCode": code,
+            "handleMsg": text,
+        }
         self.results.put_nowait(result | {"jobId": call["jobId"]})
 
     # --- what it tells the admin ---
@@ -174,7 +188,9 @@ class Executor:
             await asyncio.sleep(LINGER_S)
             while len(batch) < BATCH and not self.results.empty():
                 batch.append(self.results.get_nowait())
-            while not await self.call_admin("callback", [{k: v for k, v in one.items() if k != "jobId"} for one in batch]):
+            while not await self.call_admin(
+                "callback", [{k: v for k, v in one.items() if k != "jobId"} for one in batch]
+            ):
                 await asyncio.sleep(AGAIN_S)
             for one in batch:
                 self.note("acked", one["logId"], one["jobId"])
@@ -236,11 +252,15 @@ async def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--admin", required=True)
     parser.add_argument("--appname", default="recorder")
-    parser.add_argument("--address", default="", help="what to register instead of the port, for a proxy in between")
+    parser.add_argument(
+        "--address", default="", help="what to register instead of the port, for a proxy in between"
+    )
     parser.add_argument("--token", default=os.environ.get("XXL_JOB_ACCESS_TOKEN", ""))
     parser.add_argument("--journal", required=True)
     parser.add_argument("--slow-s", type=float, default=0.0, help="answer everything so much later")

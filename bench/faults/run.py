@@ -63,7 +63,9 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
     }
 
 
-def chosen(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, Scenario]]:
+def chosen(
+    options: argparse.Namespace, parser: argparse.ArgumentParser
+) -> Iterator[tuple[str, str, Scenario]]:
     """Yield name, database and scenario of each run asked for."""
     scenarios = catalogue(options)
     for name in scenarios if ALL in options.scenarios else options.scenarios or [STORM]:
@@ -93,17 +95,30 @@ def run(name: str, db: str, scenario: Scenario, *, keep: bool) -> dict[str, Any]
 
 
 def parse() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = catalogue(argparse.Namespace())
-    summaries = {name: (inspect.getdoc(getattr(one.play, "func", one.play)) or "").split("\n")[0] for name, one in names.items()}
+    summaries = {
+        name: (inspect.getdoc(getattr(one.play, "func", one.play)) or "").split("\n")[0]
+        for name, one in names.items()
+    }
     parser.epilog = "scenarios:\n" + "\n".join(f"  {name:18}{line}" for name, line in summaries.items())
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"which ones; {ALL}: every one; none: the {STORM}")
+    parser.add_argument(
+        "scenarios", nargs="*", metavar="SCENARIO", help=f"which ones; {ALL}: every one; none: the {STORM}"
+    )
     parser.add_argument("--db", choices=DATABASES, help="another database than the usual")
     parser.add_argument("--seconds", type=float, help=f"{STORM}: how long faults are made")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31), help=STORM)
-    parser.add_argument("--network", type=float, default=0.05, help=f"{STORM}: share of requests that are spoiled")
-    parser.add_argument("--no-away", dest="away", action="store_false", help=f"{STORM}: leave the database alone")
-    parser.add_argument("--no-stock", dest="stock", action="store_false", help=f"{STORM}: only executors of our own client")
+    parser.add_argument(
+        "--network", type=float, default=0.05, help=f"{STORM}: share of requests that are spoiled"
+    )
+    parser.add_argument(
+        "--no-away", dest="away", action="store_false", help=f"{STORM}: leave the database alone"
+    )
+    parser.add_argument(
+        "--no-stock", dest="stock", action="store_false", help=f"{STORM}: only executors of our own client"
+    )
     parser.add_argument("--keep", action="store_true", help="keep logs and journals, and say where")
     options = parser.parse_args()
     unknown = [name for name in options.scenarios if name not in (*names, ALL)]
@@ -123,7 +138,9 @@ def main() -> int:
     failed = {name: found for name, found in problems.items() if found}
     if len(problems) > 1:
         passed = [name for name in problems if name not in failed]
-        print(json.dumps({"bench": "faults", "summary": True, "passed": passed, "failed": failed}), flush=True)
+        print(
+            json.dumps({"bench": "faults", "summary": True, "passed": passed, "failed": failed}), flush=True
+        )
     return 1 if failed else 0
 
 

@@ -28,7 +28,9 @@ class Site:
         self.starters["console"] = lambda: self.cluster.start_console(wait=False)
         for number in range(1, nodes + 1):
             name = f"workers-{number}"
-            self.starters[name] = lambda name=name: self.cluster.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)  # type: ignore[misc]
+            self.starters[name] = lambda name=name: self.cluster.start(
+                name, "-m", "workers", XXL_JOB_NODE_NAME=name
+            )  # type: ignore[misc]
             self.cluster.start_workers(name)
         self._add_proxy("admin", self.cluster.port)
         for name in CLIENTS:
@@ -56,15 +58,37 @@ class Site:
     def _start_client(self, name: str, port: int) -> Program:
         journal = self.cluster.folder / f"{name}.jsonl"
         self.cluster.journals[name] = journal
-        where = ["--admin", self.admin, "--appname", OWN, "--port", str(port), "--address", self._address(name)]
+        where = [
+            "--admin",
+            self.admin,
+            "--appname",
+            OWN,
+            "--port",
+            str(port),
+            "--address",
+            self._address(name),
+        ]
         home = {"XXL_JOB_HOME": str(self.cluster.folder / f"home-{name}"), "FAULTS_JOURNAL": str(journal)}
         return self.cluster.start(name, "-m", "executor_client", "bench.faults.handlers", *where, **home)
 
     def _start_stock(self, name: str, port: int) -> Program:
         journal = self.cluster.folder / f"{name}.jsonl"
         self.cluster.journals[name] = journal
-        where = ["--admin", self.admin, "--token", TOKEN, "--appname", STOCK, "--port", str(port), "--address", self._address(name)]
-        return self.cluster.start(name, "bench/faults/recording_executor.py", *where, "--journal", str(journal))
+        where = [
+            "--admin",
+            self.admin,
+            "--token",
+            TOKEN,
+            "--appname",
+            STOCK,
+            "--port",
+            str(port),
+            "--address",
+            self._address(name),
+        ]
+        return self.cluster.start(
+            name, "bench/faults/recording_executor.py", *where, "--journal", str(journal)
+        )
 
     def spoil(self, share: float) -> None:
         for proxy in self.proxies.values():

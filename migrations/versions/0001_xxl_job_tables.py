@@ -18,7 +18,9 @@ BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 LONG_TEXT = sa.Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
 
 
-def number(name: str, default: str | None = "0", kind: type[sa.types.TypeEngine[int]] = sa.Integer) -> sa.Column[int]:
+def number(
+    name: str, default: str | None = "0", kind: type[sa.types.TypeEngine[int]] = sa.Integer
+) -> sa.Column[int]:
     """Return a column of a number that is never null."""
     return sa.Column(name, kind(), nullable=False, server_default=default)
 

@@ -17,7 +17,9 @@ TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_a
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def number(name: str, default: str | None = "0", kind: type[sa.types.TypeEngine[int]] = sa.Integer) -> sa.Column[int]:
+def number(
+    name: str, default: str | None = "0", kind: type[sa.types.TypeEngine[int]] = sa.Integer
+) -> sa.Column[int]:
     """Return a column of a number that is never null."""
     return sa.Column(name, kind(), nullable=False, server_default=default)
 
@@ -202,16 +204,22 @@ def widen(table: str, column: str, length: int) -> None:
     found = next(c for c in sa.inspect(op.get_bind()).get_columns(table) if c["name"] == column)
     if getattr(found["type"], "length", length) < length:
         with op.batch_alter_table(table) as batch:
-            batch.alter_column(column, type_=sa.String(length), existing_type=found["type"], existing_nullable=False)
+            batch.alter_column(
+                column, type_=sa.String(length), existing_type=found["type"], existing_nullable=False
+            )
 
 
 def make_registry_unique() -> None:
     """Replace the plain index of releases before 2.5 by a unique one; of equal rows the last stays."""
-    indexes = {index["name"]: index["unique"] for index in sa.inspect(op.get_bind()).get_indexes("xxl_job_registry")}
+    indexes = {
+        index["name"]: index["unique"] for index in sa.inspect(op.get_bind()).get_indexes("xxl_job_registry")
+    }
     if indexes.get("i_g_k_v"):
         return
     columns = ["registry_group", "registry_key", "registry_value"]
-    table = sa.table("xxl_job_registry", sa.column("id", sa.BigInteger), *(sa.column(name, sa.String) for name in columns))
+    table = sa.table(
+        "xxl_job_registry", sa.column("id", sa.BigInteger), *(sa.column(name, sa.String) for name in columns)
+    )
     keys = [table.c[name] for name in columns]
     kept = sa.select(sa.func.max(table.c.id).label("id")).group_by(*keys).subquery()
     op.execute(sa.delete(table).where(table.c.id.not_in(sa.select(kept.c.id))))

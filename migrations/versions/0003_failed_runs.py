@@ -32,7 +32,11 @@ def upgrade() -> None:
         (LOG, sa.Column("failed", sa.SmallInteger(), sa.Computed(FAILED, persisted=stored))),
         (NODE, sa.Column("skew_ms", sa.BigInteger(), nullable=False, server_default="0")),
     ]
-    present = {(table, column["name"]) for table in (LOG, NODE) for column in sa.inspect(op.get_bind()).get_columns(table)}
+    present = {
+        (table, column["name"])
+        for table in (LOG, NODE)
+        for column in sa.inspect(op.get_bind()).get_columns(table)
+    }
     for table, column in added:
         if (table, column.name) not in present:
             op.add_column(table, column)

@@ -31,7 +31,9 @@ def upgrade() -> None:
     address_list = columns_of(GROUP)["address_list"]
     if getattr(address_list, "length", None) is not None:
         with op.batch_alter_table(GROUP) as batch:
-            batch.alter_column("address_list", type_=sa.Text(), existing_type=address_list, existing_nullable=True)
+            batch.alter_column(
+                "address_list", type_=sa.Text(), existing_type=address_list, existing_nullable=True
+            )
     take_over_crons()
 
 
@@ -42,10 +44,16 @@ def columns_of(table: str) -> dict[str, sa.types.TypeEngine[object]]:
 
 def take_over_crons() -> None:
     """Make the old crons schedules, once: when it is done, the old column takes NULL, because nothing writes it any more."""
-    old = [column for column in sa.inspect(op.get_bind()).get_columns(JOB) if column["name"] == OLD_CRON and not column["nullable"]]
+    old = [
+        column
+        for column in sa.inspect(op.get_bind()).get_columns(JOB)
+        if column["name"] == OLD_CRON and not column["nullable"]
+    ]
     if not old:
         return
-    job = sa.table(JOB, *(sa.column(name, sa.String) for name in (OLD_CRON, "schedule_type", "schedule_conf")))
+    job = sa.table(
+        JOB, *(sa.column(name, sa.String) for name in (OLD_CRON, "schedule_type", "schedule_conf"))
+    )
     unscheduled = (job.c.schedule_type == "NONE", job.c.schedule_conf.is_(None), job.c.job_cron != "")
     op.execute(sa.update(job).where(*unscheduled).values(schedule_type="CRON", schedule_conf=job.c.job_cron))
     with op.batch_alter_table(JOB) as batch:

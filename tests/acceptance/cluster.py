@@ -74,24 +74,41 @@ class Cluster:
         """Start the workers; returns when the scheduler has begun."""
         program = self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
         begun = program.output.count("scheduler started")
-        wait_for(program, lambda: program.output.count("scheduler started") > begun, "the scheduler has started")
+        wait_for(
+            program, lambda: program.output.count("scheduler started") > begun, "the scheduler has started"
+        )
         self._monitors[program.pid] = program.workers()[1].pid
         return program
 
     def scheduler(self, name: str = "workers") -> psutil.Process | None:
         """Return the scheduler child of a workers program; None while there is none."""
         program = self.programs[name]
-        others = [one for one in program.workers() if one.pid != self._monitors[program.pid] and one.status() != psutil.STATUS_ZOMBIE]
+        others = [
+            one
+            for one in program.workers()
+            if one.pid != self._monitors[program.pid] and one.status() != psutil.STATUS_ZOMBIE
+        ]
         return others[0] if others else None
 
     def start_recorder(self, name: str = "recorder", *options: str, port: int = 0) -> Program:
         """Start a recording executor; its journal goes on where there is one."""
         journal = self.folder / f"{name}.jsonl"
         self.journals[name] = journal
-        where = ["--admin", self.console.address, "--token", TOKEN, "--journal", str(journal), "--port", str(port or free_port())]
+        where = [
+            "--admin",
+            self.console.address,
+            "--token",
+            TOKEN,
+            "--journal",
+            str(journal),
+            "--port",
+            str(port or free_port()),
+        ]
         return self.start(name, "bench/faults/recording_executor.py", *where, *options)
 
-    def start_client(self, *modules: str, appname: str, name: str = "client", port: int = 0, **settings: str) -> Program:
+    def start_client(
+        self, *modules: str, appname: str, name: str = "client", port: int = 0, **settings: str
+    ) -> Program:
         """Start our own executor client with the handlers of these modules."""
         where = ["--admin", self.console.address, "--appname", appname, "--port", str(port or free_port())]
         home = {"XXL_JOB_HOME": str(self.folder / f"home-{name}"), **settings}
@@ -120,7 +137,9 @@ class Cluster:
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         """Return what the executors have written down, of some kinds or of all."""
-        lines = [line for path in self.journals.values() if path.exists() for line in path.read_text().splitlines()]
+        lines = [
+            line for path in self.journals.values() if path.exists() for line in path.read_text().splitlines()
+        ]
         found = [json.loads(line) for line in lines]
         return [event for event in found if not kinds or event["event"] in kinds]
 

@@ -19,7 +19,10 @@ clusters_key = pytest.StashKey[list[Cluster]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "newcomer: installs everything into a clone of this checkout; takes minutes and needs the network")
+    config.addinivalue_line(
+        "markers",
+        "newcomer: installs everything into a clone of this checkout; takes minutes and needs the network",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,8 +40,12 @@ class Console:
 
     def ask(self, path: str, **form: Any) -> Any:
         """Post a form and return the JSON answer, whatever it says."""
-        response = self.http.post(f"{self.address}{path}", data=form, timeout=TIMEOUT_S, allow_redirects=False)
-        assert response.status_code == 200, f"{path}: {response.status_code} {response.headers.get('Location')} {response.text[:500]}"
+        response = self.http.post(
+            f"{self.address}{path}", data=form, timeout=TIMEOUT_S, allow_redirects=False
+        )
+        assert response.status_code == 200, (
+            f"{path}: {response.status_code} {response.headers.get('Location')} {response.text[:500]}"
+        )
         assert response.headers["Content-Type"].startswith("application/json"), path
         return response.json()
 
@@ -56,7 +60,10 @@ class Console:
 
     def add_group(self, appname: str, **changes: Any) -> int:
         """Add a group and return its id."""
-        self.post("/jobgroup/save", **{"appname": appname, "title": appname[:12], "addressType": 0, "addressList": ""} | changes)
+        self.post(
+            "/jobgroup/save",
+            **{"appname": appname, "title": appname[:12], "addressType": 0, "addressList": ""} | changes,
+        )
         return next(int(row["id"]) for row in self.groups(appname) if row["appname"] == appname)
 
     def groups(self, appname: str = "") -> list[dict[str, Any]]:
@@ -77,7 +84,9 @@ class Console:
         return int(self.post("/jobinfo/add", **JOB | {"jobGroup": group_id} | changes))
 
     def job(self, group_id: int, job_id: int) -> dict[str, Any]:
-        rows = self.ask("/jobinfo/pageList", jobGroup=group_id, triggerStatus=-1, start=0, length=10_000)["data"]
+        rows = self.ask("/jobinfo/pageList", jobGroup=group_id, triggerStatus=-1, start=0, length=10_000)[
+            "data"
+        ]
         return next(row for row in rows if row["id"] == job_id)
 
     def start(self, job_id: int) -> None:
@@ -91,13 +100,22 @@ class Console:
 
     def runs(self, group_id: int, job_id: int = 0) -> list[dict[str, Any]]:
         """Return the runs of a job, newest first."""
-        form = {"jobGroup": group_id, "jobId": job_id, "logStatus": -1, "filterTime": "", "start": 0, "length": 1000}
+        form = {
+            "jobGroup": group_id,
+            "jobId": job_id,
+            "logStatus": -1,
+            "filterTime": "",
+            "start": 0,
+            "length": 1000,
+        }
         return list(self.ask("/joblog/pageList", **form)["data"])
 
     def run(self, group_id: int, log_id: int) -> dict[str, Any]:
         return next(row for row in self.runs(group_id) if row["id"] == log_id)
 
-    def await_runs(self, group_id: int, job_id: int, count: int, timeout_s: float = 30) -> list[dict[str, Any]]:
+    def await_runs(
+        self, group_id: int, job_id: int, count: int, timeout_s: float = 30
+    ) -> list[dict[str, Any]]:
         """Wait until a job has so many runs with a final result; return them, newest first."""
 
         def ended() -> list[dict[str, Any]] | None:

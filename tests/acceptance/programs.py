@@ -175,7 +175,11 @@ class Programs:
 
     def left(self) -> list[str]:
         """Return what still runs, by the program that has started it."""
-        return [f"{program.name}: {one.pid} {_command(one)}" for program in self.started for one in group_members(program.pid)]
+        return [
+            f"{program.name}: {one.pid} {_command(one)}"
+            for program in self.started
+            for one in group_members(program.pid)
+        ]
 
 
 def wait_for(program: Program, condition: object, what: str, timeout_s: float = START_S) -> None:
@@ -183,7 +187,9 @@ def wait_for(program: Program, condition: object, what: str, timeout_s: float = 
 
     def look() -> bool:
         if program.has_ended:
-            raise AssertionError(f"{program.name} ended with {program.process.returncode} before {what}:\n{program.output[-3000:]}")
+            raise AssertionError(
+                f"{program.name} ended with {program.process.returncode} before {what}:\n{program.output[-3000:]}"
+            )
         return bool(condition())  # type: ignore[operator]
 
     eventually(look, timeout_s, f"{program.name}: {what}")

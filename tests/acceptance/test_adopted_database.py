@@ -48,7 +48,9 @@ def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: P
 def upgrade(cluster: Cluster) -> None:
     """Run the command a person runs; a second time, which changes nothing, too."""
     for _ in range(2):
-        program = cluster.programs.start("upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], cluster.environ)
+        program = cluster.programs.start(
+            "upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], cluster.environ
+        )
         assert program.process.wait(60) == 0, program.output
 
 
@@ -63,7 +65,9 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
 
     # the running job goes on, and says what it has left out since the original was stopped
     runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 3, 60)
-    assert {(run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 104} == {(200, 200, "from 2.4.1")}
+    assert {
+        (run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 104
+    } == {(200, 200, "from 2.4.1")}
     adopted.console.await_runs(GROUP_ID, CHILD_ID, 2, 60)
     (skip,) = adopted.select("SELECT * FROM xxl_job_skip WHERE job_id = 7 AND reason = 'misfire'")
     assert (skip["from_ms"], skip["skipped"]) == (1_714_557_600_000, 10_000)
@@ -71,12 +75,21 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
 
     # what was there is there, and nothing of it is done again
     old = {run["id"]: run for run in adopted.console.runs(GROUP_ID, RUNNING_ID)}
-    assert (old[101]["handleCode"], old[102]["handleCode"], old[102]["handleMsg"]) == (200, 500, "told to fail")
+    assert (old[101]["handleCode"], old[102]["handleCode"], old[102]["handleMsg"]) == (
+        200,
+        500,
+        "told to fail",
+    )
     assert old[101]["triggerTime"] == "2024-05-01T09:59:57.000+00:00"
     assert old[102]["alarmStatus"] == 2
     assert adopted.console.job(GROUP_ID, 8)["glueSource"] == "#!/bin/bash\necho 你好\n"
-    assert len(adopted.select("SELECT id FROM xxl_job_registry WHERE registry_value = 'http://127.0.0.1:1/'")) <= 1
-    page = adopted.console.http.get(f"{adopted.console.address}/joblog/logDetailPage", params={"id": 102}, timeout=20)
+    assert (
+        len(adopted.select("SELECT id FROM xxl_job_registry WHERE registry_value = 'http://127.0.0.1:1/'"))
+        <= 1
+    )
+    page = adopted.console.http.get(
+        f"{adopted.console.address}/joblog/logDetailPage", params={"id": 102}, timeout=20
+    )
     assert page.status_code == 200
     assert "<script>alert(1)" not in page.text
 
@@ -86,14 +99,24 @@ def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
     upgrade(adopted)
     adopted.await_console(adopted.start_console(wait=False))
     adopted.start_recorder()
-    eventually(lambda: "http://127.0.0.1:1/" not in adopted.console.await_addresses(GROUP_ID), 60, "the executor is known")
+    eventually(
+        lambda: "http://127.0.0.1:1/" not in adopted.console.await_addresses(GROUP_ID),
+        60,
+        "the executor is known",
+    )
     adopted.start_workers()
     runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 2, 60)
-    assert {(run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 101} == {(200, 200, "from 2.2.0")}
+    assert {
+        (run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 101
+    } == {(200, 200, "from 2.2.0")}
     adopted.console.stop(RUNNING_ID)
 
     script = adopted.console.job(GROUP_ID, 8)
-    assert (script["scheduleType"], script["scheduleConf"], script["misfireStrategy"]) == ("CRON", "0 0 3 * * ?", "DO_NOTHING")
+    assert (script["scheduleType"], script["scheduleConf"], script["misfireStrategy"]) == (
+        "CRON",
+        "0 0 3 * * ?",
+        "DO_NOTHING",
+    )
     adopted.console.post("/jobinfo/update", **script | {"scheduleConf": "0 0 4 * * ?"})
     assert adopted.console.job(GROUP_ID, 8)["scheduleConf"] == "0 0 4 * * ?"
     assert adopted.console.add_job(adopted.console.add_group("added-here")) > 9
@@ -107,10 +130,16 @@ def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> No
     adopted.await_console(adopted.start_console(wait=False))
     operator = Console(adopted.console.address)
     operator.login("nightly-operator", "operator")
-    assert [row["id"] for row in operator.ask("/jobinfo/pageList", jobGroup=2, triggerStatus=-1, start=0, length=10)["data"]] == [9, 8, 7]
+    assert [
+        row["id"]
+        for row in operator.ask("/jobinfo/pageList", jobGroup=2, triggerStatus=-1, start=0, length=10)["data"]
+    ] == [9, 8, 7]
     wrong = Console(adopted.console.address).ask("/login", userName="operator", password="nightly-operator ")
     assert wrong["code"] == 500
-    stored = {row["username"]: row["password"] for row in adopted.select("SELECT username, password FROM xxl_job_user")}
+    stored = {
+        row["username"]: row["password"]
+        for row in adopted.select("SELECT username, password FROM xxl_job_user")
+    }
     assert all(password.startswith("$argon2id$") for password in stored.values()), stored
 
 
@@ -121,7 +150,9 @@ def test_beside_a_java_admin_its_users_can_still_log_in_there(adopted: Cluster) 
     (admin,) = adopted.select("SELECT password FROM xxl_job_user WHERE username = 'admin'")
     assert re.fullmatch("[0-9a-f]{32}", admin["password"])
     unreadable = {"scheduleType": "FIX_DELAY", "scheduleConf": "5"}
-    assert adopted.console.ask("/jobinfo/update", **adopted.console.job(GROUP_ID, 9) | unreadable)["code"] == 500
+    assert (
+        adopted.console.ask("/jobinfo/update", **adopted.console.job(GROUP_ID, 9) | unreadable)["code"] == 500
+    )
     with adopted.engine().begin() as connection:
         for statement in WRITTEN_BY_JAVA:
             connection.execute(text(statement))
@@ -149,7 +180,9 @@ def test_a_java_admin_that_scans_keeps_our_scan_out(adopted: Cluster) -> None:
         eventually(lambda: now_ms() > held_ms + HELD_MS, 60)
         assert max(instants(adopted)) <= held_ms + AHEAD_MS
         assert max(planned(adopted)) <= held_ms + AHEAD_MS
-    eventually(lambda: max(instants(adopted)) > held_ms + HELD_MS, 30, "firing goes on after the Java admin's scan")
+    eventually(
+        lambda: max(instants(adopted)) > held_ms + HELD_MS, 30, "firing goes on after the Java admin's scan"
+    )
     assert not workers.has_ended
     rows = instants(adopted)
     gaps = {later - earlier for earlier, later in zip(rows, rows[1:], strict=False)}
@@ -157,9 +190,17 @@ def test_a_java_admin_that_scans_keeps_our_scan_out(adopted: Cluster) -> None:
 
 
 def instants(cluster: Cluster) -> list[int]:
-    rows = cluster.select("SELECT fire_time FROM xxl_job_log WHERE job_id = 7 AND fire_time IS NOT NULL ORDER BY fire_time")
+    rows = cluster.select(
+        "SELECT fire_time FROM xxl_job_log WHERE job_id = 7 AND fire_time IS NOT NULL ORDER BY fire_time"
+    )
     return [row["fire_time"] for row in rows]
 
 
 def planned(cluster: Cluster) -> list[int]:
-    return [0, *(row["due_time"] for row in cluster.select("SELECT due_time FROM xxl_job_fire WHERE trigger_type = 'CRON'"))]
+    return [
+        0,
+        *(
+            row["due_time"]
+            for row in cluster.select("SELECT due_time FROM xxl_job_fire WHERE trigger_type = 'CRON'")
+        ),
+    ]

@@ -24,7 +24,9 @@ def ends(row: Row, lag_ms: int = 40) -> list[Event]:
     """Return what an executor writes down of a run that was accepted and told."""
     begin = (row.instant or T0 + 1_000) + lag_ms
     told = [("recv", 0), ("accept", 1), ("start", 2), ("finish", 9), ("acked", 30)]
-    return [Event(event, row.log_id, row.job_id, begin + later, code=row.handle_code) for event, later in told]
+    return [
+        Event(event, row.log_id, row.job_id, begin + later, code=row.handle_code) for event, later in told
+    ]
 
 
 def orderly() -> History:
@@ -35,7 +37,9 @@ def orderly() -> History:
     rows = []
     for log_id, (job_id, instant) in enumerate(sorted(instants, key=lambda pair: pair[1]), 100):
         failing = job_id == FAILING
-        rows.append(Row(log_id, job_id, instant, 200, 500 if failing else 200, retries_left=1 if failing else 0))
+        rows.append(
+            Row(log_id, job_id, instant, 200, 500 if failing else 200, retries_left=1 if failing else 0)
+        )
     children = [Row(row.log_id + 100, CHILD, None, 200, 200) for row in rows if row.job_id == EVERY_2_S]
     retries = [Row(row.log_id + 100, FAILING, None, 200, 200) for row in rows if row.job_id == FAILING]
     every = [*rows, *children, *retries]
@@ -58,7 +62,10 @@ def changed(history: History, row: Row, **values: object) -> History:
 
 def one_second_early(history: History, kind: str) -> History:
     row = of(history, EVERY_2_S, 3)
-    early = [replace(e, wall_ms=e.wall_ms - 1_000) if (e.log_id, e.event) == (row.log_id, kind) else e for e in history.events]
+    early = [
+        replace(e, wall_ms=e.wall_ms - 1_000) if (e.log_id, e.event) == (row.log_id, kind) else e
+        for e in history.events
+    ]
     return replace(history, events=early)
 
 
@@ -95,7 +102,10 @@ def stopped(history: History, *skips: tuple[int, int, int]) -> History:
     """Leave the instants of the first job at 16 s and 20 s out, with these skips: first and last second, and count."""
     for number in (9, 7):
         history = without(without(history, of(history, EVERY_2_S, number)), of(history, CHILD, number))
-    recorded = [Skip(EVERY_2_S, T0 + first * 1000, T0 + last * 1000, count, "stopped", T0 + 20_060) for first, last, count in skips]
+    recorded = [
+        Skip(EVERY_2_S, T0 + first * 1000, T0 + last * 1000, count, "stopped", T0 + 20_060)
+        for first, last, count in skips
+    ]
     return replace(history, skips=recorded)
 
 
@@ -107,10 +117,19 @@ Doctored = Callable[[History], History]
 DISORDER: dict[str, tuple[str, Doctored]] = {
     "a row is gone": ("missing", lambda h: without(without(h, of(h, EVERY_2_S, 4)), of(h, CHILD, 4))),
     "a row of a fixed rate is gone": ("missing", lambda h: without(h, of(h, RATE_3_S, 2))),
-    "an instant has two rows": ("doubled", lambda h: replace(h, rows=[*h.rows, replace(of(h, RATE_3_S, 1), log_id=900)])),
+    "an instant has two rows": (
+        "doubled",
+        lambda h: replace(h, rows=[*h.rows, replace(of(h, RATE_3_S, 1), log_id=900)]),
+    ),
     "an instant has a row and a skip": ("doubled", lambda h: skipping(h, count=0, keep=True)),
-    "a row after the stop": ("unexpected", lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 18_000, 200, 200)])),
-    "a row between two instants": ("unexpected", lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 1, 200, 200)])),
+    "a row after the stop": (
+        "unexpected",
+        lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 18_000, 200, 200)]),
+    ),
+    "a row between two instants": (
+        "unexpected",
+        lambda h: replace(h, rows=[*h.rows, Row(900, RATE_3_S, RATE_FIRST + 1, 200, 200)]),
+    ),
     "a start is a second early": ("early", lambda h: one_second_early(h, "start")),
     "a request is a second early": ("early", lambda h: one_second_early(h, "recv")),
     "a skip counts too many": ("wrong_skips", lambda h: skipping(h, count=3)),
@@ -118,14 +137,29 @@ DISORDER: dict[str, tuple[str, Doctored]] = {
     "a skip spans an instant that fired": ("doubled", lambda h: stopped(h, (16, 20, 2))),
     "an instant is skipped twice": ("doubled", lambda h: stopped(h, (16, 16, 1), (16, 16, 1), (20, 20, 1))),
     "a skip comes too soon": ("wrong_skips", lambda h: skipping(h, late_ms=4_000)),
-    "a run starts twice": ("started_twice", lambda h: replace(h, events=[*h.events, *ends(of(h, RATE_3_S), 900)])),
-    "a run is in no row": ("unknown_starts", lambda h: replace(h, events=[*h.events, Event("start", 900, RATE_3_S, T0 + 9_000)])),
+    "a run starts twice": (
+        "started_twice",
+        lambda h: replace(h, events=[*h.events, *ends(of(h, RATE_3_S), 900)]),
+    ),
+    "a run is in no row": (
+        "unknown_starts",
+        lambda h: replace(h, events=[*h.events, Event("start", 900, RATE_3_S, T0 + 9_000)]),
+    ),
     "a run never ends": ("unfinished", lambda h: changed(h, of(h, RATE_3_S), handle_code=0)),
-    "a result is another than was told": ("wrong_results", lambda h: changed(h, of(h, RATE_3_S), handle_code=502)),
-    "a child has no parent": ("successors", lambda h: replace(h, rows=[*h.rows, Row(900, CHILD, None, 200, 200)])),
+    "a result is another than was told": (
+        "wrong_results",
+        lambda h: changed(h, of(h, RATE_3_S), handle_code=502),
+    ),
+    "a child has no parent": (
+        "successors",
+        lambda h: replace(h, rows=[*h.rows, Row(900, CHILD, None, 200, 200)]),
+    ),
     "a child is missing": ("successors", lambda h: without(h, of(h, CHILD, 5))),
     "a retry is missing": ("successors", lambda h: without(h, of(h, FAILING, 2))),
-    "a retry came twice": ("successors", lambda h: replace(h, rows=[*h.rows, Row(900, FAILING, None, 200, 200)])),
+    "a retry came twice": (
+        "successors",
+        lambda h: replace(h, rows=[*h.rows, Row(900, FAILING, None, 200, 200)]),
+    ),
     "an alarm is missing": ("successors", lambda h: replace(h, alarms=h.alarms[1:])),
     "an alarm was raised twice": ("successors", lambda h: replace(h, alarms=[*h.alarms, h.alarms[0]])),
 }
@@ -144,13 +178,20 @@ def test_one_fault_is_one_kind_of_finding() -> None:
 
 def test_a_fixed_rate_whose_first_instant_is_not_its_start_and_a_period_is_found() -> None:
     history = orderly()
-    shifted = [replace(row, instant=row.instant + 500) if row.job_id == RATE_3_S and row.instant else row for row in history.rows]
+    shifted = [
+        replace(row, instant=row.instant + 500) if row.job_id == RATE_3_S and row.instant else row
+        for row in history.rows
+    ]
     assert "unexpected" in check(replace(history, rows=shifted, events=[])).problems
 
 
 def test_rows_of_shards_are_told_apart() -> None:
     job = Watched(5, "CRON", "0/10 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP, shards=2)
-    rows = [Row(400 + 2 * n + i, 5, T0 + 10_000 * (n + 1), 200, 200, shard=f"{i}/2") for n in range(2) for i in range(2)]
+    rows = [
+        Row(400 + 2 * n + i, 5, T0 + 10_000 * (n + 1), 200, 200, shard=f"{i}/2")
+        for n in range(2)
+        for i in range(2)
+    ]
     assert check(History([job], rows)).problems == {}
     again = replace(rows[0], log_id=900)
     assert check(History([job], [*rows, again])).problems == {"doubled": 1}
@@ -159,7 +200,9 @@ def test_rows_of_shards_are_told_apart() -> None:
 
 def test_findings_are_told_in_short() -> None:
     history = orderly()
-    bare = replace(history, rows=[row for row in history.rows if row.job_id not in (EVERY_2_S, CHILD)], events=[])
+    bare = replace(
+        history, rows=[row for row in history.rows if row.job_id not in (EVERY_2_S, CHILD)], events=[]
+    )
     report = check(bare).report()
     assert report["problems"] == {"missing": 10}
     assert len(report["missing"]) == 10

@@ -64,7 +64,9 @@ def test_firing_goes_on_when_the_database_is_back(on_server: Cluster, server: Da
         asked = now_ms()
         conf = {"scheduleType": "CRON", "scheduleConf": "* * * * * ?", "misfireStrategy": misfire}
         job_id = console.add_job(group_id, **conf, triggerStatus=1)
-        jobs.append(Watched(job_id, "CRON", "* * * * * ?", start=(asked, now_ms()), stop=(0, 0), misfire=misfire))
+        jobs.append(
+            Watched(job_id, "CRON", "* * * * * ?", start=(asked, now_ms()), stop=(0, 0), misfire=misfire)
+        )
     await_a_run_after(cluster, now_ms())
 
     server.freeze()

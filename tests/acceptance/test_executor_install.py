@@ -21,7 +21,18 @@ INSTALL_S = 240
 #: what the client needs, and what those need
 PACKAGES = {
     *("executor-client", "flask", "waitress", "requests"),
-    *("blinker", "click", "itsdangerous", "jinja2", "markupsafe", "werkzeug", "certifi", "charset-normalizer", "idna", "urllib3"),
+    *(
+        "blinker",
+        "click",
+        "itsdangerous",
+        "jinja2",
+        "markupsafe",
+        "werkzeug",
+        "certifi",
+        "charset-normalizer",
+        "idna",
+        "urllib3",
+    ),
 }
 JOBS = "from executor_client import context, job\n\n\n@job('hello')\ndef hello():\n    context.log('hello %s', context.param)\n"
 
@@ -43,29 +54,54 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
 def succeed(*words: str | Path, cwd: Path, **environment: str) -> str:
     """Run a program to its end, which must be good; return what it wrote."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("XXL_JOB_", "PYTHON"))}
-    ended = subprocess.run(words, cwd=cwd, env=clean | environment, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    ended = subprocess.run(
+        words,
+        cwd=cwd,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_S,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 
 
 @pytest.mark.timeout(INSTALL_S * 2)
 def test_the_client_works_without_the_rest(tmp_path: Path, admin: StandInAdmin, programs: Programs) -> None:
-    shutil.copytree(ROOT / "executor_client", tmp_path / "executor_client", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "executor_client",
+        tmp_path / "executor_client",
+        ignore=shutil.ignore_patterns("build", "*.egg-info"),
+    )
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "myjobs.py").write_text(JOBS)
     python = tmp_path / "venv" / "bin" / "python"
     succeed(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     succeed(python, "-m", "pip", "install", "--quiet", "./executor_client", cwd=tmp_path)
-    listed = succeed(python, "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check", cwd=tmp_path)
+    listed = succeed(
+        python, "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check", cwd=tmp_path
+    )
     installed = {line.partition("==")[0].lower() for line in listed.splitlines()}
     assert installed - {"pip", "setuptools", "typing-extensions"} == PACKAGES
 
     port = free_port()
     words = ["--admin", admin.url, "--appname", "alone", "--port", str(port)]
-    lines = succeed(python, "-m", "executor_client", "check", "myjobs", *words, cwd=tmp_path / "app", XXL_JOB_ACCESS_TOKEN=TOKEN)
+    lines = succeed(
+        python,
+        "-m",
+        "executor_client",
+        "check",
+        "myjobs",
+        *words,
+        cwd=tmp_path / "app",
+        XXL_JOB_ACCESS_TOKEN=TOKEN,
+    )
     assert "ok      handlers: hello\n" in lines
     environ = {"PATH": os.environ["PATH"], "XXL_JOB_ACCESS_TOKEN": TOKEN}
-    program = programs.start("alone", [str(python), "-m", "executor_client", "myjobs", *words], environ, cwd=tmp_path / "app")
+    program = programs.start(
+        "alone", [str(python), "-m", "executor_client", "myjobs", *words], environ, cwd=tmp_path / "app"
+    )
     wait_for(program, lambda: admin.told("registry"), "it registers")
     caller = Caller(f"http://127.0.0.1:{port}")
     with closing(caller.session):

@@ -68,20 +68,29 @@ def send(executor: ExecutorProcess, ids: range) -> None:
             if log_id % FAILS_EVERY:
                 caller.accepted(log_id, executorHandler="record", jobId=log_id % JOBS)
             else:
-                caller.accepted(log_id, executorHandler="recordFailure", executorParams=f"no {log_id}", jobId=JOBS + log_id % JOBS)
+                caller.accepted(
+                    log_id,
+                    executorHandler="recordFailure",
+                    executorParams=f"no {log_id}",
+                    jobId=JOBS + log_id % JOBS,
+                )
             pause.wait(1 / RATE)
 
 
 @pytest.mark.timeout(OUTAGE_S * 2 + 90)
 @pytest.mark.parametrize("leave", [refuses_connections, never_answers])
-def test_every_result_of_an_outage_arrives(executor: ExecutorProcess, admin: StandInAdmin, leave: Away) -> None:
+def test_every_result_of_an_outage_arrives(
+    executor: ExecutorProcess, admin: StandInAdmin, leave: Away
+) -> None:
     executor.caller.accepted(1, executorHandler="record")
     eventually(lambda: admin.codes() == {1: 200}, message="a result while the admin is there")
     back = threading.Event()
     leave(admin, back)
     during = range(2, 2 + int(OUTAGE_S * RATE))
     send(executor, during)
-    eventually(lambda: executor.ends().total() == len(during) + 1, message="not every run has ended by itself")
+    eventually(
+        lambda: executor.ends().total() == len(during) + 1, message="not every run has ended by itself"
+    )
     assert admin.codes() == {1: 200}, "the admin was not away"
     attempts = executor.output.read_text().count("results not delivered")
     assert 1 <= attempts <= ATTEMPTS_MAX
@@ -91,7 +100,9 @@ def test_every_result_of_an_outage_arrives(executor: ExecutorProcess, admin: Sta
     back.set()
     if leave is refuses_connections:
         admin.up()
-    eventually(lambda: len(admin.codes()) == len(during) + 1, BACK_S, f"results are missing after {OUTAGE_S} s")
+    eventually(
+        lambda: len(admin.codes()) == len(during) + 1, BACK_S, f"results are missing after {OUTAGE_S} s"
+    )
     assert set(admin.repeats().values()) == {1}
     for log_id in during:
         expected = (200, None) if log_id % FAILS_EVERY else (500, f"no {log_id}")

@@ -15,7 +15,9 @@ DEMO = "executor_client.demo"
 
 
 @pytest.fixture(scope="module")
-def running(request: pytest.FixtureRequest, shared_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, int]]:
+def running(
+    request: pytest.FixtureRequest, shared_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, int]]:
     """Console, workers and the demo executor, and the id of its group; one of each kind of database for all tests here."""
     with shared(request.config, shared_kind, tmp_path_factory.mktemp("first")) as made:
         yield made, made.start_all(lambda: made.start_client(DEMO, appname=APPNAME), APPNAME)
@@ -41,7 +43,9 @@ def test_a_job_fires_on_time_and_its_log_can_be_read(cluster: Cluster, group_id:
     shown = console.post("/jobinfo/nextTriggerTime", scheduleType="CRON", scheduleConf="0/2 * * * * ?")
     times = [datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) for text in shown]
     assert len(times) == 5
-    assert {later - earlier for earlier, later in zip(times, times[1:], strict=False)} == {timedelta(seconds=2)}
+    assert {later - earlier for earlier, later in zip(times, times[1:], strict=False)} == {
+        timedelta(seconds=2)
+    }
 
     job = {"scheduleType": "CRON", "scheduleConf": "0/2 * * * * ?", "executorHandler": "shardingJobHandler"}
     job_id = console.add_job(group_id, **job, triggerStatus=0)
@@ -54,7 +58,9 @@ def test_a_job_fires_on_time_and_its_log_can_be_read(cluster: Cluster, group_id:
     fired = [instant_of(run["triggerTime"]) for run in reversed(runs)]
     # the first even second after the start, then every other one; the second of the send is the second of the instant
     assert fired[0] - started_ms <= 2_000 + 1_000
-    assert [later - earlier for earlier, later in zip(fired, fired[1:], strict=False)] == [2_000] * (len(fired) - 1)
+    assert [later - earlier for earlier, later in zip(fired, fired[1:], strict=False)] == [2_000] * (
+        len(fired) - 1
+    )
     assert all(second % 2_000 == 0 for second in fired)
     assert {(run["triggerCode"], run["handleCode"]) for run in runs} == {(200, 200)}
     assert "shard 0 of 1" in runs[0]["handleMsg"]
@@ -91,7 +97,9 @@ def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
     eventually(lambda: cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"] == 0)
     assert (len(console.runs(group_id, child_id)), len(console.runs(group_id, failing_id))) == (3, 3)
     told = "SELECT count(*) AS alarms FROM xxl_job_alarm WHERE job_id = :job"
-    assert [cluster.select(told, job=job_id)[0]["alarms"] for job_id in (parent_id, child_id, failing_id)] == [0, 0, 3]
+    assert [
+        cluster.select(told, job=job_id)[0]["alarms"] for job_id in (parent_id, child_id, failing_id)
+    ] == [0, 0, 3]
 
 
 def test_an_executor_that_goes_in_order_is_forgotten_at_once(cluster: Cluster) -> None:

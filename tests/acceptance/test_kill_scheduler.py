@@ -73,7 +73,9 @@ def add_jobs(cluster: Cluster, group_id: int) -> list[Watched]:
         kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
         misfire = ("DO_NOTHING", "FIRE_ONCE_NOW")[number % 2]
         asked = now_ms()
-        job_id = cluster.console.add_job(group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy=misfire, triggerStatus=1)
+        job_id = cluster.console.add_job(
+            group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy=misfire, triggerStatus=1
+        )
         jobs.append(Watched(job_id, kind, conf, start=(asked, now_ms()), stop=(0, 0), misfire=misfire))
     return jobs
 
@@ -91,7 +93,9 @@ def stop_jobs(cluster: Cluster, jobs: list[Watched]) -> list[Watched]:
 def test_every_instant_has_one_row_whoever_is_killed(cluster: Cluster, database_kind: str) -> None:
     seed = int(os.environ.get("XXL_TEST_SEED") or random.SystemRandom().randrange(2**32))
     print(f"XXL_TEST_SEED={seed}")  # noqa: T201
-    storm = Storm(cluster, random.Random(seed), float(os.environ.get("XXL_TEST_KILL_S") or SECONDS[database_kind]))
+    storm = Storm(
+        cluster, random.Random(seed), float(os.environ.get("XXL_TEST_KILL_S") or SECONDS[database_kind])
+    )
     group_id = cluster.start_all()
     jobs = add_jobs(cluster, group_id)
     storm.rage()

@@ -30,7 +30,9 @@ def clone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
     """A fresh clone of this checkout; the programs that run in it are stopped with the test."""
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tmp_path / "clone")], check=True, capture_output=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", str(ROOT), str(tmp_path / "clone")], check=True, capture_output=True
+    )
     clusters.append(Cluster(tmp_path, ""))
     return clusters[-1]
 
@@ -40,7 +42,9 @@ def manage_run(clone: Cluster, name: str, **ports: str) -> Program:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
     python = shutil.which("python3") or "python3"
     words = [python, "manage.py", "run"]
-    program = clone.programs.start(name, words, environ | ports | {"PYTHONUNBUFFERED": "1"}, cwd=clone.folder / "clone")
+    program = clone.programs.start(
+        name, words, environ | ports | {"PYTHONUNBUFFERED": "1"}, cwd=clone.folder / "clone"
+    )
     wait_for(program, lambda: "Ctrl-C" in program.output, "it says how to log in", FIRST_START_S)
     return program
 

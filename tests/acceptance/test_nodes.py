@@ -30,7 +30,9 @@ SETTLE_S = 60
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest, clusters: list[Cluster], server_kind: str, tmp_path: Path) -> Cluster:
+def server(
+    request: pytest.FixtureRequest, clusters: list[Cluster], server_kind: str, tmp_path: Path
+) -> Cluster:
     """A cluster on an empty, migrated database of a server; nothing runs yet."""
     url = request.config.stash[databases_key].empty(server_kind)
     migrate(url)
@@ -41,7 +43,10 @@ def server(request: pytest.FixtureRequest, clusters: list[Cluster], server_kind:
 def start_nodes(cluster: Cluster, count: int) -> tuple[int, list[Program]]:
     """Start console, executor and workers; return the group's id and the workers."""
     group_id = cluster.start_all()
-    return group_id, [cluster.programs["workers"], *(cluster.start_workers(f"node-{number}") for number in range(2, count + 1))]
+    return group_id, [
+        cluster.programs["workers"],
+        *(cluster.start_workers(f"node-{number}") for number in range(2, count + 1)),
+    ]
 
 
 def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched]:
@@ -50,7 +55,9 @@ def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched
     for number in range(count):
         kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
         asked = now_ms()
-        job_id = cluster.console.add_job(group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy="DO_NOTHING", triggerStatus=1)
+        job_id = cluster.console.add_job(
+            group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy="DO_NOTHING", triggerStatus=1
+        )
         jobs.append(Watched(job_id, kind, conf, start=(asked, now_ms()), stop=(0, 0)))
     return jobs
 
@@ -79,14 +86,23 @@ def run_for(cluster: Cluster, seconds: float) -> None:
 def owners(cluster: Cluster, jobs: list[Watched]) -> set[str]:
     """Return the nodes that have claimed runs of these jobs, as the runs' stories say."""
     since = min(job.job_id for job in jobs)
-    stories = cluster.select("SELECT trigger_msg FROM xxl_job_log WHERE job_id >= :since AND trigger_msg LIKE '%Claimed%'", since=since)
-    lines = [line for row in stories for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")]
+    stories = cluster.select(
+        "SELECT trigger_msg FROM xxl_job_log WHERE job_id >= :since AND trigger_msg LIKE '%Claimed%'",
+        since=since,
+    )
+    lines = [
+        line for row in stories for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")
+    ]
     return {line.rpartition("node ")[2] for line in lines}
 
 
 def lags(cluster: Cluster, from_ms: int, until_ms: int) -> list[int]:
     """Return how late the runs of these instants came in at the executor."""
-    rows = cluster.select("SELECT id, fire_time FROM xxl_job_log WHERE fire_time >= :a AND fire_time < :b", a=from_ms, b=until_ms)
+    rows = cluster.select(
+        "SELECT id, fire_time FROM xxl_job_log WHERE fire_time >= :a AND fire_time < :b",
+        a=from_ms,
+        b=until_ms,
+    )
     came = {event["log_id"]: event["wall_ms"] for event in cluster.events("recv")}
     return [came[row["id"]] - row["fire_time"] for row in rows]
 
@@ -101,7 +117,9 @@ def holding_lock(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def pair(request: pytest.FixtureRequest, server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, int]]:
+def pair(
+    request: pytest.FixtureRequest, server_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, int]]:
     """Two nodes on each kind of server for the tests that harm none, and the id of the executor's group."""
     with shared(request.config, server_kind, tmp_path_factory.mktemp("nodes")) as made:
         yield made, start_nodes(made, 2)[0]
@@ -170,7 +188,9 @@ def test_a_node_that_stood_still_sends_nothing_stale(server: Cluster) -> None:
     after: set[int] = set()
     for event in server.events("recv"):
         (before if event["wall_ms"] < woken_ms else after).add(event["log_id"])
-    stories = {row["id"]: row["trigger_msg"] for row in server.select("SELECT id, trigger_msg FROM xxl_job_log")}
+    stories = {
+        row["id"]: row["trigger_msg"] for row in server.select("SELECT id, trigger_msg FROM xxl_job_log")
+    }
     untold = [log_id for log_id in claimed & after if "sent again" not in stories[log_id]]
     assert untold == [], "claimed before the waking, and sent long after that"
     assert not before & after, "a run that was sent a second time after the waking"

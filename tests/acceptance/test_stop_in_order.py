@@ -25,7 +25,9 @@ ORPHAN_S = 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
-def test_a_signal_ends_console_and_workers_with_everything_they_started(cluster: Cluster, number: signal.Signals) -> None:
+def test_a_signal_ends_console_and_workers_with_everything_they_started(
+    cluster: Cluster, number: signal.Signals
+) -> None:
     group_id = cluster.start_all()
     console = cluster.console
     for _ in range(5):
@@ -58,7 +60,10 @@ def test_children_end_when_their_supervisor_is_killed(cluster: Cluster) -> None:
 def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> None:
     group_id = cluster.start_all()
     console = cluster.console
-    job_ids = [console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1) for _ in range(STOPS)]
+    job_ids = [
+        console.add_job(group_id, scheduleType="CRON", scheduleConf="* * * * * ?", triggerStatus=1)
+        for _ in range(STOPS)
+    ]
     for round_number in range(2):
         await_more(cluster, 2 * STOPS)
         answered: dict[int, int] = {}
@@ -187,7 +192,9 @@ def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
     eventually(lambda: alone.select("SELECT name FROM xxl_job_node"), 30, "the node is known")
     other = {"XXL_JOB_ACCESS_TOKEN": "another-token-0123456789", "XXL_JOB_NODE_NAME": "other"}
     for line in refusals(alone.beside("other"), **other):
-        assert re.search(r"XXL_JOB_ACCESS_TOKEN: the node workers .*on the same database works with another", line), line
+        assert re.search(
+            r"XXL_JOB_ACCESS_TOKEN: the node workers .*on the same database works with another", line
+        ), line
 
 
 def test_the_executor_client_says_what_is_wrong_in_one_line(alone: Cluster) -> None:
@@ -203,6 +210,8 @@ def test_the_executor_client_says_what_is_wrong_in_one_line(alone: Cluster) -> N
 
 
 def test_the_schema_command_works_from_the_command_line(alone: Cluster) -> None:
-    program = alone.programs.start("upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], alone.environ, cwd=ROOT)
+    program = alone.programs.start(
+        "upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], alone.environ, cwd=ROOT
+    )
     assert program.process.wait(60) == 0, program.output
     assert alone.select("SELECT lock_name FROM xxl_job_lock") == [{"lock_name": "schedule_lock"}]

@@ -30,7 +30,9 @@ class Executor:
         self.api = api
         self.client = Client(api)
 
-    def post(self, action: str, body: bytes | str = b"", *, token: str | None = TOKEN, path: str = "", **more: Any) -> TestResponse:
+    def post(
+        self, action: str, body: bytes | str = b"", *, token: str | None = TOKEN, path: str = "", **more: Any
+    ) -> TestResponse:
         headers = dict(more.pop("headers", {}))
         if token is not None:
             headers.setdefault("XXL-JOB-ACCESS-TOKEN", token)

@@ -27,17 +27,43 @@ def results() -> list[tuple[int, str | None]]:
 @pytest.mark.parametrize(
     ("who", "body", "stored"),
     [
-        ("Java 2.2", [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "msg": "old", "content": None}}], (200, "old")),
+        (
+            "Java 2.2",
+            [
+                {
+                    "logId": "ID",
+                    "logDateTim": T0,
+                    "executeResult": {"code": 200, "msg": "old", "content": None},
+                }
+            ],
+            (200, "old"),
+        ),
         ("Java 2.4.1, nulls left out", [{"logId": "ID", "logDateTim": T0, "handleCode": 200}], (200, None)),
         ("Java 2.4.1, time-out", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),  # type: ignore[arg-type]
-        ("3.5", {"callbackList": [{"logId": "ID", "logDateTime": T0, "handleCode": 200, "handleMsg": "new"}]}, (200, "new")),
-        ("pyxxl, both forms", [item("ID", 200, "both", executeResult={"code": 200, "msg": "both"})], (200, "both")),  # type: ignore[arg-type]
+        (
+            "3.5",
+            {"callbackList": [{"logId": "ID", "logDateTime": T0, "handleCode": 200, "handleMsg": "new"}]},
+            (200, "new"),
+        ),
+        (
+            "pyxxl, both forms",
+            [item("ID", 200, "both", executeResult={"code": 200, "msg": "both"})],
+            (200, "both"),
+        ),  # type: ignore[arg-type]
         ("npm xxl-job, quoted", [item("ID", 200, '"x"')], (200, '"x"')),  # type: ignore[arg-type]
         ("litert fails", [item("ID", 403, None)], (403, None)),  # type: ignore[arg-type]
-        ("feixiaobo", [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "content": "in content"}}], (200, "in content")),
+        (
+            "feixiaobo",
+            [{"logId": "ID", "logDateTim": T0, "executeResult": {"code": 200, "content": "in content"}}],
+            (200, "in content"),
+        ),
         ("hyperf, any JSON", [item("ID", 200, {"rows": [1, 2]})], (200, '{"rows": [1, 2]}')),  # type: ignore[arg-type]
         ("hyperf, a number", [item("ID", 200, 42)], (200, "42")),  # type: ignore[arg-type]
-        ("laravel-xxljob, all texts", [{"logId": '"ID"', "logDateTim": str(T0), "handleCode": "200", "handleMsg": "t"}], (200, "t")),
+        (
+            "laravel-xxljob, all texts",
+            [{"logId": '"ID"', "logDateTim": str(T0), "handleCode": "200", "handleMsg": "t"}],
+            (200, "t"),
+        ),
         ("a fraction", [item("ID", 200.0, "f")], (200, "f")),  # type: ignore[arg-type]
         ("negative", [item("ID", -1, "n")], (500, "handle code -1 reported; n")),  # type: ignore[arg-type]
         ("beyond 31 bits", [item("ID", 2**31, "n")], (500, "handle code 2147483648 reported; n")),  # type: ignore[arg-type]
@@ -46,7 +72,9 @@ def results() -> list[tuple[int, str | None]]:
         ("other fields", [item("ID", 200, "m", more={"x": 1}, handleTime=5)], (200, "m")),  # type: ignore[arg-type]
     ],
 )
-def test_the_forms_of_all_clients(executor: Executor, who: str, body: Any, stored: tuple[int, str | None]) -> None:
+def test_the_forms_of_all_clients(
+    executor: Executor, who: str, body: Any, stored: tuple[int, str | None]
+) -> None:
     run = make_run(make_job())
     text = json.dumps(body).replace('"\\"ID\\""', f'"{run.id}"').replace('"ID"', str(run.id))
     assert executor.ask("callback", text) == (200, None), who
@@ -82,12 +110,17 @@ def test_the_same_run_twice_in_one_call(executor: Executor) -> None:
     assert results() == [(500, "timeout")]
 
 
-@pytest.mark.parametrize("body", ["[]", "[null]", "[null, null]", '{"callbackList":[]}', "[ ]\n", "[\n{}\n]", "null", " null\n"])
+@pytest.mark.parametrize(
+    "body", ["[]", "[null]", "[null, null]", '{"callbackList":[]}', "[ ]\n", "[\n{}\n]", "null", " null\n"]
+)
 def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
     assert executor.ask("callback", body) == (200, None)
 
 
-@pytest.mark.parametrize("body", ["", "{}", '"text"', "7", "[", "{", '{"logId":1,"handleCode":200}', "[1", "[]x", '{"callbackList":null}'])
+@pytest.mark.parametrize(
+    "body",
+    ["", "{}", '"text"', "7", "[", "{", '{"logId":1,"handleCode":200}', "[1", "[]x", '{"callbackList":null}'],
+)
 def test_what_is_no_list_of_results_is_refused(executor: Executor, body: str) -> None:
     code, message = executor.ask("callback", body)
     assert code == 500
@@ -96,7 +129,15 @@ def test_what_is_no_list_of_results_is_refused(executor: Executor, body: str) ->
 
 def test_one_bad_element_spoils_only_itself(executor: Executor) -> None:
     first, second = make_run(make_job()), make_run(make_job())
-    bad = [{"logId": "x", "handleCode": 200}, {"logId": 1, "handleCode": "many"}, 7, "text", [], None, item(2**80)]
+    bad = [
+        {"logId": "x", "handleCode": 200},
+        {"logId": 1, "handleCode": "many"},
+        7,
+        "text",
+        [],
+        None,
+        item(2**80),
+    ]
     assert call_back(executor, item(first.id), *bad, item(second.id, 500, "no")) == (200, None)
     assert results() == [(200, "ok"), (500, "no")]
 

@@ -21,7 +21,9 @@ DATABASES_ENOUGH = ("sqlite",)
 
 METHOD = "invalid request, HttpMethod not support."
 WRONG_TOKEN = "The access token is wrong."
-REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+REGISTRATION = (
+    b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +41,16 @@ REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","regis
 )
 def test_where_the_api_answers(executor: Executor, path: str) -> None:
     path, _, query = path.partition("?")
-    assert executor.ask("registry", REGISTRATION, environ_overrides={"PATH_INFO": path, "QUERY_STRING": query}) == (200, None)
+    assert executor.ask(
+        "registry", REGISTRATION, environ_overrides={"PATH_INFO": path, "QUERY_STRING": query}
+    ) == (200, None)
     assert only_row(Registration).registry_key == "billing-exec"
 
 
-@pytest.mark.parametrize("path", [f"{CONTEXT}/api", f"{CONTEXT}/api/", f"{CONTEXT}/api/a/b", "/other/api/registry", "/API/registry", "/x"])
+@pytest.mark.parametrize(
+    "path",
+    [f"{CONTEXT}/api", f"{CONTEXT}/api/", f"{CONTEXT}/api/a/b", "/other/api/registry", "/API/registry", "/x"],
+)
 def test_everything_else_goes_on_to_the_console(executor: Executor, path: str) -> None:
     response = executor.post("", REGISTRATION, path=path)
     assert (response.status_code, response.get_data()) == (418, b"behind")
@@ -60,17 +67,25 @@ def test_another_context_path(database: str, api_config: Config, context_path: s
 
 def test_a_server_that_strips_the_context_path_itself(executor: Executor) -> None:
     response = executor.client.post(
-        "/api/registry", data=REGISTRATION, base_url=f"http://x{CONTEXT}", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}
+        "/api/registry",
+        data=REGISTRATION,
+        base_url=f"http://x{CONTEXT}",
+        headers={"XXL-JOB-ACCESS-TOKEN": TOKEN},
     )
     assert response.get_json()["code"] == 200
 
 
 def test_other_methods_are_answered_by_json_even_without_a_token(executor: Executor) -> None:
-    for method, action in product(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"], ["registry", "callback", "nothing-of-the-kind"]):
+    for method, action in product(
+        ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"], ["registry", "callback", "nothing-of-the-kind"]
+    ):
         response = executor.client.open(f"{CONTEXT}/api/{action}", method=method)
         assert response.status_code == 200
         if method != "HEAD":
-            assert (response.get_json()["code"], response.get_json()["msg"]) == (500, METHOD), (method, action)
+            assert (response.get_json()["code"], response.get_json()["msg"]) == (500, METHOD), (
+                method,
+                action,
+            )
 
 
 @pytest.mark.parametrize(
@@ -93,15 +108,25 @@ def test_other_methods_are_answered_by_json_even_without_a_token(executor: Execu
     ],
 )
 def test_who_is_let_in(executor: Executor, headers: dict[str, str], code: int) -> None:
-    fine = {"registry": (200, None), "callback": (200, None), "nope": (500, "invalid request, uri-mapping(nope) not found.")}
+    fine = {
+        "registry": (200, None),
+        "callback": (200, None),
+        "nope": (500, "invalid request, uri-mapping(nope) not found."),
+    }
     for action, answer in fine.items():
-        found = executor.ask(action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers)
-        assert found == (answer if code == 200 else (500, WRONG_TOKEN)), "the token is checked before the path and the body"
+        found = executor.ask(
+            action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers
+        )
+        assert found == (answer if code == 200 else (500, WRONG_TOKEN)), (
+            "the token is checked before the path and the body"
+        )
     assert len(all_rows(Registration)) == (code == 200)
 
 
 def test_a_group_with_a_token_of_its_own_takes_only_that(executor: Executor) -> None:
-    make_group(app_name="billing-exec", address_type=0, address_list=None, access_token="only-for-the-billing")
+    make_group(
+        app_name="billing-exec", address_type=0, address_list=None, access_token="only-for-the-billing"
+    )
     for action in ("registry", "registryRemove"):
         assert executor.ask(action, REGISTRATION) == (500, WRONG_TOKEN)
         assert executor.ask(action, REGISTRATION, token="only-for-the-billing") == (200, None)
@@ -143,7 +168,13 @@ def test_the_answer_byte_for_byte(executor: Executor) -> None:
 
 @pytest.mark.parametrize(
     "content_type",
-    ["application/json;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""],
+    [
+        "application/json;charset=UTF-8",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+        "",
+    ],
 )
 def test_the_content_type_does_not_matter(executor: Executor, content_type: str) -> None:
     assert executor.ask("registry", REGISTRATION, content_type=content_type) == (200, None)
@@ -213,16 +244,23 @@ def test_a_body_that_is_too_long_is_not_read(executor: Executor) -> None:
         def read(self, size: int) -> bytes:
             raise AssertionError(f"{size} bytes read")
 
-    environ: dict[str, Any] = {"wsgi.input": Endless(), "CONTENT_LENGTH": str(16 * 1024 * 1024 + 1), "HTTP_XXL_JOB_ACCESS_TOKEN": TOKEN}
+    environ: dict[str, Any] = {
+        "wsgi.input": Endless(),
+        "CONTENT_LENGTH": str(16 * 1024 * 1024 + 1),
+        "HTTP_XXL_JOB_ACCESS_TOKEN": TOKEN,
+    }
     response = Client(executor.api).post("/api/callback", environ_overrides=environ)
     assert response.get_json()["code"] == 500
     assert "longer than" in response.get_json()["msg"]
-    assert Adjustments().max_request_body_size > 16 * 1024 * 1024, "the server lets through what the API judges itself"
+    assert Adjustments().max_request_body_size > 16 * 1024 * 1024, (
+        "the server lets through what the API judges itself"
+    )
 
 
 def test_a_line_end_in_a_message_stays_inside_its_string(executor: Executor) -> None:
     response = executor.post(
-        "registry", json.dumps({"registryGroup": "A\r\nX: y", "registryKey": "k", "registryValue": "http://10.0.0.1:9/"})
+        "registry",
+        json.dumps({"registryGroup": "A\r\nX: y", "registryKey": "k", "registryValue": "http://10.0.0.1:9/"}),
     )
     assert response.get_data().count(b"\n") == 0
     assert "X" not in dict(response.headers)

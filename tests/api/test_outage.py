@@ -23,7 +23,9 @@ NOWHERE = {
     "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
     "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
 }
-REGISTRATION = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+REGISTRATION = (
+    b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
+)
 AWAY = "the database is not available; send it again"
 
 
@@ -42,7 +44,11 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
         assert executor.ask("callback", "[]") == (200, None)
     bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
     for _ in range(2):
-        for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION), ("registryRemove", REGISTRATION)):
+        for action, body in (
+            ("callback", callback_of(run.id)),
+            ("registry", REGISTRATION),
+            ("registryRemove", REGISTRATION),
+        ):
             assert executor.ask(action, body) == (500, AWAY)
         clock[0] += CACHE_MS + 1
     bind_engine(api_config)
@@ -53,7 +59,11 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
 
 
 def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
-    executor: Executor, database: str, database_kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    executor: Executor,
+    database: str,
+    database_kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
@@ -63,20 +73,32 @@ def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
         for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):
             response = executor.post(action, body)
             assert (response.status_code, response.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
-            assert (response.get_json()["code"], response.get_json()["msg"]) == (500, "the database is busy; send it again")
+            assert (response.get_json()["code"], response.get_json()["msg"]) == (
+                500,
+                "the database is busy; send it again",
+            )
     assert executor.ask("callback", callback_of(run.id)) == (200, None)
-    assert [record.getMessage() for record in caplog.records if record.exc_info or "not stored" in record.getMessage()] == [
-        f"executor request not stored action={action} database_error=database is locked" for action in ("callback", "registry")
+    assert [
+        record.getMessage()
+        for record in caplog.records
+        if record.exc_info or "not stored" in record.getMessage()
+    ] == [
+        f"executor request not stored action={action} database_error=database is locked"
+        for action in ("callback", "registry")
     ]
 
 
-def test_a_token_stays_checked_while_the_database_is_away(executor: Executor, api_config: Config, database_kind: str) -> None:
+def test_a_token_stays_checked_while_the_database_is_away(
+    executor: Executor, api_config: Config, database_kind: str
+) -> None:
     executor.ask("callback", "[]")
     bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
     assert executor.ask("callback", "[]", token="wrong") == (500, "The access token is wrong.")
 
 
-def test_an_answer_that_does_not_come_in_time_is_a_failure(database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_does_not_come_in_time_is_a_failure(
+    database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def too_slow(_self: CallbackStore, _items: object) -> int:
         raise TimeoutError
 

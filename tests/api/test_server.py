@@ -56,12 +56,25 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
 
 def test_one_connection_serves_every_kind_of_request(port: int) -> None:
     length = f"Content-Length: {len(BODY)}"
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(BODY[at : at + 10]), BODY[at : at + 10]) for at in range(0, len(BODY), 10)) + b"0\r\n\r\n"
+    chunks = (
+        b"".join(
+            b"%x\r\n%s\r\n" % (len(BODY[at : at + 10]), BODY[at : at + 10]) for at in range(0, len(BODY), 10)
+        )
+        + b"0\r\n\r\n"
+    )
     answers = exchange(
         port,
-        post(f"{CONTEXT}/api/registry", BODY, length, "Content-Type: application/json;charset=UTF-8", "Connection: keep-alive"),
+        post(
+            f"{CONTEXT}/api/registry",
+            BODY,
+            length,
+            "Content-Type: application/json;charset=UTF-8",
+            "Connection: keep-alive",
+        ),
         post(f"{CONTEXT}/api/registry", BODY, length),
-        post(f"{CONTEXT}/api/registry", chunks, "Transfer-Encoding: chunked", "Content-Type: application/json"),
+        post(
+            f"{CONTEXT}/api/registry", chunks, "Transfer-Encoding: chunked", "Content-Type: application/json"
+        ),
         post(f"/{CONTEXT}/api//registry", BODY, length),
         post("//api/registry", BODY, length, "Content-Type: application/x-www-form-urlencoded"),
         post(f"{CONTEXT}/api/callback", b"[]", "Content-Length: 2"),

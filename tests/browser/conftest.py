@@ -10,7 +10,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 from sqlalchemy import update
 
 from app.db import session_scope
@@ -63,7 +71,9 @@ class Watch:
         quiet = 0
         deadline = time.monotonic() + QUIET_S
         while quiet < 2:
-            assert time.monotonic() < deadline, f"{page.url} still waits for {[request.url for request in self._open]}"
+            assert time.monotonic() < deadline, (
+                f"{page.url} still waits for {[request.url for request in self._open]}"
+            )
             page.evaluate(TWO_FRAMES)
             quiet = 0 if self._open else quiet + 1
 
@@ -71,7 +81,9 @@ class Watch:
         self.problems.append(f"{urlsplit(page.url).path}: {problem}")
 
     def _on_message(self, page: Page, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"} and not message.location["url"].endswith("/favicon.ico"):  # asked for beside plain text
+        if message.type in {"error", "warning"} and not message.location["url"].endswith(
+            "/favicon.ico"
+        ):  # asked for beside plain text
             self._add(page, f"{message.type}: {message.text}")
 
     def _on_request(self, page: Page, request: Request) -> None:
@@ -112,7 +124,9 @@ def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[Open
             with session_scope() as session:  # another test may have chosen a language for them
                 session.execute(update(User).where(User.username == user[0]).values(language=""))
             # beside the pages, which would be loaded for it: the cookie is the profile's
-            answer = context.request.post(f"{console.url}/login", form={"userName": user[0], "password": user[1]})
+            answer = context.request.post(
+                f"{console.url}/login", form={"userName": user[0], "password": user[1]}
+            )
             assert answer.json()["code"] == 200, answer.text()
         page.goto(console.url + path)
         return page

@@ -85,12 +85,16 @@ def log_in(page: Page, console: Console) -> None:
     page.wait_for_url(f"{console.url}/")
 
 
-def shoot(browser: Browser, console: Console, folder: Path, look: str, only: set[str], *, first_screen: bool = False) -> None:
+def shoot(
+    browser: Browser, console: Console, folder: Path, look: str, only: set[str], *, first_screen: bool = False
+) -> None:
     """Take the pictures of one look, such as ``zh_CN-dark-phone``; ``first_screen``: without what one scrolls to."""
     language, theme, width = look.rsplit("-", 2)
     scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
     size: ViewportSize = {"width": WIDTHS[width], "height": 900}
-    context = browser.new_context(viewport=size, locale=LOCALES[language], color_scheme=scheme, reduced_motion="reduce")
+    context = browser.new_context(
+        viewport=size, locale=LOCALES[language], color_scheme=scheme, reduced_motion="reduce"
+    )
     page = context.new_page()
     page.goto(f"{console.url}/toLogin")
     if not only or "login" in only:
@@ -120,12 +124,23 @@ def main() -> None:
     parser.add_argument("--first-screen", action="store_true")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, serving(Path(home), language=asked.language) as console, sync_playwright() as driver:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving(Path(home), language=asked.language) as console,
+        sync_playwright() as driver,
+    ):
         browser = driver.chromium.launch(**LAUNCH)
         looks = [(theme, width) for theme in asked.themes.split(",") for width in asked.widths.split(",")]
         for theme, width in looks:
             only = {name for name in asked.only.split(",") if name}
-            shoot(browser, console, asked.folder, f"{asked.language}-{theme}-{width}", only, first_screen=asked.first_screen)
+            shoot(
+                browser,
+                console,
+                asked.folder,
+                f"{asked.language}-{theme}-{width}",
+                only,
+                first_screen=asked.first_screen,
+            )
         browser.close()
 
 

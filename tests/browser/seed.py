@@ -73,11 +73,20 @@ LOGINS = (
 )
 #: index of a job -> its tags
 TAGS = {
-    "en": {0: ("orders", "every hour"), 1: ("orders", "nightly"), 3: ("money", "nightly"), 7: ("mail",), 8: ("money",)},
+    "en": {
+        0: ("orders", "every hour"),
+        1: ("orders", "nightly"),
+        3: ("money", "nightly"),
+        7: ("mail",),
+        8: ("money",),
+    },
     "zh_CN": {0: ("订单", "每小时"), 1: ("订单", "夜间"), 3: ("财务", "夜间"), 7: ("邮件",), 8: ("财务",)},
 }
 #: indexes of the jobs the administrator has starred; name and filters of the view
-STARRED, VIEW = (0, 3), {"en": ("Nightly money", "tag=money&triggerStatus=1"), "zh_CN": ("夜间财务", "tag=财务&triggerStatus=1")}
+STARRED, VIEW = (
+    (0, 3),
+    {"en": ("Nightly money", "tag=money&triggerStatus=1"), "zh_CN": ("夜间财务", "tag=财务&triggerStatus=1")},
+)
 #: days with runs
 YEAR_DAYS = 340
 #: index of the group each job belongs to
@@ -98,7 +107,9 @@ class Seeded:
     view_id: int
 
 
-def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: str = "http://127.0.0.1:9999") -> Seeded:
+def seed(
+    session: Session, *, now_ms: Millis, language: str = "en", executor: str = "http://127.0.0.1:9999"
+) -> Seeded:
     """Fill an empty migrated database."""
     chance = random.Random(7)
     for model in (Group, Job, User):
@@ -109,11 +120,25 @@ def seed(session: Session, *, now_ms: Millis, language: str = "en", executor: st
     log_id = 0
     for hours in range(30, 0, -1):
         for job in chance.sample(jobs[:5] + jobs[7:8] + jobs[9:], 3):
-            _run(session, job, groups, now_ms - hours * 20 * MINUTE_MS - chance.randrange(60) * SECOND_MS, chance)
+            _run(
+                session,
+                job,
+                groups,
+                now_ms - hours * 20 * MINUTE_MS - chance.randrange(60) * SECOND_MS,
+                chance,
+            )
     _last_hour(session, jobs, groups, now_ms)
     log_id = _last_runs(session, jobs, executor, now_ms)
     _days(session, now_ms, chance)
-    session.add(Node(name="node-1", kind=NodeKind.WORKERS, started_ms=now_ms, heartbeat_ms=now_ms + DAY_MS, version="0.1.0"))
+    session.add(
+        Node(
+            name="node-1",
+            kind=NodeKind.WORKERS,
+            started_ms=now_ms,
+            heartbeat_ms=now_ms + DAY_MS,
+            version="0.1.0",
+        )
+    )
     user_id = _people(session, groups, now_ms)
     view_id = _kept(session, jobs, language)
     return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
@@ -130,14 +155,24 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
     lists = (f"{executor},http://10.0.3.12:9999,http://10.0.3.13:9999", "http://10.0.3.21:9999", None)
     groups = []
     for name, title, addresses in zip(names, TITLES[language], lists, strict=True):
-        groups.append(Group(app_name=name, title=title, address_type=0, address_list=addresses, update_time=now_ms))
+        groups.append(
+            Group(app_name=name, title=title, address_type=0, address_list=addresses, update_time=now_ms)
+        )
     groups[0].alarm_urls = "ntfy://ntfy.example.com/orders\njson://ops.example.com/alarms"
     session.add_all(groups)
-    beating = [(name, address) for name, addresses in zip(names, lists, strict=True) for address in (addresses or "").split(",") if address]
+    beating = [
+        (name, address)
+        for name, addresses in zip(names, lists, strict=True)
+        for address in (addresses or "").split(",")
+        if address
+    ]
     for name, address in [*beating, ("warehouse-sync", "http://10.0.3.40:9999")]:
         session.add(
             Registration(
-                registry_group=RegistryGroup.EXECUTOR, registry_key=name, registry_value=address, update_time=now_ms - 12 * SECOND_MS
+                registry_group=RegistryGroup.EXECUTOR,
+                registry_key=name,
+                registry_value=address,
+                update_time=now_ms - 12 * SECOND_MS,
             )
         )
     session.flush()
@@ -146,12 +181,28 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
         (names[2], "http://10.0.3.31:9999", 190),
         (names[2], "http://10.0.3.32:9999", 185),
     )
-    session.add_all(Sighting(app_name=name, address=address, seen_ms=now_ms - minutes * MINUTE_MS) for name, address, minutes in gone)
-    session.add(Drain(group_id=groups[0].id, address="http://10.0.3.13:9999", since_ms=now_ms - 42 * MINUTE_MS, username="lina"))
+    session.add_all(
+        Sighting(app_name=name, address=address, seen_ms=now_ms - minutes * MINUTE_MS)
+        for name, address, minutes in gone
+    )
+    session.add(
+        Drain(
+            group_id=groups[0].id,
+            address="http://10.0.3.13:9999",
+            since_ms=now_ms - 42 * MINUTE_MS,
+            username="lina",
+        )
+    )
     return groups
 
 
-def _job(session: Session, groups: list[Group], index: int, row: tuple[str, str, str, str, str, str, int], now_ms: Millis) -> Job:
+def _job(
+    session: Session,
+    groups: list[Group],
+    index: int,
+    row: tuple[str, str, str, str, str, str, int],
+    now_ms: Millis,
+) -> Job:
     desc, author, kind, conf, handler, glue, running = row
     job = Job(
         job_group=groups[GROUP_OF[index]].id,
@@ -199,12 +250,20 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
         trigger_type=TriggerType.CRON,
     )
     if address is None:
-        log.trigger_code, log.trigger_msg = 500, _told(at_ms, "") + "\nResult: not sent, no executor of mail-gateway is registered"
+        log.trigger_code, log.trigger_msg = (
+            500,
+            _told(at_ms, "") + "\nResult: not sent, no executor of mail-gateway is registered",
+        )
     else:
         failed = chance.random() < 0.08
         log.trigger_code, log.trigger_msg = 200, _story(address, at_ms)
-        log.handle_code, log.handle_time = (500 if failed else 200), at_ms + chance.randrange(1, 90) * SECOND_MS
-        log.handle_msg = "ConnectionError: the ledger does not answer" if failed else "412 orders <b>closed</b>"
+        log.handle_code, log.handle_time = (
+            (500 if failed else 200),
+            at_ms + chance.randrange(1, 90) * SECOND_MS,
+        )
+        log.handle_msg = (
+            "ConnectionError: the ledger does not answer" if failed else "412 orders <b>closed</b>"
+        )
     session.add(log)
     return log
 
@@ -218,7 +277,9 @@ def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: M
         long = _run(session, jobs[4], groups, now_ms - minutes * MINUTE_MS, chance)
         long.handle_time = (long.trigger_time or 0) + chance.randrange(5, 9) * MINUTE_MS
     first_ms = now_ms - 38 * MINUTE_MS
-    skip = Skip(job_id=jobs[7].id, from_ms=first_ms, to_ms=first_ms + 9 * MINUTE_MS, skipped=19, reason="misfire")
+    skip = Skip(
+        job_id=jobs[7].id, from_ms=first_ms, to_ms=first_ms + 9 * MINUTE_MS, skipped=19, reason="misfire"
+    )
     skip.recorded_ms = skip.to_ms + 6 * SECOND_MS
     session.add(skip)
 
@@ -248,7 +309,10 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
             trigger_msg=_story(executor, now_ms - minutes * MINUTE_MS), handle_code=handle_code,
         )  # fmt: skip
         if handle_code:
-            log.handle_time, log.handle_msg = now_ms - minutes * MINUTE_MS + 9 * SECOND_MS, "done" if handle_code == 200 else "time-out"
+            log.handle_time, log.handle_msg = (
+                now_ms - minutes * MINUTE_MS + 9 * SECOND_MS,
+                "done" if handle_code == 200 else "time-out",
+            )
         session.add(log)
         session.flush()
         if trigger_code == 200 and not handle_code:
@@ -262,7 +326,14 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
             finished = log.id
             _neighbours(session, log, jobs[3])
     session.add(
-        Skip(job_id=jobs[0].id, from_ms=now_ms - DAY_MS, to_ms=now_ms - DAY_MS + 900_000, skipped=3, reason="misfire", recorded_ms=now_ms)
+        Skip(
+            job_id=jobs[0].id,
+            from_ms=now_ms - DAY_MS,
+            to_ms=now_ms - DAY_MS + 900_000,
+            skipped=3,
+            reason="misfire",
+            recorded_ms=now_ms,
+        )
     )
     session.add(
         Fire(
@@ -280,13 +351,25 @@ def _neighbours(session: Session, log: JobLog, child: Job) -> None:
     """Make a run the retry of a failed one, and the parent of another."""
     at_ms, address = log.trigger_time or 0, log.executor_address
     common = {"trigger_code": 200, "trigger_msg": _story(address or "", at_ms), "executor_address": address}
-    failed = JobLog(job_group=log.job_group, job_id=log.job_id, handle_code=500, trigger_type=TriggerType.CRON, **common)
-    failed.trigger_time, failed.handle_time, failed.handle_msg = at_ms - 20 * SECOND_MS, at_ms - SECOND_MS, "ConnectionError"
+    failed = JobLog(
+        job_group=log.job_group, job_id=log.job_id, handle_code=500, trigger_type=TriggerType.CRON, **common
+    )
+    failed.trigger_time, failed.handle_time, failed.handle_msg = (
+        at_ms - 20 * SECOND_MS,
+        at_ms - SECOND_MS,
+        "ConnectionError",
+    )
     session.add(failed)
     session.flush()
     log.trigger_type, log.source_log_id = TriggerType.RETRY, failed.id
-    follower = JobLog(job_group=child.job_group, job_id=child.id, handle_code=200, trigger_type=TriggerType.PARENT, **common)
-    follower.source_log_id, follower.trigger_time, follower.handle_time = log.id, at_ms + 9 * SECOND_MS, at_ms + 11 * SECOND_MS
+    follower = JobLog(
+        job_group=child.job_group, job_id=child.id, handle_code=200, trigger_type=TriggerType.PARENT, **common
+    )
+    follower.source_log_id, follower.trigger_time, follower.handle_time = (
+        log.id,
+        at_ms + 9 * SECOND_MS,
+        at_ms + 11 * SECOND_MS,
+    )
     session.add(follower)
 
 
@@ -296,7 +379,9 @@ def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
     for back in range(YEAR_DAYS):
         midnight = (now_ms // 1000) * 1000 - since_midnight_ms - back * DAY_MS
         succeeded, failed = chance.randrange(2_600, 3_400), chance.randrange(3, 160)
-        if back >= 30:  # a year of growth, quieter at weekends, most days without a failure, and now and then a bad day
+        if (
+            back >= 30
+        ):  # a year of growth, quieter at weekends, most days without a failure, and now and then a bad day
             is_weekend = (today - timedelta(days=back)).weekday() >= 5
             succeeded = succeeded * (YEAR_DAYS - back) // YEAR_DAYS // (3 if is_weekend else 1)
             failed = succeeded // 4 if back % 41 == 0 else failed if back % 3 == 0 else 0
@@ -324,12 +409,20 @@ def _kept(session: Session, jobs: list[Job], language: str) -> int:
 def _people(session: Session, groups: list[Group], now_ms: Millis) -> int:
     """Add an administrator and a normal user who is logged in twice; return the id of the latter."""
     system = system_actor("seed")
-    users.add_user(session, UserDraft(username=ADMIN[0], password=ADMIN[1], role=1), actor=system, now_ms=now_ms)
+    users.add_user(
+        session, UserDraft(username=ADMIN[0], password=ADMIN[1], role=1), actor=system, now_ms=now_ms
+    )
     rights = {groups[0].id: frozenset({Right.VIEW, Right.OPERATE})}
     normal = UserDraft(username=NORMAL[0], password=NORMAL[1], group_ids=(groups[0].id,), rights=rights)
     user_id = users.add_user(session, normal, actor=system, now_ms=now_ms)
     for number, (address, agent) in enumerate(LOGINS):
-        row = LoginSession(token_hash=f"{number:064x}", user_id=user_id, remember=1 - number, address=address, agent=agent)
-        row.created_ms, row.seen_ms, row.expires_ms = now_ms - (3 - number) * DAY_MS, now_ms - number * 7 * MINUTE_MS, now_ms + 30 * DAY_MS
+        row = LoginSession(
+            token_hash=f"{number:064x}", user_id=user_id, remember=1 - number, address=address, agent=agent
+        )
+        row.created_ms, row.seen_ms, row.expires_ms = (
+            now_ms - (3 - number) * DAY_MS,
+            now_ms - number * 7 * MINUTE_MS,
+            now_ms + 30 * DAY_MS,
+        )
         session.add(row)
     return user_id

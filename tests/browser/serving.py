@@ -23,7 +23,8 @@ from tests.databases import migrate
 #: how Chromium is started: Debian's, asking nobody but the console
 LAUNCH: dict[str, Any] = {
     "executable_path": next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "chromium"
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
+        "chromium",
     ),
     "args": [
         "--no-sandbox",
@@ -44,7 +45,10 @@ LOG_LINES = [
     "2026-11-20 08:00:02 [demo.py:31] ERROR order 4711: <script>alert(1)</script> is no amount",
     "2026-11-20 08:00:02 [demo.py:35] \x1b[31mred\x1b[0m \x1b[1;32mgreen\x1b[0m \x1b[93myellow\x1b[m \x1b[38;5;4mblue\x1b[0m "
     "\x1b]0;title\x07\x1b[2Kend",
-    *(f"2026-11-20 08:00:{3 + number // 12:02d} [demo.py:40] INFO order {5000 + number} closed" for number in range(120)),
+    *(
+        f"2026-11-20 08:00:{3 + number // 12:02d} [demo.py:40] INFO order {5000 + number} closed"
+        for number in range(120)
+    ),
 ]
 
 
@@ -66,7 +70,12 @@ class StubExecutor(BaseHTTPRequestHandler):
             first = int(body["fromLineNum"])
             lines = LOG_LINES[first - 1 :]
             text = "".join(f"{line}\n" for line in lines)
-            content = {"fromLineNum": first, "toLineNum": first + len(lines) - 1, "logContent": text, "isEnd": False}
+            content = {
+                "fromLineNum": first,
+                "toLineNum": first + len(lines) - 1,
+                "logContent": text,
+                "isEnd": False,
+            }
         answer = json.dumps({"code": 200, "msg": None, "content": content}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -96,14 +105,23 @@ def stub_executor() -> Iterator[str]:
 def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") -> Iterator[Console]:
     """Run a console on a new SQLite file with seeded data."""
     config = Config(
-        home=home, database_url=f"sqlite:///{home / 'xxl_job.db'}", time_zone=zone, language=language, executor_networks=NETWORKS
+        home=home,
+        database_url=f"sqlite:///{home / 'xxl_job.db'}",
+        time_zone=zone,
+        language=language,
+        executor_networks=NETWORKS,
     )
     home.mkdir(parents=True, exist_ok=True)
     migrate(config.database_url)
     with stub_executor() as executor:
         app = create_app(config)
         with app.app_context(), session_scope() as session:
-            seeded = seed(session, now_ms=now_ms(), language="zh_CN" if language.startswith("zh") else "en", executor=executor)
+            seeded = seed(
+                session,
+                now_ms=now_ms(),
+                language="zh_CN" if language.startswith("zh") else "en",
+                executor=executor,
+            )
         server = create_server(app, host="127.0.0.1", port=0, threads=8, clear_untrusted_proxy_headers=True)
         thread = threading.Thread(target=server.run, name="console")
         thread.start()

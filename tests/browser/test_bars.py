@@ -10,7 +10,9 @@ from tests.browser.conftest import OpenPage
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(("path", "row"), [("/?hours=6", "#run-timeline [data-bars]"), ("/jobinfo", ".strip")])
+@pytest.mark.parametrize(
+    ("path", "row"), [("/?hours=6", "#run-timeline [data-bars]"), ("/jobinfo", ".strip")]
+)
 def test_arrow_keys_go_from_bar_to_bar(open_page: OpenPage, path: str, row: str) -> None:
     page = open_page(path)
     bars = page.locator(row).nth(1).locator("a")
@@ -26,7 +28,9 @@ def test_arrow_keys_go_from_bar_to_bar(open_page: OpenPage, path: str, row: str)
     expect(bars.first).to_be_focused()
     expect(page.locator(row).nth(1).locator("a[tabindex='0']")).to_have_count(1)
     page.keyboard.press("Tab")
-    assert page.evaluate("(row) => document.activeElement.closest(row) !== document.querySelectorAll(row)[1]", row)
+    assert page.evaluate(
+        "(row) => document.activeElement.closest(row) !== document.querySelectorAll(row)[1]", row
+    )
     bars.first.focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/joblog/\d+$"))

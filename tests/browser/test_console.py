@@ -201,7 +201,9 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
     expect(page.get_by_text("no scripts", exact=True)).to_be_visible()
 
 
-def test_without_scripts_the_dashboard_is_a_table_and_the_log_a_text(console: Console, open_page: OpenPage) -> None:
+def test_without_scripts_the_dashboard_is_a_table_and_the_log_a_text(
+    console: Console, open_page: OpenPage
+) -> None:
     page = without_scripts(open_page, "/")
     expect(page.locator("[data-chart-table] tbody tr").first).to_be_visible()
     page.goto(f"{console.url}/joblog/{console.seeded.log_id}")

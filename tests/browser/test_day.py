@@ -74,7 +74,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def add_users(cluster: Cluster) -> None:
     stored = passwords.hash_password(FIRST, must_change=True)
-    statement = text("INSERT INTO xxl_job_user (username, password, role, permission) VALUES (:username, :password, 1, '')")
+    statement = text(
+        "INSERT INTO xxl_job_user (username, password, role, permission) VALUES (:username, :password, 1, '')"
+    )
     with cluster.engine().begin() as connection:
         connection.execute(statement, [{"username": words.user, "password": stored} for words in DAYS])
 
@@ -83,7 +85,9 @@ def add_users(cluster: Cluster) -> None:
 def page(browser: Browser, cluster: Cluster, words: Words) -> Iterator[Page]:
     """A new browser profile in the user's language; whatever it complains of fails the test."""
     watch = Watch(cluster.console.address)
-    context = browser.new_context(locale=words.locale, reduced_motion="reduce", base_url=f"{cluster.console.address}/")
+    context = browser.new_context(
+        locale=words.locale, reduced_motion="reduce", base_url=f"{cluster.console.address}/"
+    )
     opened = context.new_page()
     watch.over(opened)
     yield opened
@@ -177,6 +181,7 @@ def test_the_day_of_a_user(cluster: Cluster, page: Page, words: Words) -> None:
     page.locator("#user-menu form[action$=logout] button").click()
     expect(page.locator("#userName")).to_be_visible()
     codes = cluster.select(
-        "SELECT l.handle_code FROM xxl_job_log l JOIN xxl_job_info j ON j.id = l.job_id WHERE j.job_desc = :d", d=words.job
+        "SELECT l.handle_code FROM xxl_job_log l JOIN xxl_job_info j ON j.id = l.job_id WHERE j.job_desc = :d",
+        d=words.job,
     )
     assert [row["handle_code"] for row in codes] == [500]

@@ -40,7 +40,9 @@ DRAWN = {
     "log": ".log-line",
     "glue": ".cm-content",
 }
-WIDER = "document.documentElement.scrollWidth > window.innerWidth ? [document.documentElement.scrollWidth] : []"
+WIDER = (
+    "document.documentElement.scrollWidth > window.innerWidth ? [document.documentElement.scrollWidth] : []"
+)
 
 CONTRAST = """
 () => {
@@ -80,7 +82,11 @@ UNNAMED = """
 """
 
 #: what is wrong -> script that returns where it is
-CHECKS = {"wider than the window": WIDER, "text too close to its ground": CONTRAST, "a control without a name": UNNAMED}
+CHECKS = {
+    "wider than the window": WIDER,
+    "text too close to its ground": CONTRAST,
+    "a control without a name": UNNAMED,
+}
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=str)

@@ -9,7 +9,12 @@ from tests.browser.conftest import OpenPage
 
 pytestmark = pytest.mark.browser
 
-FILE = {"format": 1, "jobs": [{"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders"}]}
+FILE = {
+    "format": 1,
+    "jobs": [
+        {"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders"}
+    ],
+}
 
 
 def test_a_file_that_is_looked_at_shows_that_it_is(open_page: OpenPage) -> None:
@@ -17,12 +22,16 @@ def test_a_file_that_is_looked_at_shows_that_it_is(open_page: OpenPage) -> None:
     waiting, button = page.locator("[data-waiting]"), page.locator("form[data-waits] button")
     page.fill("#text", json.dumps(FILE))
     expect(waiting).to_be_hidden()
-    page.evaluate("document.querySelector('[data-waits]').addEventListener('submit', (event) => event.preventDefault(), { once: true })")
+    page.evaluate(
+        "document.querySelector('[data-waits]').addEventListener('submit', (event) => event.preventDefault(), { once: true })"
+    )
     button.click()
     expect(page.get_by_role("progressbar", name="The file is being compared")).to_be_visible()
     expect(page.get_by_role("status").filter(has=waiting)).to_contain_text("Nothing is stored.")
     expect(button).to_be_disabled()
-    page.evaluate("window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")  # as one who comes back sees it
+    page.evaluate(
+        "window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
+    )  # as one who comes back sees it
     expect(waiting).to_be_hidden()
     button.click()
     expect(page.get_by_role("status").first).to_contain_text("0 new, 0 changed, 1 the same")

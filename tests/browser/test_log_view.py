@@ -69,7 +69,9 @@ def open_made_up(page: Page, console: Console, *pieces: list[str]) -> None:
         number = before.index(first - 1)
         lines = pieces[number]
         end = number == len(pieces) - 1
-        route.fulfill(json={"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""})
+        route.fulfill(
+            json={"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""}
+        )
 
     page.route("**/made-up?from=*", answer)
     href = f"{console.url}/made-up"

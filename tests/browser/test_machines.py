@@ -36,7 +36,9 @@ def test_an_address_is_drained_and_taken_back_in_a_dialog(console: Console, open
 
 def test_an_operator_drains_on_a_phone_without_scripts(console: Console, open_page: OpenPage) -> None:
     size = {"width": 390, "height": 844}
-    page = open_page(f"/jobinfo/{console.seeded.jobs[0]}/nodes", user=NORMAL, java_script_enabled=False, viewport=size)
+    page = open_page(
+        f"/jobinfo/{console.seeded.jobs[0]}/nodes", user=NORMAL, java_script_enabled=False, viewport=size
+    )
     page.get_by_role("link", name="Machines").click()
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").click()
     page.get_by_role("button", name="Drain").click()

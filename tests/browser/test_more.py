@@ -90,7 +90,9 @@ def test_a_login_ends_in_a_dialog(console: Console, open_page: OpenPage) -> None
     listed = page.locator("#logins tbody tr")
     before = listed.count()
     assert before >= 2
-    page.locator("#logins tbody a").first.click()  # by no word: the user may have another language since another test
+    page.locator(
+        "#logins tbody a"
+    ).first.click()  # by no word: the user may have another language since another test
     page.locator("dialog[open] button.btn-danger").click()
     expect(page.locator("[data-toasts]")).not_to_be_empty()
     expect(listed).to_have_count(before - 1)

@@ -86,14 +86,20 @@ OPENED: dict[str, Callable[[Page], None]] = {
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_what_opens_is_readable_and_named(console: Console, open_page: OpenPage, theme: str, size: ViewportSize) -> None:
+def test_what_opens_is_readable_and_named(
+    console: Console, open_page: OpenPage, theme: str, size: ViewportSize
+) -> None:
     page = open_page("/", color_scheme=theme, viewport=size)
     wrong = []
     for path, open_ in OPENED.items():
         page.goto("about:blank")
         page.goto(console.url + (f"/joblog/{console.seeded.log_id}" if path == "log" else path))
         open_(page)
-        wrong += [f"{path}: {problem}: {where}" for problem, script in CHECKS.items() for where in page.evaluate(script)]
+        wrong += [
+            f"{path}: {problem}: {where}"
+            for problem, script in CHECKS.items()
+            for where in page.evaluate(script)
+        ]
         if open_ is switch_off:
             page.locator(".undo").click()
             page.wait_for_load_state("load")
@@ -105,19 +111,47 @@ def long_names(console: Console) -> Iterator[tuple[int, int]]:
     """A job and a run with the longest names there can be, none with a blank; they are gone after the test."""
     with session_scope() as session:
         group = Group(app_name="long-names", title="T" * 64, address_type=1, update_time=now_ms())
-        group.address_list = ",".join(f"http://10.1.{number // 250}.{number % 250}:9999" for number in range(1000))
+        group.address_list = ",".join(
+            f"http://10.1.{number // 250}.{number % 250}:9999" for number in range(1000)
+        )
         session.add(group)
         session.flush()
         like = session.get(Job, console.seeded.jobs[0])
         assert like is not None
-        values = {column.name: getattr(like, column.name) for column in Job.__table__.columns if column.name != "id"}
-        words = {"job_desc": "x" * 255, "author": "a" * 64, "alarm_email": "m" * 255, "executor_param": "p" * 512}
+        values = {
+            column.name: getattr(like, column.name) for column in Job.__table__.columns if column.name != "id"
+        }
+        words = {
+            "job_desc": "x" * 255,
+            "author": "a" * 64,
+            "alarm_email": "m" * 255,
+            "executor_param": "p" * 512,
+        }
         conf = ",".join(map(str, range(35)))
-        job = Job(**{**values, **words, "job_group": group.id, "executor_handler": "h" * 255, "schedule_conf": f"0 {conf} 1-5 * * ?"})
+        job = Job(
+            **{
+                **values,
+                **words,
+                "job_group": group.id,
+                "executor_handler": "h" * 255,
+                "schedule_conf": f"0 {conf} 1-5 * * ?",
+            }
+        )
         session.add(job)
         session.flush()
-        log = JobLog(job_group=group.id, job_id=job.id, trigger_time=now_ms(), trigger_code=200, handle_code=500, handle_time=now_ms())
-        log.executor_address, log.executor_param, log.handle_msg = f"http://{'host-' * 40}:9999", "q" * 512, "e" * 3000
+        log = JobLog(
+            job_group=group.id,
+            job_id=job.id,
+            trigger_time=now_ms(),
+            trigger_code=200,
+            handle_code=500,
+            handle_time=now_ms(),
+        )
+        log.executor_address, log.executor_param, log.handle_msg = (
+            f"http://{'host-' * 40}:9999",
+            "q" * 512,
+            "e" * 3000,
+        )
         session.add(log)
         session.flush()
         made = (job.id, log.id)
@@ -134,7 +168,9 @@ def test_the_longest_names_make_no_page_wider(
 ) -> None:
     job_id, log_id = long_names
     paths = ["/", "/jobinfo", "/joblog?range=day", "/jobgroup", "/user/audit"]
-    paths += [f"/jobinfo/{job_id}{rest}" for rest in ("", "/edit", "/run", "/delete", "/next-times", "/nodes")]
+    paths += [
+        f"/jobinfo/{job_id}{rest}" for rest in ("", "/edit", "/run", "/delete", "/next-times", "/nodes")
+    ]
     paths += [f"/joblog/{log_id}", f"/joblog/{log_id}/note", f"/jobinfo/bulk/stop?id={job_id}"]
     page = open_page("/", viewport=size)
     wrong = []

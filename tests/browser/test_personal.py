@@ -24,7 +24,9 @@ def test_a_tag_leads_to_the_jobs_with_it(console: Console, open_page: OpenPage) 
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_star_is_given_and_taken_back_where_one_is(console: Console, open_page: OpenPage, scripts: bool) -> None:
+def test_a_star_is_given_and_taken_back_where_one_is(
+    console: Console, open_page: OpenPage, scripts: bool
+) -> None:
     page = open_page("/jobinfo?author=marco", java_script_enabled=scripts)
     star = page.get_by_role("button", name=f"Favourite: job {console.seeded.jobs[WITHOUT_STAR]}", exact=True)
     expect(star).to_have_attribute("aria-pressed", "false")
@@ -45,7 +47,9 @@ def test_a_view_is_saved_in_a_dialog_and_made_the_start_page(console: Console, o
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("Of Lina")
     dialog.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("navigation", name="Views").get_by_role("link", name="Of Lina")).to_have_attribute("aria-current", "page")
+    expect(
+        page.get_by_role("navigation", name="Views").get_by_role("link", name="Of Lina")
+    ).to_have_attribute("aria-current", "page")
     expect(page.locator("[data-toast]")).to_contain_text("The view is saved")
     page.goto(f"{console.url}/account")
     page.get_by_label("Start page").select_option(label="Job Manage: Of Lina")

@@ -74,7 +74,11 @@ def test_an_emptied_picker_chooses_all_again(console: Console, open_page: OpenPa
 
 def test_children_are_added_and_taken_away(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit", viewport=SMALL)
-    box, field, picked = page.locator("#child_jobid-search"), page.locator("#child_jobid"), page.locator("[data-picked] li")
+    box, field, picked = (
+        page.locator("#child_jobid-search"),
+        page.locator("#child_jobid"),
+        page.locator("[data-picked] li"),
+    )
     for number, name in enumerate(("mail", "stock"), 1):
         box.focus()
         with page.expect_response(re.compile("/pick/jobs")):
@@ -108,7 +112,10 @@ def test_the_audit_takes_any_name_and_offers_those_there_are(open_page: OpenPage
 @pytest.fixture
 def many_groups(console: Console) -> Iterator[None]:
     with session_scope() as session:
-        session.add_all(Group(app_name=f"zz-{number:02}", title=f"Branch {number}", address_type=0) for number in range(30))
+        session.add_all(
+            Group(app_name=f"zz-{number:02}", title=f"Branch {number}", address_type=0)
+            for number in range(30)
+        )
     yield
     with session_scope() as session:
         session.query(Group).filter(Group.app_name.startswith("zz-")).delete()
@@ -120,7 +127,9 @@ def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage)
     box = page.get_by_role("combobox", name="Executor")
     box.focus()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("listbox").locator("[data-note]")).to_have_text("The first 20: type more to see others")
+    expect(page.get_by_role("listbox").locator("[data-note]")).to_have_text(
+        "The first 20: type more to see others"
+    )
     with page.expect_response(re.compile("/pick/groups")):
         page.keyboard.type("branch 29")
     expect(page.locator("#jobGroup-choices [role=option]")).to_have_count(1)

@@ -85,7 +85,9 @@ def test_the_focus_stays_in_a_dialog_and_comes_back(open_page: OpenPage) -> None
     expect(dialog).to_be_visible()
     for _ in range(40):
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement === document.body || document.activeElement.closest('dialog') !== null")
+        assert page.evaluate(
+            "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+        )
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page.locator("[data-new]")).to_be_focused()
@@ -118,7 +120,9 @@ def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: Ope
         ("30 6 * * 0", "0 30 6 ? * 1", "Weekday", "these"),
     ],
 )
-def test_the_builder_begins_with_the_expression_that_is_there(open_page: OpenPage, typed: str, shown: str, unit: str, choice: str) -> None:
+def test_the_builder_begins_with_the_expression_that_is_there(
+    open_page: OpenPage, typed: str, shown: str, unit: str, choice: str
+) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Cron").fill(typed)
     page.get_by_role("button", name="Build the expression").click()
@@ -183,7 +187,11 @@ def test_all_jobs_of_all_pages_are_ticked_at_once(console: Console, open_page: O
 
 
 def copy_of(job: Job) -> Job:
-    values = {column.name: getattr(job, column.name) for column in Job.__table__.columns if column.name not in {"id", "author"}}
+    values = {
+        column.name: getattr(job, column.name)
+        for column in Job.__table__.columns
+        if column.name not in {"id", "author"}
+    }
     return Job(**values, author="copied")
 
 
@@ -199,8 +207,18 @@ def a_worker(console: Console) -> Iterator[None]:
                     log = session.get(JobLog, console.seeded.log_id)
                     assert log is not None
                     at_ms = now_ms()
-                    made = JobLog(job_group=log.job_group, job_id=fire.job_id, executor_address=log.executor_address, trigger_type="MANUAL")
-                    made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = at_ms, 200, at_ms, 200
+                    made = JobLog(
+                        job_group=log.job_group,
+                        job_id=fire.job_id,
+                        executor_address=log.executor_address,
+                        trigger_type="MANUAL",
+                    )
+                    made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = (
+                        at_ms,
+                        200,
+                        at_ms,
+                        200,
+                    )
                     made.executor_param = fire.executor_param
                     session.add(made)
                     session.delete(fire)

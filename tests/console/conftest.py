@@ -79,7 +79,9 @@ class Console:
         with session_scope() as session:
             user = user_store.find_by_name(session, username)
             assert user is not None
-            made = login.open_session(session, user, remember=False, address="127.0.0.1", agent="test", now_ms=now_ms())
+            made = login.open_session(
+                session, user, remember=False, address="127.0.0.1", agent="test", now_ms=now_ms()
+            )
         self.client.set_cookie(COOKIE, made.token)
         return self
 
@@ -116,7 +118,9 @@ def admin(console: Console) -> Console:
 
 def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: str = "") -> int:
     """Store a group; manual where it has addresses."""
-    draft = GroupDraft(app_name=app_name, title=title, address_type=int(bool(addresses)), address_list=addresses)
+    draft = GroupDraft(
+        app_name=app_name, title=title, address_type=int(bool(addresses)), address_list=addresses
+    )
     with session_scope() as session:
         return groups.add_group(session, draft, actor=ACTOR, networks=NETWORKS, now_ms=now_ms())
 
@@ -144,11 +148,15 @@ def add_job(group_id: int, *, start: bool = False, **changes: Any) -> int:
         return jobs.add_job(session, job_draft(group_id, **changes), actor=ACTOR, clock=now_ms, start=start)
 
 
-def add_user(username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None) -> int:
+def add_user(
+    username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None
+) -> int:
     """Store a normal user, with all rights on the groups where none are named, as adopted users have them."""
     user_id = add_row(username, PASSWORD, Role.NORMAL)
     given = tuple(group_ids)
-    draft = UserDraft(username=username, group_ids=given, rights={**dict.fromkeys(given, ALL_RIGHTS), **(rights or {})})
+    draft = UserDraft(
+        username=username, group_ids=given, rights={**dict.fromkeys(given, ALL_RIGHTS), **(rights or {})}
+    )
     with session_scope() as session:
         users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
     return user_id
@@ -172,7 +180,9 @@ def hash_of(password: str) -> str:
 def normal_user(console: Console) -> Callable[..., Console]:
     """Make a normal user of some groups and return a client they are logged in with."""
 
-    def make(*group_ids: int, username: str = "norman", rights: dict[int, frozenset[Right]] | None = None) -> Console:
+    def make(
+        *group_ids: int, username: str = "norman", rights: dict[int, frozenset[Right]] | None = None
+    ) -> Console:
         add_user(username, group_ids, rights)
         return console.another().log_in(username)
 

@@ -32,13 +32,19 @@ def test_another_site_cannot_make_a_browser_change_anything(admin: Console, head
     assert admin.call("/jobgroup/pageList")["recordsTotal"] == 0
 
 
-@pytest.mark.parametrize("headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}],
+)
 def test_scripts_and_our_own_pages_can(admin: Console, headers: dict[str, str]) -> None:
     response = admin.post("/jobgroup/save", {"appname": "good-app", "title": "good"}, headers=headers)
     assert response.get_json()["code"] == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "", "[::1", "192.168.0.7:8080"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "", "[::1", "192.168.0.7:8080"],
+)
 def test_a_foreign_host_name_is_refused(console: Console, host: str) -> None:
     assert console.get("/toLogin", headers={"Host": host}).status_code == 400
     assert console.client.get("/", headers={"Host": host}).status_code == 400
@@ -73,16 +79,27 @@ def test_an_integer_that_is_none_is_a_bad_request(admin: Console) -> None:
     assert admin.call("/jobinfo/start") == {"code": 500, "msg": "Parameter id is missing", "content": None}
 
 
-@pytest.mark.parametrize("text", ["' OR '1'='1", "%", "_", "\\", "x' UNION SELECT password FROM xxl_job_user --", "\x00", "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["' OR '1'='1", "%", "_", "\\", "x' UNION SELECT password FROM xxl_job_user --", "\x00", "\ud800"]
+)
 def test_a_search_text_is_only_text(admin: Console, text: str) -> None:
     group_id = add_group()
     add_job(group_id)
-    answer = admin.call("/jobinfo/pageList", jobGroup=group_id, triggerStatus=-1, jobDesc=text.encode("utf-8", "surrogatepass"))
+    answer = admin.call(
+        "/jobinfo/pageList",
+        jobGroup=group_id,
+        triggerStatus=-1,
+        jobDesc=text.encode("utf-8", "surrogatepass"),
+    )
     assert answer.get("data", []) == []
 
 
 def test_pages_carry_a_policy_and_nothing_is_kept(admin: Console) -> None:
-    for response in (admin.get("/toLogin"), admin.post("/jobgroup/pageList"), admin.get("/no/such/page", headers=HTML)):
+    for response in (
+        admin.get("/toLogin"),
+        admin.post("/jobgroup/pageList"),
+        admin.get("/no/such/page", headers=HTML),
+    ):
         policy = response.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "script-src 'self';" in policy
@@ -103,7 +120,12 @@ def test_an_error_page_repeats_nothing_as_markup(admin: Console) -> None:
 
 @pytest.mark.parametrize("field", ["appname", "title", "addressList"])
 def test_markup_in_a_group_is_refused(admin: Console, field: str) -> None:
-    values = {"appname": "some-app", "title": "some", "addressType": "1", "addressList": "http://127.0.0.1:9999"}
+    values = {
+        "appname": "some-app",
+        "title": "some",
+        "addressType": "1",
+        "addressList": "http://127.0.0.1:9999",
+    }
     assert admin.call("/jobgroup/save", **(values | {field: "<img src=x onerror=alert(1)>"}))["code"] == 500
 
 
@@ -124,13 +146,21 @@ def test_markup_in_a_group_is_refused(admin: Console, field: str) -> None:
     ],
 )
 def test_an_address_no_executor_has_is_refused(admin: Console, address: str) -> None:
-    answer = admin.call("/jobgroup/save", appname="some-app", title="some", addressType=1, addressList=address)
+    answer = admin.call(
+        "/jobgroup/save", appname="some-app", title="some", addressType=1, addressList=address
+    )
     assert answer["code"] == 500
     assert admin.call("/jobgroup/pageList")["recordsTotal"] == 0
 
 
 @pytest.mark.parametrize(
-    "address", ["http://10.0.0.99:9999", "http://169.254.169.254", "http://10.0.0.5:9998", "http://10.0.0.5:9999.evil.example"]
+    "address",
+    [
+        "http://10.0.0.99:9999",
+        "http://169.254.169.254",
+        "http://10.0.0.5:9998",
+        "http://10.0.0.5:9999.evil.example",
+    ],
 )
 def test_a_manual_run_goes_only_to_addresses_of_its_executor(admin: Console, address: str) -> None:
     job_id = add_job(add_group(addresses="http://10.0.0.5:9999"))
@@ -160,7 +190,13 @@ def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_u
     own, foreign = add_group("own-app"), add_group("foreign-app")
     job_id = add_job(foreign)
     norman = normal_user(own)
-    parameters = {"jobGroup": own, "jobDesc": "mine now", "author": "norman", "scheduleType": "NONE", "misfireStrategy": "DO_NOTHING"}
+    parameters = {
+        "jobGroup": own,
+        "jobDesc": "mine now",
+        "author": "norman",
+        "scheduleType": "NONE",
+        "misfireStrategy": "DO_NOTHING",
+    }
     parameters |= {
         "executorRouteStrategy": "FIRST",
         "executorBlockStrategy": "SERIAL_EXECUTION",
@@ -169,8 +205,14 @@ def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_u
     }
     assert norman.call("/jobinfo/update", id=job_id, **parameters)["msg"] == "Job id is invalid"
     own_job = add_job(own)
-    assert norman.call("/jobinfo/update", id=own_job, **(parameters | {"jobGroup": foreign}))["msg"] == "Choose an executor"
-    assert norman.call("/jobinfo/update", id=own_job, **parameters, childJobId=job_id)["msg"] == f"Child job id ({job_id}) was not found"
+    assert (
+        norman.call("/jobinfo/update", id=own_job, **(parameters | {"jobGroup": foreign}))["msg"]
+        == "Choose an executor"
+    )
+    assert (
+        norman.call("/jobinfo/update", id=own_job, **parameters, childJobId=job_id)["msg"]
+        == f"Child job id ({job_id}) was not found"
+    )
     with session_scope() as session:
         job = job_lists.find_job(session, job_id)
         assert job is not None
@@ -182,4 +224,7 @@ def test_code_needs_the_right_to_code(console: Console, normal_user) -> None:  #
     job_id = add_job(group_id, glue_type="GLUE_SHELL", glue_source="echo 1")
     other = add_group("other-app")
     norman = normal_user(group_id, other, rights={group_id: frozenset(Right) - {Right.GLUE}})
-    assert norman.call("/jobcode/save", id=job_id, glueSource="id", glueRemark="four more")["msg"] == "permission denied"
+    assert (
+        norman.call("/jobcode/save", id=job_id, glueSource="id", glueRemark="four more")["msg"]
+        == "permission denied"
+    )

@@ -54,8 +54,14 @@ def set_for_all(pragma: str) -> Iterator[None]:
 #: database fault -> message on pages
 FAULTS = {
     "busy": (locked, "The database is busy. Try again in a moment."),
-    "full": (lambda _url: set_for_all("max_page_count=1"), "The database's disk is full. Free some space, then try again."),
-    "read-only": (lambda _url: set_for_all("query_only=ON"), "The database is read-only, so nothing can be changed."),
+    "full": (
+        lambda _url: set_for_all("max_page_count=1"),
+        "The database's disk is full. Free some space, then try again.",
+    ),
+    "read-only": (
+        lambda _url: set_for_all("query_only=ON"),
+        "The database is read-only, so nothing can be changed.",
+    ),
 }
 
 

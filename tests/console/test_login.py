@@ -14,14 +14,18 @@ OK = b'{"code":200,"msg":null,"content":null}'
 
 def cookie_of(console: Console) -> str:
     """Log in without a cookie jar; return the value of the cookie."""
-    response = console.app.test_client(use_cookies=False).post(f"{CONTEXT}/login?userName=admin&password={ADMIN_PASSWORD}")
+    response = console.app.test_client(use_cookies=False).post(
+        f"{CONTEXT}/login?userName=admin&password={ADMIN_PASSWORD}"
+    )
     return response.headers["Set-Cookie"].split("=", 1)[1].split(";")[0]
 
 
 @pytest.mark.parametrize("as_query", [True, False], ids=["query", "form"])
 def test_login_answers_the_original_envelope_and_exactly_one_cookie(console: Console, as_query: bool) -> None:
     parameters = {"userName": "admin", "password": ADMIN_PASSWORD}
-    response = console.post("/login", query_string=parameters) if as_query else console.post("/login", parameters)
+    response = (
+        console.post("/login", query_string=parameters) if as_query else console.post("/login", parameters)
+    )
     assert response.data == OK
     assert response.content_type.startswith("application/json")
     (cookie,) = response.headers.getlist("Set-Cookie")
@@ -50,7 +54,9 @@ def test_remember_me_outlives_the_browser(console: Console) -> None:
 )
 def test_every_shape_of_the_cookie_is_accepted(console: Console, shape: str) -> None:
     cookie = shape.format(cookie_of(console))
-    response = console.app.test_client(use_cookies=False).post(f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": cookie})
+    response = console.app.test_client(use_cookies=False).post(
+        f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": cookie}
+    )
     assert response.status_code == 200
     assert response.get_json()["recordsTotal"] == 0
 
@@ -58,7 +64,9 @@ def test_every_shape_of_the_cookie_is_accepted(console: Console, shape: str) -> 
 @pytest.mark.parametrize("value", ["", "0" * 64, "x" * 64, "7b226964223a317d", "' OR 1=1 --", "A" * 5000])
 def test_a_made_up_cookie_is_no_login_and_is_taken_back(console: Console, value: str) -> None:
     client = console.app.test_client(use_cookies=False)
-    response = client.get(f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": f"XXL_JOB_LOGIN_IDENTITY={value}"})
+    response = client.get(
+        f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": f"XXL_JOB_LOGIN_IDENTITY={value}"}
+    )
     assert response.status_code == 302
     assert response.headers["Location"] == f"{CONTEXT}/toLogin"
     assert response.data == b""
@@ -67,10 +75,16 @@ def test_a_made_up_cookie_is_no_login_and_is_taken_back(console: Console, value:
     assert "Max-Age=0" in cookie
 
 
-@pytest.mark.parametrize("path", ["/", "/jobinfo/pageList", "/no/such/page", "/static/no-such-file.js", "/login", "/user/add"])
+@pytest.mark.parametrize(
+    "path", ["/", "/jobinfo/pageList", "/no/such/page", "/static/no-such-file.js", "/login", "/user/add"]
+)
 def test_without_a_login_everything_leads_to_the_login_page(console: Console, path: str) -> None:
     response = console.get(path, headers={"Host": "localhost:8080"})
-    assert (response.status_code, response.headers["Location"], response.data) == (302, f"{CONTEXT}/toLogin", b"")
+    assert (response.status_code, response.headers["Location"], response.data) == (
+        302,
+        f"{CONTEXT}/toLogin",
+        b"",
+    )
     assert "Set-Cookie" not in response.headers
 
 
@@ -108,7 +122,9 @@ def test_the_login_page_sends_whoever_is_logged_in_home(admin: Console) -> None:
         ("nobody", "wrong-password", "Wrong user name or password"),
     ],
 )
-def test_a_refused_login_says_one_text_and_sets_no_cookie(console: Console, username: str, password: str, text: str) -> None:
+def test_a_refused_login_says_one_text_and_sets_no_cookie(
+    console: Console, username: str, password: str, text: str
+) -> None:
     response = console.post("/login", {"userName": username, "password": password})
     assert response.status_code == 200
     assert response.get_json() == {"code": 500, "msg": text, "content": None}

@@ -27,9 +27,13 @@ class Moved:
         self.former, self.present = add_group("former-app"), add_group("present-app")
         self.job_id = add_job(self.former, job_desc=NAME, executor_handler=HANDLER)
         at_ms = now_ms()
-        self.failed = add_log(self.job_id, self.former, handle_code=500, address=ADDRESS, at_ms=at_ms - 60_000)
+        self.failed = add_log(
+            self.job_id, self.former, handle_code=500, address=ADDRESS, at_ms=at_ms - 60_000
+        )
         self.running = add_log(self.job_id, self.former, address=ADDRESS, at_ms=at_ms - 50_000)
-        self.unresolved = add_log(self.job_id, self.former, trigger_code=504, address=ADDRESS, at_ms=at_ms - 40_000)
+        self.unresolved = add_log(
+            self.job_id, self.former, trigger_code=504, address=ADDRESS, at_ms=at_ms - 40_000
+        )
         with session_scope() as session:
             jobs.move_job(session, self.job_id, self.present, actor=ACTOR, now_ms=at_ms)
 
@@ -39,10 +43,20 @@ def moved(console: Console) -> Moved:
     return Moved()
 
 
-def test_runs_in_the_former_group_do_not_name_the_job(moved: Moved, normal_user: Callable[..., Console]) -> None:
+def test_runs_in_the_former_group_do_not_name_the_job(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user(moved.former)
     one = f"/joblog/{moved.failed}"
-    for path in ("/", "/?hours=24", "/joblog?range=all", f"/joblog?jobId={moved.job_id}&range=all", one, f"{one}/note", f"{one}/kill"):
+    for path in (
+        "/",
+        "/?hours=24",
+        "/joblog?range=all",
+        f"/joblog?jobId={moved.job_id}&range=all",
+        one,
+        f"{one}/note",
+        f"{one}/kill",
+    ):
         page = norman.get(path).text
         assert NAME not in page, path
         assert HANDLER not in page, path
@@ -50,18 +64,27 @@ def test_runs_in_the_former_group_do_not_name_the_job(moved: Moved, normal_user:
     assert str(moved.job_id) in norman.get("/joblog?range=all").text
 
 
-def test_whoever_sees_both_groups_still_reads_the_name(moved: Moved, normal_user: Callable[..., Console]) -> None:
+def test_whoever_sees_both_groups_still_reads_the_name(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
     reader = normal_user(moved.former, moved.present)
     assert NAME in reader.get("/joblog?range=all").text
     assert NAME in reader.get(f"/joblog/{moved.failed}").text
 
 
-def test_the_jobs_page_shows_no_run_of_a_group_that_is_foreign(moved: Moved, normal_user: Callable[..., Console]) -> None:
+def test_the_jobs_page_shows_no_run_of_a_group_that_is_foreign(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
     nina = normal_user(moved.present, username="nina")
     own = add_log(moved.job_id, moved.present, handle_code=200)
     page = nina.get(f"/jobinfo/{moved.job_id}").text
     assert f"/joblog/{own}" in page
-    for path in (f"/jobinfo/{moved.job_id}", f"/jobinfo?jobGroup={moved.present}", "/", f"/jobinfo/{moved.job_id}/kill"):
+    for path in (
+        f"/jobinfo/{moved.job_id}",
+        f"/jobinfo?jobGroup={moved.present}",
+        "/",
+        f"/jobinfo/{moved.job_id}/kill",
+    ):
         text = nina.get(path).text
         assert ADDRESS not in text, path
         for log_id in (moved.failed, moved.running, moved.unresolved):
@@ -77,20 +100,26 @@ def test_a_run_of_a_foreign_group_is_not_repeated(moved: Moved, normal_user: Cal
     assert nina.get(f"/jobinfo/{moved.job_id}/run?log={moved.failed}").status_code == 404
 
 
-def test_a_run_before_the_move_is_killed_by_whoever_may_operate_there(moved: Moved, normal_user: Any, admin: Console) -> None:
+def test_a_run_before_the_move_is_killed_by_whoever_may_operate_there(
+    moved: Moved, normal_user: Any, admin: Console
+) -> None:
     nina = normal_user(moved.present, username="nina")
     assert submit(nina, f"/jobinfo/{moved.job_id}/kill").status_code == 409
     assert str(moved.running) in admin.get(f"/jobinfo/{moved.job_id}/kill").text
 
 
-def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(moved: Moved, normal_user: Any, admin: Console) -> None:
+def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(
+    moved: Moved, normal_user: Any, admin: Console
+) -> None:
     nina = normal_user(moved.present, username="nina")
     foreign = add_job(moved.former, child_jobid=str(moved.job_id))
     assert "It is a child of these jobs" not in nina.get(f"/jobinfo/{moved.job_id}/delete").text
     assert f"no longer find it: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
 
 
-def test_the_trail_begins_where_the_job_came_from_a_foreign_group(console: Console, normal_user: Any, admin: Console) -> None:
+def test_the_trail_begins_where_the_job_came_from_a_foreign_group(
+    console: Console, normal_user: Any, admin: Console
+) -> None:
     former, present = add_group("former-app"), add_group("present-app")
     job_id = add_job(former)
     admin.call("/jobinfo/trigger", id=job_id, executorParam="theirs alone")
@@ -103,11 +132,20 @@ def test_the_trail_begins_where_the_job_came_from_a_foreign_group(console: Conso
         assert "theirs alone" in reader.get(f"/jobinfo/{job_id}").text
 
 
-def test_a_change_too_long_to_be_read_ends_the_trail_of_a_normal_user(normal_user: Any, admin: Console) -> None:
+def test_a_change_too_long_to_be_read_ends_the_trail_of_a_normal_user(
+    normal_user: Any, admin: Console
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     with session_scope() as session:
-        cut = AuditEntry(at_ms=now_ms(), user_id=1, username="admin", action="job.update", object_type="job", object_id=job_id)
+        cut = AuditEntry(
+            at_ms=now_ms(),
+            user_id=1,
+            username="admin",
+            action="job.update",
+            object_type="job",
+            object_id=job_id,
+        )
         cut.changes, cut.address = '{"job_desc": ["', ""
         session.add(cut)
     assert "job.add" not in normal_user(group_id).get(f"/jobinfo/{job_id}").text

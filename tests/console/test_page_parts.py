@@ -39,7 +39,9 @@ def asked(app: Flask) -> Callable[..., object]:
         ("jobs.index", {"page": True}),
     ],
 )
-def test_a_link_is_what_url_for_makes(asked: Callable[..., object], endpoint: str, values: dict[str, object]) -> None:
+def test_a_link_is_what_url_for_makes(
+    asked: Callable[..., object], endpoint: str, values: dict[str, object]
+) -> None:
     def both() -> list[tuple[str, str]]:
         return [(link(endpoint, **values), url_for(endpoint, **values)) for _time in range(2)]  # type: ignore[arg-type]
 
@@ -62,7 +64,9 @@ def test_a_kept_part_tells_marked_text_from_text_of_users(app: Flask, asked: Cal
         assert "&lt;b&gt;bold&lt;/b&gt;" in page("<b>bold</b>")
 
 
-def test_a_text_is_in_the_language_of_each_request_and_its_values_are_escaped(app: Flask, asked: Callable[..., object]) -> None:
+def test_a_text_is_in_the_language_of_each_request_and_its_values_are_escaped(
+    app: Flask, asked: Callable[..., object]
+) -> None:
     template = app.jinja_env.from_string(
         "{{ _('Success') }} {{ _('Welcome %(name)s', name='<i>') }} {{ ngettext('%(num)d run', '%(num)d runs', 2) }}"
     )
@@ -72,7 +76,9 @@ def test_a_text_is_in_the_language_of_each_request_and_its_values_are_escaped(ap
     assert all("&lt;i&gt;" in text for text in made)
 
 
-def test_a_filled_part_is_made_once_for_the_same_flags_and_holds_each_id(asked: Callable[..., object]) -> None:
+def test_a_filled_part_is_made_once_for_the_same_flags_and_holds_each_id(
+    asked: Callable[..., object],
+) -> None:
     made = []
 
     def macro(number: int, is_on: bool, count: int) -> str:
@@ -82,7 +88,9 @@ def test_a_filled_part_is_made_once_for_the_same_flags_and_holds_each_id(asked: 
     part = filled(macro)
     wanted = [(1, True, 0), (22, True, 0), (3, False, 0), (4, True, 7), (2_000_000_011, True, 0)]
     parts = asked(lambda: [part(*each) for each in wanted])
-    assert parts == [f'<a href="/{number}?x=1%d">{number} {is_on} {count}</a>' for number, is_on, count in wanted]
+    assert parts == [
+        f'<a href="/{number}?x=1%d">{number} {is_on} {count}</a>' for number, is_on, count in wanted
+    ]
     assert all(isinstance(each, Markup) for each in parts)  # type: ignore[attr-defined]
     assert made == [(True, 0), (False, 0), (True, 7)]
     asked(lambda: part(1, True, 0))
@@ -94,12 +102,18 @@ def test_a_filled_part_holds_nothing_but_numbers(asked: Callable[..., object]) -
         asked(lambda: filled(str)("<b>"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seconds", [-40 * 86_400, -86_400, -5_000, -90, -3, -1, 0, 1, 3, 89, 5_399, 5_400, 130_000, 40 * 86_400])
-def test_a_distance_is_said_in_the_language_of_each_request(asked: Callable[..., object], seconds: int) -> None:
+@pytest.mark.parametrize(
+    "seconds", [-40 * 86_400, -86_400, -5_000, -90, -3, -1, 0, 1, 3, 89, 5_399, 5_400, 130_000, 40 * 86_400]
+)
+def test_a_distance_is_said_in_the_language_of_each_request(
+    asked: Callable[..., object], seconds: int
+) -> None:
     at_ms = now_ms() + seconds * 1000 + 500
 
     def both() -> bool:
-        spoken = str(format_timedelta(timedelta(milliseconds=at_ms - now_ms()), add_direction=True, threshold=1.5))
+        spoken = str(
+            format_timedelta(timedelta(milliseconds=at_ms - now_ms()), add_direction=True, threshold=1.5)
+        )
         return relative(at_ms) == spoken
 
     is_spoken = 2 <= abs(seconds) <= 30 * 86_400

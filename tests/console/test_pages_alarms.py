@@ -57,11 +57,19 @@ def mute(*, job_id: int = 0, group_id: int = 0, span: str = "8h", reason: str = 
 
 
 def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
-    for path in ("/jobinfo/1/mute", "/jobinfo/1/unmute", "/jobgroup/1/mute", "/jobinfo/1/test-alarm", "/alarms/test"):
+    for path in (
+        "/jobinfo/1/mute",
+        "/jobinfo/1/unmute",
+        "/jobgroup/1/mute",
+        "/jobinfo/1/test-alarm",
+        "/alarms/test",
+    ):
         assert is_at_login(console.post(path))
 
 
-def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said(admin: Console, hook: FakeExecutor) -> None:
+def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said(
+    admin: Console, hook: FakeExecutor
+) -> None:
     with FakeExecutor() as everywhere, FakeExecutor() as broken:
         broken.tell("*", Answer(status=500))
         group = make_group(alarm_urls=f"{url_of(hook, '/s3cret')}\n{url_of(broken)}")
@@ -72,15 +80,26 @@ def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said
         assert (hook.requests, everywhere.requests) == ([], []), "nobody is told before the button is pressed"
         response = submit(admin, f"/jobinfo/{job_id}/test-alarm")
         page = text_of(response)
-        assert "1 json://… Sent 2 json://… Not told the channel refused the message or did not answer 3 json://… Sent" in page
+        assert (
+            "1 json://… Sent 2 json://… Not told the channel refused the message or did not answer 3 json://… Sent"
+            in page
+        )
         assert "s3cret" not in response.text
-        assert told(hook) == told(everywhere) == [f"[XXL-JOB] TEST alarm, nothing has failed: nightly report (job {job_id})"]
+        assert (
+            told(hook)
+            == told(everywhere)
+            == [f"[XXL-JOB] TEST alarm, nothing has failed: nightly report (job {job_id})"]
+        )
         assert "admin asked for it" in hook.requests[0].json["message"]
         submit(admin, f"/jobgroup/{group.id}/test-alarm")
         submit(admin, "/alarms/test")
         assert (len(hook.requests), len(everywhere.requests), len(broken.requests)) == (3, 3, 2)
     entries = audited("alarm.test")
-    assert [(entry.object_type, entry.object_id) for entry in entries] == [("job", job_id), ("group", group.id), ("", 0)]
+    assert [(entry.object_type, entry.object_id) for entry in entries] == [
+        ("job", job_id),
+        ("group", group.id),
+        ("", 0),
+    ]
     assert json.loads(entries[0].changes or "") == {"targets": ["1 json://…", "2 json://…", "3 json://…"]}
     assert all_rows(Alarm) == []
 
@@ -88,7 +107,13 @@ def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said
 def test_addresses_of_the_request_are_told_nothing(admin: Console, hook: FakeExecutor) -> None:
     group = make_group(alarm_urls=url_of(hook))
     with FakeExecutor() as stranger:
-        submit(admin, f"/jobgroup/{group.id}/test-alarm", alarm_urls=url_of(stranger), url=url_of(stranger), target=url_of(stranger))
+        submit(
+            admin,
+            f"/jobgroup/{group.id}/test-alarm",
+            alarm_urls=url_of(stranger),
+            url=url_of(stranger),
+            target=url_of(stranger),
+        )
         assert (len(hook.requests), stranger.requests) == (1, [])
 
 
@@ -97,7 +122,10 @@ def test_a_page_without_targets_says_what_to_set(admin: Console, normal_user: Ca
     job_id = add_job(group_id)
     norman = normal_user(group_id)
     for who, hint in ((admin, "Edit the executor"), (norman, "an administrator enters them")):
-        for response in (who.get(f"/jobinfo/{job_id}/test-alarm"), submit(who, f"/jobinfo/{job_id}/test-alarm")):
+        for response in (
+            who.get(f"/jobinfo/{job_id}/test-alarm"),
+            submit(who, f"/jobinfo/{job_id}/test-alarm"),
+        ):
             page = text_of(response)
             assert "Nobody would be told" in page
             assert all(word in page for word in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
@@ -112,7 +140,9 @@ def test_mails_are_tested_where_there_is_a_mail_server(admin: Console) -> None:
     assert re.search(r"mail ops@example\.com Not told .*refused.* mail dev@example\.com Not told", page)
 
 
-def test_a_hanging_target_is_given_up_and_holds_nobody_else_up(admin: Console, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_target_is_given_up_and_holds_nobody_else_up(
+    admin: Console, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(alarm_tests, "WAIT_S", 1)
     release = Event()
     with FakeExecutor() as hanging:
@@ -135,7 +165,11 @@ def test_tests_are_throttled_by_user_and_in_all(
     assert re.search(r"Too many test alarms; try again in \d+ s", text_of(refused))
     assert len(hook.requests) == len(audited("alarm.test")) == alarm_tests.TESTS_MAX
     assert submit(admin, f"/jobgroup/{group.id}/test-alarm").status_code == 200, "others are not held up"
-    row = next(row for row in all_throttles() if row.subject.startswith("test-alarm:") and row.failures == alarm_tests.TESTS_MAX)
+    row = next(
+        row
+        for row in all_throttles()
+        if row.subject.startswith("test-alarm:") and row.failures == alarm_tests.TESTS_MAX
+    )
     row.first_ms -= alarm_tests.WINDOW_MS
     save_again(row)
     assert submit(norman, f"/jobgroup/{group.id}/test-alarm").status_code == 200
@@ -220,12 +254,21 @@ def test_undoing_ends_a_mute_at_once_and_twice_changes_nothing(admin: Console) -
     assert len(audited("alarm.unmute")) == 1
     submit(admin, f"/jobgroup/{group_id}/unmute")
     assert all(row.until_ms <= now_ms() for row in all_rows(Mute))
-    assert [(entry.object_type, entry.object_id) for entry in audited("alarm.unmute")] == [("job", job_id), ("group", group_id)]
+    assert [(entry.object_type, entry.object_id) for entry in audited("alarm.unmute")] == [
+        ("job", job_id),
+        ("group", group_id),
+    ]
 
 
-def test_what_is_muted_is_marked_wherever_its_failures_are_shown(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_what_is_muted_is_marked_wherever_its_failures_are_shown(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
-    own, by_group, secret = add_job(group_id), add_job(foreign, job_desc="of a group"), add_job(foreign, job_desc="secret <b>")
+    own, by_group, secret = (
+        add_job(group_id),
+        add_job(foreign, job_desc="of a group"),
+        add_job(foreign, job_desc="secret <b>"),
+    )
     for job_id in (own, by_group):
         make_log(only_row(Job, id=job_id), trigger_time=now_ms() - 5_000, handle_code=500)
     mute(job_id=own, reason="<b>disk</b>")
@@ -238,7 +281,9 @@ def test_what_is_muted_is_marked_wherever_its_failures_are_shown(admin: Console,
     assert (listed.count("Muted until 2"), listed.count("Muted until it is undone")) == (1, 2)
     assert "Muted until it is undone" in text_of(admin.get(f"/jobinfo/{by_group}"))
     assert "Muted until it is undone" in text_of(admin.get(f"/jobgroup/{foreign}"))
-    assert "A test goes out all the same" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), "there is nobody to tell"
+    assert "A test goes out all the same" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
+        "there is nobody to tell"
+    )
     norman = text_of(normal_user(group_id).get("/"))
     assert ("Muted until 2" in norman, "Other" in norman, "secret" in norman) == (True, False, False)
 

@@ -30,9 +30,18 @@ def save(*rows: Base) -> None:
         session.add_all(rows)
 
 
-def run(group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_ms: int = MINUTE_MS) -> JobLog:
+def run(
+    group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_ms: int = MINUTE_MS
+) -> JobLog:
     at_ms = now_ms() // 1000 * 1000 - ago_ms
-    return JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled, handle_time=at_ms)
+    return JobLog(
+        job_group=group_id,
+        job_id=job_id,
+        trigger_time=at_ms,
+        trigger_code=sent,
+        handle_code=handled,
+        handle_time=at_ms,
+    )
 
 
 def node(name: str, kind: NodeKind, ago_ms: int) -> Node:
@@ -48,7 +57,9 @@ def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(admin: Console, is_on: bool) -> None:
+def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(
+    admin: Console, is_on: bool
+) -> None:
     add_job(add_group(), start=is_on)
     assert ("Executors offline" in text_of(admin.get("/"))) is is_on
 
@@ -76,13 +87,23 @@ def text_of_part(page: str) -> str:
     return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
 
 
-def test_unresolved_runs_late_fires_and_silent_nodes_are_told(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id, their_id = add_job(group_id, job_desc="mine"), add_job(foreign, job_desc="theirs")
     save(run(group_id, job_id, sent=504, handled=0), run(foreign, their_id, sent=504, handled=0))
     for number, owner in enumerate((job_id, their_id, their_id)):
         key = f"cron:{owner}:{number}"
-        save(Fire(job_id=owner, fire_key=key, due_time=now_ms() - 3 * MINUTE_MS, trigger_type="CRON", state="PENDING"))
+        save(
+            Fire(
+                job_id=owner,
+                fire_key=key,
+                due_time=now_ms() - 3 * MINUTE_MS,
+                trigger_type="CRON",
+                state="PENDING",
+            )
+        )
     save(
         node("live-node", NodeKind.WORKERS, 0),
         node("dead-node", NodeKind.CONSOLE, MINUTE_MS),
@@ -123,7 +144,9 @@ def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) 
     assert "The clock of steady" not in page
 
 
-def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     wrong = node("ahead", NodeKind.WORKERS, -5_000)
     wrong.skew_ms = 5_000
     save(wrong)
@@ -143,17 +166,25 @@ def test_runs_of_a_users_groups_are_counted_by_day(admin: Console, settings: Con
         run(group_id, job_id, handled=0),
         run(group_id, job_id, sent=500, handled=0),
     )
-    save(run(foreign, job_id), run(group_id, job_id, ago_ms=DAY_MS + MINUTE_MS), run(group_id, job_id, sent=504, handled=0))
+    save(
+        run(foreign, job_id),
+        run(group_id, job_id, ago_ms=DAY_MS + MINUTE_MS),
+        run(group_id, job_id, sent=504, handled=0),
+    )
     Reporter(settings).tick(now_ms())
     with read_scope() as session:
-        found = day_counts.day_counts_of_groups(session, [group_id], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
+        found = day_counts.day_counts_of_groups(
+            session, [group_id], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms()
+        )
         none = day_counts.day_counts_of_groups(session, [], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
     assert sum(day.success for day in found) == 2
     assert (sum(day.failed for day in found), sum(day.running for day in found)) == (3, 1)
     assert none == []
 
 
-def test_days_that_are_not_counted_yet_are_left_out_and_said(normal_user: Callable[..., Console], admin: Console, settings: Config) -> None:
+def test_days_that_are_not_counted_yet_are_left_out_and_said(
+    normal_user: Callable[..., Console], admin: Console, settings: Config
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     norman = normal_user(group_id)
@@ -161,13 +192,18 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(normal_user: Callab
     save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
     save(DayReport(trigger_day=today - 2 * DAY_MS, fail_count=2))
     two_ago = local_datetime(today - 2 * DAY_MS).strftime("%Y-%m-%d")
-    assert "in these days are not counted yet" in text_of(norman.get(f"/?range=custom&from={two_ago}&to={two_ago}"))
+    assert "in these days are not counted yet" in text_of(
+        norman.get(f"/?range=custom&from={two_ago}&to={two_ago}")
+    )
     save(run(group_id, job_id, handled=500, ago_ms=0))
     with session_scope() as session:
         reporting.save_report(session, today, {group_id: Counts(0, 0, 1)}, now_ms=now_ms())
     one_ago, day = (local_datetime(now_ms() - back * DAY_MS).strftime("%Y-%m-%d") for back in (1, 0))
     assert f"The runs of your executors before {one_ago} are not counted yet" in text_of(norman.get("/"))
-    assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [(one_ago, 0), (day, 1)]
+    assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [
+        (one_ago, 0),
+        (day, 1),
+    ]
     assert "not counted yet" not in text_of(admin.get("/"))
     Reporter(settings).tick(now_ms())
     assert "not counted yet" not in text_of(norman.get("/"))
@@ -175,7 +211,9 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(normal_user: Callab
     assert (len(days), sum(day["failed"] for day in days)) == (7, 3)
 
 
-def test_a_chart_of_few_runs_is_whole(normal_user: Callable[..., Console], admin: Console, settings: Config) -> None:
+def test_a_chart_of_few_runs_is_whole(
+    normal_user: Callable[..., Console], admin: Console, settings: Config
+) -> None:
     group_id = add_group()
     norman = normal_user(group_id)
     assert "not counted yet" not in text_of(norman.get("/"))
@@ -214,14 +252,19 @@ def test_strange_days_make_a_range_too(admin: Console, query: str, count: int, l
     assert not last or days[-1]["day"] == last
 
 
-def test_a_new_installation_is_told_its_first_steps(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_new_installation_is_told_its_first_steps(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     page = admin.get("/").text
     assert "First steps" in page
     steps = page.split('id="first-steps"')[1].split("</section>")[0]
     assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
     save(node("one", NodeKind.WORKERS, 0))
     group_id = add_group(addresses=ONLINE)
-    assert admin.get("/").text.split('id="first-steps"')[1].split("</section>")[0].count("bi-check-circle-fill") == 3
+    assert (
+        admin.get("/").text.split('id="first-steps"')[1].split("</section>")[0].count("bi-check-circle-fill")
+        == 3
+    )
     add_job(group_id)
     assert "First steps" not in admin.get("/").text
     assert "First steps" not in normal_user().get("/").text

@@ -55,7 +55,10 @@ def test_the_list_shows_only_ones_own_favourites(admin: Console, normal_user: Ca
         submit(admin, STAR, add=job_id)
     submit(norman, STAR, add=first)
     page = admin.get("/jobinfo?favourites=1").text
-    assert [job_id for job_id in (first, second, hidden) if f'name="id" value="{job_id}"' in page] == [second, hidden]
+    assert [job_id for job_id in (first, second, hidden) if f'name="id" value="{job_id}"' in page] == [
+        second,
+        hidden,
+    ]
     assert "Favourites: <b>only these</b>" in page
     assert 'type="hidden" name="favourites" value="1"' in page, "a search within them keeps to them"
     page = norman.get("/jobinfo?favourites=1").text
@@ -63,7 +66,9 @@ def test_the_list_shows_only_ones_own_favourites(admin: Console, normal_user: Ca
     assert len(norman.get("/jobinfo/export?favourites=1").get_json()["jobs"]) == 1
 
 
-def test_a_star_needs_a_login_a_token_and_the_right_to_see(console: Console, admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_star_needs_a_login_a_token_and_the_right_to_see(
+    console: Console, admin: Console, normal_user: Callable[..., Console]
+) -> None:
     mine, foreign = add_group("mine-app"), add_group("other-app")
     add_job(mine)
     hidden = add_job(foreign)
@@ -77,7 +82,9 @@ def test_a_star_needs_a_login_a_token_and_the_right_to_see(console: Console, adm
     assert starred() == []
 
 
-def test_stars_go_with_their_job_and_with_their_user(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_stars_go_with_their_job_and_with_their_user(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     gone, kept = add_job(group_id), add_job(group_id)
     norman = normal_user(group_id)
@@ -88,5 +95,7 @@ def test_stars_go_with_their_job_and_with_their_user(admin: Console, normal_user
         jobs.remove_job(session, gone, actor=ACTOR, now_ms=now_ms())
     assert starred() == [kept, kept]
     with session_scope() as session:
-        users.remove_user(session, session.query(User).filter_by(username="norman").one().id, actor=ACTOR, now_ms=now_ms())
+        users.remove_user(
+            session, session.query(User).filter_by(username="norman").one().id, actor=ACTOR, now_ms=now_ms()
+        )
     assert starred() == [kept]

@@ -21,7 +21,9 @@ def add_glue_job(group_id: int, *sources: str) -> tuple[int, list[int]]:
     ids = []
     for number, source in enumerate(sources):
         with session_scope() as session:
-            ids.append(glue.save_source(session, job_id, source, f"version {number}", actor=ACTOR, now_ms=now_ms()))
+            ids.append(
+                glue.save_source(session, job_id, source, f"version {number}", actor=ACTOR, now_ms=now_ms())
+            )
     return job_id, ids
 
 
@@ -36,7 +38,9 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     assert "echo &lt;b&gt;one&lt;/b&gt;" in page.text
     assert "<b>one" not in page.text
     assert page.text.count('class="removed"') == page.text.count('class="added"') == 1
-    assert admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1  # 0 is what runs now
+    assert (
+        admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1
+    )  # 0 is what runs now
     assert "The two are the same." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
 
 
@@ -45,7 +49,10 @@ def test_a_version_of_another_job_is_not_found(admin: Console) -> None:
     job_id, _own = add_glue_job(group_id, "echo one")
     _other, (foreign,) = add_glue_job(group_id, "echo other")
     assert admin.get(f"/jobcode/diff?jobId={job_id}&old={foreign}").status_code == 404
-    assert submit(admin, f"/jobcode/restore?jobId={job_id}&version={foreign}", glue_remark="stolen").status_code == 404
+    assert (
+        submit(admin, f"/jobcode/restore?jobId={job_id}&version={foreign}", glue_remark="stolen").status_code
+        == 404
+    )
     assert admin.get("/jobcode/diff?jobId=2147483647").status_code == 404
 
 
@@ -53,10 +60,17 @@ def test_code_is_for_those_with_its_right(admin: Console, normal_user: Callable[
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id, (version,) = add_glue_job(group_id, "echo one")
     their_id, (theirs,) = add_glue_job(foreign, "echo one")
-    norman = normal_user(group_id, foreign, rights={group_id: frozenset(Right), foreign: frozenset({Right.EDIT})})
+    norman = normal_user(
+        group_id, foreign, rights={group_id: frozenset(Right), foreign: frozenset({Right.EDIT})}
+    )
     assert norman.get(f"/jobcode/diff?jobId={job_id}").status_code == 200
     assert norman.get(f"/jobcode/diff?jobId={their_id}").status_code == 403
-    assert submit(norman, f"/jobcode/restore?jobId={their_id}&version={theirs}", glue_remark="mine now").status_code == 403
+    assert (
+        submit(
+            norman, f"/jobcode/restore?jobId={their_id}&version={theirs}", glue_remark="mine now"
+        ).status_code
+        == 403
+    )
     outsider = normal_user(foreign, username="olga", rights={foreign: frozenset(Right)})
     assert outsider.get(f"/jobcode/restore?jobId={job_id}&version={version}").status_code == 404
 
@@ -66,7 +80,9 @@ def test_a_restored_version_is_a_new_one(admin: Console) -> None:
     path = f"/jobcode/restore?jobId={job_id}&version={first}"
     assert 'value="Restored: version 0"' in admin.get(path).text
     assert submit(admin, path, glue_remark="no").status_code == 400
-    assert path_after(submit(admin, path, glue_remark="back again")) == f"/jobcode?jobId={job_id}&done=restored"
+    assert (
+        path_after(submit(admin, path, glue_remark="back again")) == f"/jobcode?jobId={job_id}&done=restored"
+    )
     with read_scope() as session:
         job = session.get(Job, job_id)
         assert job is not None
@@ -85,4 +101,9 @@ def test_thirty_versions_are_kept(admin: Console) -> None:
 
 def test_a_restore_without_its_token_is_refused(admin: Console) -> None:
     job_id, (version,) = add_glue_job(add_group(), "echo one")
-    assert admin.post(f"/jobcode/restore?jobId={job_id}&version={version}", {"glue_remark": "no token"}).status_code == 403
+    assert (
+        admin.post(
+            f"/jobcode/restore?jobId={job_id}&version={version}", {"glue_remark": "no token"}
+        ).status_code
+        == 403
+    )

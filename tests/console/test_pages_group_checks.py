@@ -35,7 +35,9 @@ def test_nobody_is_asked_before_the_button_is_pressed(admin: Console, executor: 
     assert admin.post(f"/jobgroup/{group_id}/test").status_code == 403
 
 
-def test_an_executor_that_takes_any_token_is_told_apart_from_a_silent_one(admin: Console, executor: str) -> None:
+def test_an_executor_that_takes_any_token_is_told_apart_from_a_silent_one(
+    admin: Console, executor: str
+) -> None:
     group_id = add_group(addresses=f"{executor},http://127.0.0.1:65533")
     page = text_of(submit(admin, f"/jobgroup/{group_id}/test"))
     assert "Answers after" in page

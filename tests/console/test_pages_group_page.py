@@ -32,7 +32,12 @@ def drain(group_id: int, *addresses: str) -> None:
 
 
 def beat(app_name: str, address: str, ago_ms: int = 0, **more: Any) -> None:
-    row = {"registry_group": "EXECUTOR", "registry_key": app_name, "registry_value": address, "update_time": now_ms() - ago_ms}
+    row = {
+        "registry_group": "EXECUTOR",
+        "registry_key": app_name,
+        "registry_value": address,
+        "update_time": now_ms() - ago_ms,
+    }
     save(Registration(**row, **more))
 
 
@@ -85,11 +90,17 @@ def test_whoever_sees_the_group_sees_its_machines_and_only_whoever_operates_it_d
     assert viewer.get(f"/jobgroup/{mine}/drain?address={FIRST}").status_code == 403
     assert submit(viewer, f"/jobgroup/{mine}/drain", address=FIRST).status_code == 403
     assert all_rows(Drain) == []
-    assert path_after(submit(operator, f"/jobgroup/{mine}/drain", address=FIRST)) == f"/jobgroup/{mine}?done=drained"
+    assert (
+        path_after(submit(operator, f"/jobgroup/{mine}/drain", address=FIRST))
+        == f"/jobgroup/{mine}?done=drained"
+    )
     assert [row.username for row in all_rows(Drain)] == ["otto"]
     assert submit(viewer, f"/jobgroup/{mine}/undrain", address=FIRST).status_code == 403
     assert len(all_rows(Drain)) == 1
-    assert path_after(submit(operator, f"/jobgroup/{mine}/undrain", address=FIRST)) == f"/jobgroup/{mine}?done=undrained"
+    assert (
+        path_after(submit(operator, f"/jobgroup/{mine}/undrain", address=FIRST))
+        == f"/jobgroup/{mine}?done=undrained"
+    )
     assert all_rows(Drain) == []
 
 
@@ -107,14 +118,18 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
         session.get_one(Group, adopted).address_list = f"{FIRST},http://8.8.8.8:9999/,http://127.0.0.1:81/"
     rows = rows_of(admin, adopted)
     assert "Unusable" not in rows[FIRST]
-    assert "Unusable : it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
+    assert (
+        "Unusable : it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
+    )
     assert "Unusable : port 81 is not allowed" in rows["http://127.0.0.1:81/"]
     page = text_of(admin.get(f"/jobgroup/{adopted}"))
     assert "Runs routed to an unusable address fail." in page
     assert "XXL_JOB_EXECUTOR_NETWORKS" in page
 
 
-def test_the_right_on_another_group_opens_nothing(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_right_on_another_group_opens_nothing(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     """The endpoint is open to whoever operates any group at all; which one is checked on the object."""
     mine, seen = add_group(addresses=FIRST), add_group("other-app", "Other", addresses=SECOND)
     norman = normal_user(mine, seen, rights={seen: frozenset({Right.VIEW})})
@@ -127,7 +142,10 @@ def test_draining_needs_the_token_of_the_form(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     for action in ("drain", "undrain"):
         assert admin.post(f"/jobgroup/{group_id}/{action}", {"address": FIRST}).status_code == 403
-        assert submit(admin, f"/jobgroup/{group_id}/{action}", csrf_token="0" * 64, address=FIRST).status_code == 403
+        assert (
+            submit(admin, f"/jobgroup/{group_id}/{action}", csrf_token="0" * 64, address=FIRST).status_code
+            == 403
+        )
     assert all_rows(Drain) == []
     assert admin.get(f"/jobgroup/{group_id}/undrain").status_code == 405
 
@@ -141,24 +159,34 @@ def test_the_question_names_what_comes_of_it(admin: Console) -> None:
     assert "Runs under way there: 1." in page
     assert "divided among the other addresses" in page
     drain(group_id, FIRST)
-    assert "It is the last address that takes new runs" in text_of(admin.get(f"/jobgroup/{group_id}/drain?address={SECOND}"))
+    assert "It is the last address that takes new runs" in text_of(
+        admin.get(f"/jobgroup/{group_id}/drain?address={SECOND}")
+    )
 
 
 def test_another_spelling_of_the_address_is_no_other_address(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{FIRST}/")
-    assert "It is the last address that takes new runs" in text_of(admin.get(f"/jobgroup/{group_id}/drain?address={FIRST}"))
+    assert "It is the last address that takes new runs" in text_of(
+        admin.get(f"/jobgroup/{group_id}/drain?address={FIRST}")
+    )
 
 
 def test_undoing_what_no_column_holds_changes_nothing(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     drain(group_id, FIRST)
-    assert path_after(submit(admin, f"/jobgroup/{group_id}/undrain", address=f"{FIRST}\x00")) == f"/jobgroup/{group_id}?done=undrained"
+    assert (
+        path_after(submit(admin, f"/jobgroup/{group_id}/undrain", address=f"{FIRST}\x00"))
+        == f"/jobgroup/{group_id}?done=undrained"
+    )
     assert len(all_rows(Drain)) == 1
 
 
 def test_an_address_the_group_does_not_have_is_refused_by_name(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
-    for answer in (admin.get(f"/jobgroup/{group_id}/drain?address={GONE}"), submit(admin, f"/jobgroup/{group_id}/drain", address=GONE)):
+    for answer in (
+        admin.get(f"/jobgroup/{group_id}/drain?address={GONE}"),
+        submit(admin, f"/jobgroup/{group_id}/drain", address=GONE),
+    ):
         assert answer.status_code in (400, 404)
         assert f"{GONE} is no address of this executor" in text_of(answer)
     odd = submit(admin, f"/jobgroup/{group_id}/drain", address="<script>alert(1)</script>")
@@ -171,7 +199,12 @@ def test_draining_and_undoing_are_audited_once(admin: Console) -> None:
     for _ in range(2):
         submit(admin, f"/jobgroup/{group_id}/drain", address=f"{FIRST}/")
     (entry,) = audited("group.drain")
-    assert (entry.object_type, entry.object_id, entry.username, FIRST in (entry.changes or "")) == ("group", group_id, "admin", True)
+    assert (entry.object_type, entry.object_id, entry.username, FIRST in (entry.changes or "")) == (
+        "group",
+        group_id,
+        "admin",
+        True,
+    )
     for _ in range(2):
         submit(admin, f"/jobgroup/{group_id}/undrain", address=FIRST)
     assert len(audited("group.undrain")) == 1
@@ -187,7 +220,13 @@ def test_the_rows_say_who_is_there(admin: Console) -> None:
     beat("auto-app", FIRST, capabilities="durable-dedup", boot_id="b")
     beat("auto-app", SECOND, ago_ms=60_000)
     job = make_job(job_group=group_id)
-    for state, address in (("ACCEPTED", FIRST), ("ACCEPTED", FIRST), ("SENDING", FIRST), ("PENDING", SECOND), ("ACCEPTED", GONE)):
+    for state, address in (
+        ("ACCEPTED", FIRST),
+        ("ACCEPTED", FIRST),
+        ("SENDING", FIRST),
+        ("PENDING", SECOND),
+        ("ACCEPTED", GONE),
+    ):
         make_fire(job, state=state, address=address)
     make_fire(job, state="ROUTING")
     make_fire(job, due_time=now_ms() + 4_000)
@@ -214,7 +253,14 @@ def test_an_entered_address_without_a_heartbeat_is_told_apart(admin: Console) ->
 def test_a_drained_address_nobody_registers_any_more_can_be_removed(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
     drain(group_id, FIRST)
-    form = {"app_name": "sample-app", "title": "Sample", "address_type": "1", "address_list": SECOND, "access_token": "", "alarm_urls": ""}
+    form = {
+        "app_name": "sample-app",
+        "title": "Sample",
+        "address_type": "1",
+        "address_list": SECOND,
+        "access_token": "",
+        "alarm_urls": "",
+    }
     path_after(submit(admin, f"/jobgroup/{group_id}/edit", **form))
     row = rows_of(admin, group_id)[FIRST]
     assert "Offline" in row
@@ -255,7 +301,9 @@ def test_it_shows_in_the_lists_and_dialogs(admin: Console) -> None:
     assert f"Drained, and chosen for no run: {FIRST}." in run
 
 
-def test_the_dashboard_names_groups_that_are_drained_wholly(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_dashboard_names_groups_that_are_drained_wholly(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
     norman = normal_user(group_id)
     stranger = normal_user(add_group("other-app", "Other", addresses=GONE), username="stan")
@@ -290,4 +338,6 @@ class TestSharedWithJava:
         group_id = add_group(addresses=FIRST)
         assert "A Java admin" not in admin.get(f"/jobgroup/{group_id}").text
         drain(group_id, FIRST)
-        assert "A Java admin on the same database knows nothing" in text_of(admin.get(f"/jobgroup/{group_id}"))
+        assert "A Java admin on the same database knows nothing" in text_of(
+            admin.get(f"/jobgroup/{group_id}")
+        )

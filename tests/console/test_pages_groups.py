@@ -19,7 +19,14 @@ from tests.factories import save
 DATABASES_ENOUGH = ("sqlite", "postgresql")
 
 PAGES = ("/jobgroup", "/jobgroup/new", "/jobgroup/1/edit", "/jobgroup/1/delete", "/jobgroup/1/nodes")
-FORM = {"app_name": "billing-app", "title": "Billing", "address_type": "0", "address_list": "", "access_token": "", "alarm_urls": ""}
+FORM = {
+    "app_name": "billing-app",
+    "title": "Billing",
+    "address_type": "0",
+    "address_list": "",
+    "access_token": "",
+    "alarm_urls": "",
+}
 
 
 def group_of(group_id: int) -> Group:
@@ -35,7 +42,14 @@ def group_named(app_name: str) -> Group:
 
 
 def registered(app_name: str, address: str, ago_ms: int = 0) -> None:
-    save(Registration(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=now_ms() - ago_ms))
+    save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key=app_name,
+            registry_value=address,
+            update_time=now_ms() - ago_ms,
+        )
+    )
 
 
 def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
@@ -99,14 +113,28 @@ def test_executors_without_a_group_offer_to_make_it(admin: Console) -> None:
     assert 'value="newcomer-app"' in admin.get("/jobgroup/new?appname=newcomer-app").text
 
 
-def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, normal_user: Callable[..., Console], settings: Config) -> None:
-    mine, theirs = add_group(addresses="http://127.0.0.1:9999"), add_group("other-app", "Other", addresses="http://127.0.0.1:9998")
+def test_the_dashboard_counts_only_what_its_reader_may_see(
+    admin: Console, normal_user: Callable[..., Console], settings: Config
+) -> None:
+    mine, theirs = (
+        add_group(addresses="http://127.0.0.1:9999"),
+        add_group("other-app", "Other", addresses="http://127.0.0.1:9998"),
+    )
     job_id = add_job(mine, job_desc="my job", start=True)
     for number in range(3):
         add_job(theirs, job_desc=f"their job {number}", start=True)
     at_ms = now_ms() // 1000 * 1000
     for group_id, code in ((mine, 500), (mine, 200), (theirs, 500)):
-        save(JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=200, handle_time=at_ms, handle_code=code))
+        save(
+            JobLog(
+                job_group=group_id,
+                job_id=job_id,
+                trigger_time=at_ms,
+                trigger_code=200,
+                handle_time=at_ms,
+                handle_code=code,
+            )
+        )
     norman = normal_user(mine)
     Reporter(settings).tick(at_ms)
     page = norman.get("/")
@@ -114,14 +142,21 @@ def test_the_dashboard_counts_only_what_its_reader_may_see(admin: Console, norma
     assert "my job" in page.text
     days = norman.get("/report").get_json()["days"]
     assert len(days) == 7
-    assert days[-1] == {"day": local_datetime(at_ms).strftime("%Y-%m-%d"), "success": 1, "failed": 1, "running": 0}
+    assert days[-1] == {
+        "day": local_datetime(at_ms).strftime("%Y-%m-%d"),
+        "success": 1,
+        "failed": 1,
+        "running": 0,
+    }
     assert not any(day["success"] + day["failed"] for day in days[:-1])
 
 
 def test_the_chart_of_an_administrator_is_the_summary(admin: Console) -> None:
     midnight = local_datetime(now_ms()).replace(hour=0, minute=0, second=0)
     since_ms = int((local_datetime(now_ms()) - midnight).total_seconds()) * 1000
-    save(DayReport(trigger_day=now_ms() // 1000 * 1000 - since_ms, suc_count=7, fail_count=2, running_count=1))
+    save(
+        DayReport(trigger_day=now_ms() // 1000 * 1000 - since_ms, suc_count=7, fail_count=2, running_count=1)
+    )
     assert [day["success"] for day in admin.get("/report").get_json()["days"]] == [0, 0, 0, 0, 0, 0, 7]
     assert [day["success"] for day in admin.get("/report?range=yesterday").get_json()["days"]] == [0]
     assert "10" in text_of(admin.get("/"))

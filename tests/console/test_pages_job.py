@@ -29,7 +29,9 @@ def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[in
     with session_scope() as session:
         for number, (sent, handled, seconds) in enumerate(runs):
             at_ms = begin + number * 60_000
-            log = JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled)
+            log = JobLog(
+                job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled
+            )
             log.trigger_msg, log.handle_msg = "<b>sent</b>", "x" * 1000
             log.handle_time = at_ms + seconds * 1000 if handled else None
             session.add(log)
@@ -47,7 +49,13 @@ def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
     assert page.text.index(f'/joblog/{ids[0]}" aria-label') < page.text.index(f'/joblog/{ids[3]}" aria-label')
     assert 'class="bar danger" x="18" y="0"' in page.text  # the longest is the highest
     shown = text_of(page)
-    for figure in ("Runs counted 4", "Share of successes 50.0 %", "Failures 2", "Median duration 20 s", "95th percentile 40 s"):
+    for figure in (
+        "Runs counted 4",
+        "Share of successes 50.0 %",
+        "Failures 2",
+        "Median duration 20 s",
+        "95th percentile 40 s",
+    ):
         assert figure in shown, figure
     assert "style=" not in page.text
 
@@ -69,7 +77,9 @@ def test_skips_say_how_many_from_when_to_when_and_why(admin: Console) -> None:
     job_id = add_job(add_group())
     assert "Every instant of the schedule was fired." in text_of(admin.get(f"/jobinfo/{job_id}"))
     with session_scope() as session:
-        session.add(Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms()))
+        session.add(
+            Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms())
+        )
     assert "the job is told to do nothing then" in text_of(admin.get(f"/jobinfo/{job_id}"))
 
 
@@ -81,11 +91,19 @@ def test_the_trail_of_a_job_is_on_its_page(admin: Console, normal_user: Callable
     assert "job.start" not in admin.get(f"/jobinfo/{other_id}").text
 
 
-def test_versions_are_linked_only_for_those_who_may_read_code(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_versions_are_linked_only_for_those_who_may_read_code(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     with session_scope() as session:
-        version = GlueVersion(job_id=job_id, glue_type="GLUE_SHELL", glue_source="echo", glue_remark="first <one>", update_time=now_ms())
+        version = GlueVersion(
+            job_id=job_id,
+            glue_type="GLUE_SHELL",
+            glue_source="echo",
+            glue_remark="first <one>",
+            update_time=now_ms(),
+        )
         session.add(version)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
     assert f"jobId={job_id}&amp;version=" in admin.get(f"/jobinfo/{job_id}").text
@@ -108,10 +126,23 @@ def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> 
     job_id, other = add_job(group_id), add_job(group_id)
     assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
     with session_scope() as session:
-        rows = ((1, job_id, "failed", "CLOSED"), (2, job_id, "unresolved", "FAILED"), (3, other, "failed", "SENT"))
+        rows = (
+            (1, job_id, "failed", "CLOSED"),
+            (2, job_id, "unresolved", "FAILED"),
+            (3, other, "failed", "SENT"),
+        )
         for log_id, of_job, reason, state in rows:
             outcome = "mail: refused <b>" if state == "FAILED" else None
-            session.add(Alarm(log_id=log_id, job_id=of_job, reason=reason, state=state, created_ms=now_ms(), outcome=outcome))
+            session.add(
+                Alarm(
+                    log_id=log_id,
+                    job_id=of_job,
+                    reason=reason,
+                    state=state,
+                    created_ms=now_ms(),
+                    outcome=outcome,
+                )
+            )
     page = admin.get(f"/jobinfo/{job_id}").text
     shown = text_of_section(page)
     assert "told; the job has succeeded since" in shown
@@ -121,4 +152,6 @@ def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> 
 
 
 def text_of_section(page: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.split('id="alarms"')[1].split("</section>")[0])).split())
+    return " ".join(
+        unescape(re.sub(r"<[^>]+>", " ", page.split('id="alarms"')[1].split("</section>")[0])).split()
+    )

@@ -51,11 +51,24 @@ def actions() -> list[str]:
 
 def running_log(group_id: int, job_id: int, address: str) -> int:
     with session_scope() as session:
-        log = JobLog(job_group=group_id, job_id=job_id, executor_address=address, trigger_time=now_ms(), trigger_code=200)
+        log = JobLog(
+            job_group=group_id,
+            job_id=job_id,
+            executor_address=address,
+            trigger_time=now_ms(),
+            trigger_code=200,
+        )
         session.add(log)
         session.flush()
         session.add(
-            Fire(job_id=job_id, fire_key=f"manual:{log.id}", due_time=now_ms(), trigger_type="MANUAL", state="ACCEPTED", log_id=log.id)
+            Fire(
+                job_id=job_id,
+                fire_key=f"manual:{log.id}",
+                due_time=now_ms(),
+                trigger_type="MANUAL",
+                state="ACCEPTED",
+                log_id=log.id,
+            )
         )
         return log.id
 
@@ -86,13 +99,21 @@ def test_the_question_names_the_count_and_the_first_jobs(admin: Console) -> None
 
 def test_jobs_are_started_and_stopped_and_each_is_told(admin: Console) -> None:
     group_id = add_group()
-    first, second, idle = add_job(group_id), add_job(group_id), add_job(group_id, schedule_type="NONE", schedule_conf="")
+    first, second, idle = (
+        add_job(group_id),
+        add_job(group_id),
+        add_job(group_id, schedule_type="NONE", schedule_conf=""),
+    )
     path = f"/jobinfo/bulk/start{ticked(first, second, idle)}"
     assert "cannot be started: 1." in text_of(admin.get(path))
     told = text_of(submit(admin, path))
     assert "2 of 3 jobs: started." in told
     assert "A job without a schedule cannot be started" in told
-    assert {job_id: job.trigger_status for job_id, job in jobs_by_id().items()} == {first: 1, second: 1, idle: 0}
+    assert {job_id: job.trigger_status for job_id, job in jobs_by_id().items()} == {
+        first: 1,
+        second: 1,
+        idle: 0,
+    }
     assert "2 of 2 jobs: stopped." in text_of(submit(admin, f"/jobinfo/bulk/stop{ticked(first, second)}"))
     assert actions().count("job.start") == actions().count("job.stop") == 2
 
@@ -118,15 +139,21 @@ def test_jobs_are_moved_to_a_group_one_may_edit(admin: Console, normal_user: Cal
     assert jobs_by_id()[job_id].job_group == other
 
 
-def test_code_is_moved_only_where_one_may_write_code(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_code_is_moved_only_where_one_may_write_code(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, other = add_group(), add_group("other-app", "Other")
     job_id = add_job(own, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     norman = normal_user(own, other, rights={other: frozenset({Right.EDIT, Right.OPERATE})})
-    assert "permission denied" in text_of(submit(norman, f"/jobinfo/bulk/move{ticked(job_id)}", job_group=other))
+    assert "permission denied" in text_of(
+        submit(norman, f"/jobinfo/bulk/move{ticked(job_id)}", job_group=other)
+    )
     assert jobs_by_id()[job_id].job_group == own
 
 
-def test_one_foreign_job_makes_the_whole_request_not_found(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_one_foreign_job_makes_the_whole_request_not_found(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own), add_job(foreign)
     norman = normal_user(own)
@@ -137,7 +164,9 @@ def test_one_foreign_job_makes_the_whole_request_not_found(admin: Console, norma
     assert set(jobs_by_id()) == {mine, theirs}
 
 
-def test_the_right_of_the_act_is_needed_on_every_job(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_right_of_the_act_is_needed_on_every_job(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     operator = normal_user(group_id, rights={group_id: frozenset({Right.OPERATE})})
@@ -153,7 +182,9 @@ def test_no_tick_and_no_token_are_refused(admin: Console) -> None:
     assert admin.post(f"/jobinfo/bulk/start{ticked(job_id)}").status_code == 403
 
 
-def test_runs_under_way_are_counted_for_jobs_one_may_see(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_runs_under_way_are_counted_for_jobs_one_may_see(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own), add_job(foreign)
     running_log(own, mine, "http://127.0.0.1:1")
@@ -178,7 +209,10 @@ def test_the_run_under_way_is_killed_from_the_job(admin: Console, executor: str)
 
 def fields_of(page: str) -> dict[str, str]:
     """Return the hidden fields of the form of a page."""
-    return {name: unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)}
+    return {
+        name: unescape(value)
+        for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)
+    }
 
 
 def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> None:
@@ -191,13 +225,19 @@ def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> 
     asked = admin.get("/jobinfo/bulk/start?matching=1&author=lina")
     assert "Start 12 jobs?" in text_of(asked)
     later = add_job(group_id, author="lina")
-    told = submit(admin, "/jobinfo/bulk/start?matching=1&author=lina", **{**fields_of(asked.text), "csrf_token": token_of(admin)})
+    told = submit(
+        admin,
+        "/jobinfo/bulk/start?matching=1&author=lina",
+        **{**fields_of(asked.text), "csrf_token": token_of(admin)},
+    )
     assert "12 of 12 jobs: started." in text_of(told)
     assert {job_id for job_id, job in jobs_by_id().items() if job.trigger_status == 1} == set(ids)
     assert {other, later} & set(ids) == set()
 
 
-def test_what_one_may_not_change_is_left_out_and_told(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_what_one_may_not_change_is_left_out_and_told(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, seen = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own), add_job(seen)
     norman = normal_user(own, seen, rights={seen: frozenset({Right.VIEW})})
@@ -243,7 +283,9 @@ def test_several_jobs_are_deleted_only_after_one_has_typed_how_many(admin: Conso
     assert jobs_by_id() == {}
 
 
-def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id, schedule_type="NONE", schedule_conf=""), add_job(group_id)]
     monkeypatch.setattr("app.services.job_bulk.PIECE_S", -1)
@@ -259,7 +301,9 @@ def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(admin: Conso
     assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0, 1]
 
 
-def test_a_torn_or_forged_progress_changes_nothing_foreign(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_torn_or_forged_progress_changes_nothing_foreign(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     theirs = add_job(foreign)
     norman = normal_user(own)
@@ -270,14 +314,20 @@ def test_a_torn_or_forged_progress_changes_nothing_foreign(admin: Console, norma
     assert jobs_by_id()[theirs].trigger_status == 0
 
 
-def test_a_progress_goes_on_with_its_own_act_and_login_only(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_goes_on_with_its_own_act_and_login_only(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id)]
     monkeypatch.setattr("app.services.job_bulk.PIECE_S", -1)
-    fields = fields_of(submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}").text) | {"csrf_token": token_of(admin)}
+    fields = fields_of(submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}").text) | {
+        "csrf_token": token_of(admin)
+    }
     assert submit(admin, "/jobinfo/bulk/delete", **fields).status_code == 400
     other = admin.another().log_in()
-    assert submit(other, "/jobinfo/bulk/start", **(fields | {"csrf_token": token_of(other)})).status_code == 400
+    assert (
+        submit(other, "/jobinfo/bulk/start", **(fields | {"csrf_token": token_of(other)})).status_code == 400
+    )
     assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0]
 
 
@@ -302,14 +352,20 @@ def test_a_question_answered_twice_queues_each_job_once(admin: Console) -> None:
     assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
     add_user("bob", [group_id])
     colleague = admin.another().log_in("bob")
-    assert "2 of 2 jobs: queued." in text_of(submit(colleague, path, **fields_of(colleague.get(path).text))), "the address was passed on"
+    assert "2 of 2 jobs: queued." in text_of(
+        submit(colleague, path, **fields_of(colleague.get(path).text))
+    ), "the address was passed on"
     another = admin.get(f"/jobinfo/bulk/run{ticked(*ids)}", follow_redirects=True)
     fields = fields_of(another.text) | {"csrf_token": token_of(admin)}
-    assert "2 of 2 jobs: queued." in text_of(submit(admin, "/jobinfo/bulk/run", **fields)), "another question is another run"
+    assert "2 of 2 jobs: queued." in text_of(submit(admin, "/jobinfo/bulk/run", **fields)), (
+        "another question is another run"
+    )
     assert sorted(fire.job_id for fire in all_rows(Fire)) == sorted(ids * 2)
 
 
-def test_a_question_that_was_left_half_answered_goes_on_with_the_others(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_was_left_half_answered_goes_on_with_the_others(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     ids = [add_job(group_id) for _ in range(3)]
     path = f"/jobinfo/bulk/run{ticked(*ids)}"
@@ -325,7 +381,9 @@ def test_a_question_that_was_left_half_answered_goes_on_with_the_others(admin: C
     assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
 
 
-def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id), add_job(group_id)]
     trigger, calls = jobs.trigger_job, list[int]()

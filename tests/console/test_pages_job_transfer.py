@@ -100,7 +100,13 @@ def test_the_buttons_are_where_the_jobs_are(admin: Console) -> None:
 
 
 def test_a_file_holds_a_job_by_the_names_of_the_endpoints(admin: Console) -> None:
-    job_id = add_job(add_group(), time_zone="UTC", not_before_ms=1_900_000_000_000, delivery="at_least_once", retry_interval_s=5)
+    job_id = add_job(
+        add_group(),
+        time_zone="UTC",
+        not_before_ms=1_900_000_000_000,
+        delivery="at_least_once",
+        retry_interval_s=5,
+    )
     assert exported(admin) == [
         {
             "id": job_id,
@@ -130,9 +136,15 @@ def test_a_file_holds_a_job_by_the_names_of_the_endpoints(admin: Console) -> Non
     ]
 
 
-def test_the_filters_the_ticks_and_the_rights_choose_the_jobs(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_filters_the_ticks_and_the_rights_choose_the_jobs(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
-    first, second, theirs = add_job(own, job_desc="b"), add_job(own, job_desc="a"), add_job(foreign, job_desc="c")
+    first, second, theirs = (
+        add_job(own, job_desc="b"),
+        add_job(own, job_desc="a"),
+        add_job(foreign, job_desc="c"),
+    )
     assert [each["jobDesc"] for each in exported(admin)] == ["c", "a", "b"]
     assert [each["id"] for each in exported(admin, "?jobDesc=b")] == [first]
     assert [each["id"] for each in exported(admin, f"?id={first}&id={theirs}")] == [theirs, first]
@@ -144,9 +156,13 @@ def test_the_filters_the_ticks_and_the_rights_choose_the_jobs(admin: Console, no
     assert reader.get(PATH).status_code == 403
 
 
-def test_a_source_is_exported_with_the_right_to_write_it(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_source_is_exported_with_the_right_to_write_it(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
-    add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one", glue_remark="first one")
+    add_job(
+        group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one", glue_remark="first one"
+    )
     assert exported(admin)[0]["glueSource"] == "echo one"
     reader = normal_user(group_id, rights={group_id: frozenset({Right.EDIT})})
     assert {"glueSource", "glueRemark"} & set(exported(reader)[0]) == set()
@@ -189,7 +205,9 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
         (job(jobDesc="fine"), "jobDesc", "Job 1 of the file has the same"),
     ],
 )
-def test_a_wrong_job_is_named_and_nothing_is_stored(admin: Console, wrong: Any, field: str, problem: str) -> None:
+def test_a_wrong_job_is_named_and_nothing_is_stored(
+    admin: Console, wrong: Any, field: str, problem: str
+) -> None:
     add_group()
     before = actions()
     for send in (dry_run, apply):
@@ -212,7 +230,12 @@ def test_a_dry_run_stores_nothing_and_the_import_stops_what_is_new(admin: Consol
     assert (stored(), actions()) == ({}, before)
     assert "Imported: 1 new, 0 changed, 0 the same." in text_of(apply(admin, file_of(GOOD)))
     made = stored()["nightly report"]
-    assert (made.trigger_status, made.misfire_strategy, made.delivery, made.author) == (0, "DO_NOTHING", "auto", "ann")
+    assert (made.trigger_status, made.misfire_strategy, made.delivery, made.author) == (
+        0,
+        "DO_NOTHING",
+        "auto",
+        "ann",
+    )
     assert actions() == [*before, "job.add"]
     assert "0 new, 0 changed, 1 the same." in text_of(apply(admin, file_of(GOOD)))
     assert actions() == [*before, "job.add"]
@@ -222,13 +245,22 @@ def test_a_change_is_told_field_by_field_and_keeps_switch_and_what_is_not_named(
     job_id = add_job(add_group(), start=True, executor_param="kept")
     text = file_of(job(id=1, author="<b>bob</b>", notAfter="2031-01-01T08:00:00+08:00", executorTimeout=9))
     asked = dry_run(admin, text)
-    for told in ("author : ann → <b>bob</b>", "notAfter : – → 2031-01-01T00:00:00Z", "executorTimeout : 0 → 9"):
+    for told in (
+        "author : ann → <b>bob</b>",
+        "notAfter : – → 2031-01-01T00:00:00Z",
+        "executorTimeout : 0 → 9",
+    ):
         assert told in text_of(asked).replace("&lt;", "<").replace("&gt;", ">")
     assert "<b>bob" not in asked.text
     assert stored()["nightly report"].author == "ann"
     assert "1 changed" in text_of(apply(admin, text))
     changed = stored()["nightly report"]
-    assert (changed.id, changed.author, changed.trigger_status, changed.executor_param) == (job_id, "<b>bob</b>", 1, "kept")
+    assert (changed.id, changed.author, changed.trigger_status, changed.executor_param) == (
+        job_id,
+        "<b>bob</b>",
+        1,
+        "kept",
+    )
     assert actions()[-1] == "job.update"
 
 
@@ -237,7 +269,9 @@ def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
 
     def upload(content: bytes) -> TestResponse:
         answer = admin.post(PATH, {"csrf_token": token_of(admin), "file": (BytesIO(content), "jobs.json")})
-        answer.request.environ["wsgi.input"].close()  # the test client leaves its own copy of a long body open
+        answer.request.environ[
+            "wsgi.input"
+        ].close()  # the test client leaves its own copy of a long body open
         return answer
 
     told = text_of(upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode()))
@@ -250,7 +284,9 @@ def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
 def test_more_than_one_match_is_an_error(admin: Console) -> None:
     group_id = add_group()
     first, second = add_job(group_id), add_job(group_id)
-    assert f"More than one job has this appname, jobDesc and executorHandler: {first}, {second}." in text_of(dry_run(admin, file_of(GOOD)))
+    assert f"More than one job has this appname, jobDesc and executorHandler: {first}, {second}." in text_of(
+        dry_run(admin, file_of(GOOD))
+    )
     add_group(title="Again")
     assert "More than one executor has this appname" in text_of(dry_run(admin, file_of(job(jobDesc="other"))))
 
@@ -271,10 +307,14 @@ def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callabl
     assert "1 the same" in text_of(dry_run(norman, file_of(job(appname="seen-app"))))
     assert "1 new" in text_of(apply(norman, file_of(GOOD)))
     child = job(id=2, appname="seen-app")
-    assert "You may not run one of these child jobs" in text_of(apply(norman, file_of(job(childJobId="2"), child)))
+    assert "You may not run one of these child jobs" in text_of(
+        apply(norman, file_of(job(childJobId="2"), child))
+    )
 
 
-def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     shell = job(glueType="GLUE_SHELL", executorHandler="", glueSource="echo two")
@@ -284,22 +324,34 @@ def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(admin: Cons
     assert apply(admin, file_of(shell)).status_code == 200
     with read_scope() as session:
         (version,) = session.query(GlueVersion)
-        assert (version.job_id, version.glue_source, version.glue_remark) == (job_id, "echo two", "imported from a file")
-    assert "glueType : The run mode of a job cannot be changed." in text_of(dry_run(admin, file_of({**shell, "glueType": "GLUE_PHP"})))
+        assert (version.job_id, version.glue_source, version.glue_remark) == (
+            job_id,
+            "echo two",
+            "imported from a file",
+        )
+    assert "glueType : The run mode of a job cannot be changed." in text_of(
+        dry_run(admin, file_of({**shell, "glueType": "GLUE_PHP"}))
+    )
 
 
 def test_children_are_mapped_by_the_ids_of_the_file(admin: Console) -> None:
     group_id = add_group()
     taken = add_job(group_id, job_desc="taken")
     parent = add_job(group_id, job_desc="parent", child_jobid=str(taken))
-    text = file_of(job(id=50, jobDesc="parent", childJobId="51,52"), job(id=51, jobDesc="taken"), job(id=52, jobDesc="new"))
+    text = file_of(
+        job(id=50, jobDesc="parent", childJobId="51,52"),
+        job(id=51, jobDesc="taken"),
+        job(id=52, jobDesc="new"),
+    )
     assert f"childJobId : {taken} → {taken},*52" in text_of(dry_run(admin, text))
     told = text_of(apply(admin, text))
     found = stored()
     assert f"childJobId : {taken} → {taken},{found['new'].id}" in told
     assert found["parent"].id == parent
     assert found["parent"].child_ids == [taken, found["new"].id]
-    turned = file_of(job(id=50, jobDesc="parent", childJobId=""), job(id=51, jobDesc="taken", childJobId="50"))
+    turned = file_of(
+        job(id=50, jobDesc="parent", childJobId=""), job(id=51, jobDesc="taken", childJobId="50")
+    )
     assert "2 changed" in text_of(apply(admin, turned))
     assert stored()["taken"].child_ids == [parent]
 
@@ -315,7 +367,14 @@ def test_a_child_outside_the_file_stays_where_it_is_one_already(admin: Console) 
 
 def test_an_error_of_a_child_is_none_of_its_parent(admin: Console) -> None:
     add_group()
-    told = text_of(dry_run(admin, file_of(job(id=1, childJobId="2"), job(id=2, jobDesc="child", author=5), job(id=3, jobDesc="third"))))
+    told = text_of(
+        dry_run(
+            admin,
+            file_of(
+                job(id=1, childJobId="2"), job(id=2, jobDesc="child", author=5), job(id=3, jobDesc="third")
+            ),
+        )
+    )
     assert "(1)" in told
     assert "not in the file" not in told
 
@@ -328,10 +387,35 @@ def test_a_circle_in_the_file_is_refused(admin: Console) -> None:
 
 def test_an_export_comes_back_equal_in_an_empty_database(admin: Console) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
-    last = add_job(other, job_desc="last", schedule_type="FIX_RATE", schedule_conf="30", executor_param=" a\n b ", alarm_email="a@b.c")
-    middle = add_job(group_id, job_desc="middle", glue_type="GLUE_SHELL", executor_handler="", glue_source="echo", child_jobid=str(last))
-    bounds = {"not_before_ms": 1_900_000_000_123, "not_after_ms": 2_000_000_000_000, "time_zone": "Europe/Berlin"}
-    add_job(group_id, start=True, child_jobid=f"{middle},{last}", delivery="at_most_once", retry_backoff_percent=200, **bounds)
+    last = add_job(
+        other,
+        job_desc="last",
+        schedule_type="FIX_RATE",
+        schedule_conf="30",
+        executor_param=" a\n b ",
+        alarm_email="a@b.c",
+    )
+    middle = add_job(
+        group_id,
+        job_desc="middle",
+        glue_type="GLUE_SHELL",
+        executor_handler="",
+        glue_source="echo",
+        child_jobid=str(last),
+    )
+    bounds = {
+        "not_before_ms": 1_900_000_000_123,
+        "not_after_ms": 2_000_000_000_000,
+        "time_zone": "Europe/Berlin",
+    }
+    add_job(
+        group_id,
+        start=True,
+        child_jobid=f"{middle},{last}",
+        delivery="at_most_once",
+        retry_backoff_percent=200,
+        **bounds,
+    )
     before = exported(admin)
     text = admin.get("/jobinfo/export").text
     assert text == admin.get("/jobinfo/export").text
@@ -348,6 +432,12 @@ def test_an_export_comes_back_equal_in_an_empty_database(admin: Console) -> None
 def test_a_file_too_long_to_be_read_again_is_not_written(admin: Console) -> None:
     group_id = add_group()
     for number in range(3):
-        add_job(group_id, job_desc=f"job {number}", glue_type="GLUE_PHP", executor_handler="", glue_source="x" * 400_000)
+        add_job(
+            group_id,
+            job_desc=f"job {number}",
+            glue_type="GLUE_PHP",
+            executor_handler="",
+            glue_source="x" * 400_000,
+        )
     assert admin.get("/jobinfo/export").status_code == 400
     assert len(exported(admin, "?jobDesc=job+1")) == 1

@@ -79,7 +79,9 @@ def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None
 
 
 @pytest.mark.parametrize("name", ["_scheme", "_anchor", "_external", "_method", "endpoint", "values", "self"])
-@pytest.mark.parametrize("path", ["/jobinfo?author=lina&jobDesc=x", "/joblog?range=all", "/user?role=0", "/?range=week"])
+@pytest.mark.parametrize(
+    "path", ["/jobinfo?author=lina&jobDesc=x", "/joblog?range=all", "/user?role=0", "/?range=week"]
+)
 def test_a_query_that_means_the_address_itself_changes_nothing(admin: Console, path: str, name: str) -> None:
     page = admin.get(f"{path}&{name}=gopher")
     assert page.status_code == 200
@@ -92,7 +94,9 @@ def test_a_foreign_job_is_as_good_as_none(admin: Console, normal_user: Callable[
     norman = normal_user(own)
     assert {norman.get(path).status_code for path in job_paths(theirs)} == {404}
     assert {
-        submit(norman, path).status_code for path in job_paths(theirs) if path.endswith(("start", "stop", "run", "delete", "edit"))
+        submit(norman, path).status_code
+        for path in job_paths(theirs)
+        if path.endswith(("start", "stop", "run", "delete", "edit"))
     } == {404}
     assert {norman.get(path).status_code for path in job_paths(mine)} == {200}
     assert "secret job" not in norman.get("/jobinfo").text
@@ -103,7 +107,10 @@ def test_the_right_to_view_alone_changes_nothing(admin: Console, normal_user: Ca
     job_id = add_job(group_id)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
     assert reader.get("/jobinfo").status_code == reader.get(f"/jobinfo/{job_id}").status_code == 200
-    for path in ("/jobinfo/new", *(f"/jobinfo/{job_id}/{act}" for act in ("edit", "copy", "start", "stop", "run", "delete"))):
+    for path in (
+        "/jobinfo/new",
+        *(f"/jobinfo/{job_id}/{act}" for act in ("edit", "copy", "start", "stop", "run", "delete")),
+    ):
         assert reader.get(path).status_code == 403, path
         assert submit(reader, path).status_code == 403, path
 
@@ -121,7 +128,11 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
     path = path_after(submit(admin, "/jobinfo/new", **FORM, job_group=group_id))
     job = only_job()
     assert path.startswith(f"/jobinfo/{job.id}?done=added")
-    assert (job.job_desc, job.schedule_conf, job.executor_fail_retry_count) == ("Nightly <b>report</b>", "0 0 3 * * ?", 2)
+    assert (job.job_desc, job.schedule_conf, job.executor_fail_retry_count) == (
+        "Nightly <b>report</b>",
+        "0 0 3 * * ?",
+        2,
+    )
     assert (job.executor_timeout, job.retry_interval_s, job.retry_backoff_percent) == (0, 5, 100)
     for page in (admin.get(path), admin.get("/jobinfo")):
         assert "Nightly &lt;b&gt;report&lt;/b&gt;" in page.text
@@ -144,13 +155,17 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
         ({"executor_route_strategy": "ANY"}, "executor_route_strategy", "Route strategy is invalid"),
     ],
 )
-def test_a_refusal_stands_at_its_field(admin: Console, changes: dict[str, str], field: str, said: str) -> None:
+def test_a_refusal_stands_at_its_field(
+    admin: Console, changes: dict[str, str], field: str, said: str
+) -> None:
     page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), **changes})
     assert page.status_code == 400
     error = page.text.split(f'id="{field}-error"')[1].split("</div>")[0]
     assert said in error
     assert 'aria-invalid="true"' in page.text
-    assert 'value="demoJobHandler"' in page.text or field == "executor_handler"  # what was typed is still there
+    assert (
+        'value="demoJobHandler"' in page.text or field == "executor_handler"
+    )  # what was typed is still there
 
 
 def test_a_job_is_edited_and_keeps_its_kind(admin: Console) -> None:
@@ -167,11 +182,21 @@ def test_a_job_is_edited_and_keeps_its_kind(admin: Console) -> None:
     }
     path_after(submit(admin, f"/jobinfo/{job_id}/edit", **changed))
     job = job_of(job_id)
-    assert (job.schedule_type, job.schedule_conf, job.glue_type, job.time_zone) == ("FIX_DELAY", "90", "BEAN", "Europe/Paris")
+    assert (job.schedule_type, job.schedule_conf, job.glue_type, job.time_zone) == (
+        "FIX_DELAY",
+        "90",
+        "BEAN",
+        "Europe/Paris",
+    )
 
 
 def test_a_window_is_read_in_the_zone_of_the_job(admin: Console) -> None:
-    fields = {**FORM, "job_group": add_group(), "time_zone": "Europe/Paris", "not_before": "2031-01-01 00:00:00"}
+    fields = {
+        **FORM,
+        "job_group": add_group(),
+        "time_zone": "Europe/Paris",
+        "not_before": "2031-01-01 00:00:00",
+    }
     path_after(submit(admin, "/jobinfo/new", **fields))
     job = only_job()
     assert job.not_before_ms == 1_924_988_400_000  # 2030-12-31T23:00:00Z
@@ -182,7 +207,9 @@ def test_a_copy_is_a_new_job(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, executor_param="keep me")
     assert "keep me" in admin.get(f"/jobinfo/{job_id}/copy").text
-    path_after(submit(admin, f"/jobinfo/{job_id}/copy", **{**FORM, "job_group": group_id, "job_desc": "the copy"}))
+    path_after(
+        submit(admin, f"/jobinfo/{job_id}/copy", **{**FORM, "job_group": group_id, "job_desc": "the copy"})
+    )
     with read_scope() as session:
         assert sorted(job.job_desc for job in session.query(Job)) == ["nightly report", "the copy"]
 
@@ -195,7 +222,9 @@ def test_a_new_glue_job_gets_a_first_source(admin: Console) -> None:
 
 def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
     job_id = add_job(add_group())
-    asked = admin.get(f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"})
+    asked = admin.get(
+        f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"}
+    )
     assert "The first run begins at" in text_of(asked)
     assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in asked.text
     assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in asked.text
@@ -208,11 +237,20 @@ def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    "evil", ["https://evil.example/x", "//evil.example/xxl-job-admin/", "/\\evil.example", "javascript:alert(1)", "http://["]
+    "evil",
+    [
+        "https://evil.example/x",
+        "//evil.example/xxl-job-admin/",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "http://[",
+    ],
 )
 def test_a_form_never_leads_to_another_site(admin: Console, evil: str) -> None:
     job_id = add_job(add_group())
-    assert path_after(submit(admin, f"/jobinfo/{job_id}/start", next=evil)).startswith("/jobinfo?done=started")
+    assert path_after(submit(admin, f"/jobinfo/{job_id}/start", next=evil)).startswith(
+        "/jobinfo?done=started"
+    )
 
 
 def test_a_job_that_never_fires_cannot_be_started(admin: Console) -> None:
@@ -224,7 +262,11 @@ def test_a_job_that_never_fires_cannot_be_started(admin: Console) -> None:
 def test_a_run_is_queued_with_its_parameter(admin: Console) -> None:
     job_id = add_job(add_group(addresses="http://127.0.0.1:9999"), executor_param="the usual")
     assert "the usual" in admin.get(f"/jobinfo/{job_id}/run").text
-    path_after(submit(admin, f"/jobinfo/{job_id}/run", executor_param="this once", address_list="http://127.0.0.1:9999"))
+    path_after(
+        submit(
+            admin, f"/jobinfo/{job_id}/run", executor_param="this once", address_list="http://127.0.0.1:9999"
+        )
+    )
     with read_scope() as session:
         fire = session.query(Fire).one()
     assert (fire.executor_param, fire.address_list) == ("this once", "http://127.0.0.1:9999")
@@ -256,7 +298,9 @@ def test_the_list_is_filtered_by_its_address(admin: Console) -> None:
     page = admin.get("/jobinfo?author=bob&triggerStatus=1&jobDesc=second")
     assert "second job" in page.text
     assert "first job" not in page.text
-    assert 'href="/xxl-job-admin/jobinfo?triggerStatus=1&amp;jobDesc=second"' in page.text  # the chip that removes the owner
+    assert (
+        'href="/xxl-job-admin/jobinfo?triggerStatus=1&amp;jobDesc=second"' in page.text
+    )  # the chip that removes the owner
     assert "No job matches the filters" in admin.get("/jobinfo?jobDesc=100%25").text
 
 
@@ -268,7 +312,11 @@ def test_the_list_is_turned_in_pages(admin: Console) -> None:
     assert "job-01" in second
     assert "job-11" not in second
     assert "/jobinfo?author=ann&amp;page=1" in second
-    assert admin.get("/jobinfo?page=zzz&length=7").status_code == admin.get("/jobinfo?page=999999999").status_code == 200
+    assert (
+        admin.get("/jobinfo?page=zzz&length=7").status_code
+        == admin.get("/jobinfo?page=999999999").status_code
+        == 200
+    )
 
 
 def test_the_preview_tells_a_schedule_in_words_and_times(admin: Console) -> None:
@@ -310,11 +358,15 @@ def test_a_bean_job_has_no_source(admin: Console) -> None:
 
 
 def test_ids_no_table_can_hold_are_not_found(admin: Console) -> None:
-    assert admin.get("/jobinfo/99999999999").status_code == admin.get("/jobinfo/2147483647").status_code == 404
+    assert (
+        admin.get("/jobinfo/99999999999").status_code == admin.get("/jobinfo/2147483647").status_code == 404
+    )
     assert admin.get("/joblog/99999999999999999999").status_code == 404
 
 
-def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console, statements: Callable[[], int]) -> None:
+def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(
+    admin: Console, statements: Callable[[], int]
+) -> None:
     group_id = add_group()
     add_job(group_id)
     admin.get("/jobinfo")
@@ -328,7 +380,9 @@ def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console, 
     assert statements() - before == one
 
 
-def test_the_token_of_one_login_is_no_use_for_another(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_token_of_one_login_is_no_use_for_another(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     norman = normal_user(group_id)

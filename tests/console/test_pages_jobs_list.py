@@ -62,12 +62,16 @@ def test_each_row_holds_its_own_id_wherever_it_names_one(admin: Console) -> None
     rows = rows_of(admin.get("/jobinfo").text)
     assert sorted(rows) == ids
     for job_id, row in rows.items():
-        named = re.findall(r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-running=\"(\d+)\"", row)
+        named = re.findall(
+            r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-running=\"(\d+)\"", row
+        )
         assert len(named) > 15
         assert {"".join(each) for each in named} == {str(job_id)}
 
 
-def test_the_menu_of_a_row_holds_what_its_job_and_the_reader_allow(normal_user: Callable[..., Console]) -> None:
+def test_the_menu_of_a_row_holds_what_its_job_and_the_reader_allow(
+    normal_user: Callable[..., Console],
+) -> None:
     everything, looked_at = add_group(), add_group("other-app")
     shell = {"glue_type": "GLUE_SHELL", "glue_source": "echo"}
     ids = {

@@ -22,7 +22,14 @@ from tests.factories import all_rows, make_fire, make_group, make_job, make_log,
 DATABASES_ENOUGH = ("sqlite",)
 HOUR_MS: Millis = 60 * MINUTE_MS
 GONE, OTHER, HERE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
-FORM = {"app_name": "orders-app", "title": "Orders", "address_type": "0", "address_list": "", "access_token": "", "alarm_urls": ""}
+FORM = {
+    "app_name": "orders-app",
+    "title": "Orders",
+    "address_type": "0",
+    "address_list": "",
+    "access_token": "",
+    "alarm_urls": "",
+}
 
 
 @pytest.fixture
@@ -34,18 +41,29 @@ def orders() -> Group:
 
 
 def forgotten(address: str, ago_ms: Millis, app_name: str = "orders-app", capabilities: str = "") -> Sighting:
-    return save(Sighting(app_name=app_name, address=address, seen_ms=now_ms() - ago_ms, capabilities=capabilities))
+    return save(
+        Sighting(app_name=app_name, address=address, seen_ms=now_ms() - ago_ms, capabilities=capabilities)
+    )
 
 
 def registered(address: str, ago_ms: Millis = 0, app_name: str = "orders-app") -> Registration:
-    return save(Registration(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=now_ms() - ago_ms))
+    return save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key=app_name,
+            registry_value=address,
+            update_time=now_ms() - ago_ms,
+        )
+    )
 
 
 def test_the_list_says_how_long_a_group_is_offline(admin: Console, orders: Group) -> None:
     save(Group(app_name="never-app", title="Never", address_type=0))
     page = admin.get("/jobgroup?appname=orders")
     assert "Offline last seen 3 hours ago" in text_of(page)
-    assert re.search(r'last seen <time datetime="[^"]+" title="\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ', page.text), "the full time on hover"
+    assert re.search(r'last seen <time datetime="[^"]+" title="\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ', page.text), (
+        "the full time on hover"
+    )
     never = text_of(admin.get("/jobgroup?appname=never"))
     assert "Offline" in never
     assert "last seen" not in never
@@ -71,8 +89,12 @@ def test_the_page_and_the_dialogs_list_forgotten_machines(admin: Console, orders
         assert "No executor is online" in page, path
         assert f"{GONE} 3 hours ago durable-dedup {OTHER} 2 days ago not told" in page
         forgotten_part = page.partition("Forgotten")[2]
-        assert forgotten_part.count("http://") == 2, "one spelling of each, of these days, of this application"
-    assert submit(admin, f"/jobgroup/{orders.id}/drain", address=GONE).status_code == 400, "it is no address of the group"
+        assert forgotten_part.count("http://") == 2, (
+            "one spelling of each, of these days, of this application"
+        )
+    assert submit(admin, f"/jobgroup/{orders.id}/drain", address=GONE).status_code == 400, (
+        "it is no address of the group"
+    )
 
 
 def test_what_is_still_shown_for_another_reason_has_its_time_too(admin: Console, orders: Group) -> None:
@@ -85,10 +107,14 @@ def test_what_is_still_shown_for_another_reason_has_its_time_too(admin: Console,
     make_fire(make_job(job_group=orders.id), state="ACCEPTED", address=GONE)
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
     assert f"{GONE} Offline 3 hours ago durable-dedup 1 0 none" in page
-    assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), "whoever is gone is not called"
+    assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), (
+        "whoever is gone is not called"
+    )
 
 
-def test_the_report_says_since_when_executors_are_gone(admin: Console, orders: Group, normal_user: Callable[..., Console]) -> None:
+def test_the_report_says_since_when_executors_are_gone(
+    admin: Console, orders: Group, normal_user: Callable[..., Console]
+) -> None:
     other = add_group("other-app", "Other", addresses=HERE)
     norman, stranger = normal_user(orders.id), normal_user(other, username="stan")
     for console in (admin, norman):
@@ -112,18 +138,26 @@ def test_from_heartbeat_to_forgotten(admin: Console, orders: Group) -> None:
     registered(HERE, ago_ms=10 * MINUTE_MS)
     registered(OTHER)
     transact(lambda session: registration.tick_registry(session, now_ms=now_ms()))
-    transact(lambda session: registration.deregister(session, RegistryRequest("EXECUTOR", "orders-app", OTHER), now_ms=now_ms()))
+    transact(
+        lambda session: registration.deregister(
+            session, RegistryRequest("EXECUTOR", "orders-app", OTHER), now_ms=now_ms()
+        )
+    )
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
     assert re.search(rf"{OTHER} (just now|\d seconds? ago) not told {HERE} 10 minutes ago", page)
 
 
-def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(admin: Console, orders: Group) -> None:
+def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(
+    admin: Console, orders: Group
+) -> None:
     twin = make_group(app_name="orders-app", title="Twin", address_type=0, address_list=None)
     add_group("spare-app", "Spare")
     path_after(submit(admin, f"/jobgroup/{twin.id}/delete"))
     assert [row.address for row in all_rows(Sighting)] == [GONE]
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **(FORM | {"app_name": "renamed-app"})))
-    assert "Forgotten" not in text_of(admin.get(f"/jobgroup/{orders.id}")), "these were executors of the other name"
+    assert "Forgotten" not in text_of(admin.get(f"/jobgroup/{orders.id}")), (
+        "these were executors of the other name"
+    )
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **FORM))
     assert "Forgotten" in text_of(admin.get(f"/jobgroup/{orders.id}"))
     path_after(submit(admin, f"/jobgroup/{orders.id}/delete"))
@@ -141,6 +175,8 @@ def test_an_odd_address_is_text(admin: Console, orders: Group) -> None:
 def test_the_story_of_a_run_says_it_in_the_readers_language(admin: Console, orders: Group) -> None:
     told = "Result: not sent, no executor of orders-app is registered; the last one was seen 2024-05-01 10:04:05.000 +0800"
     log: JobLog = make_log(make_job(job_group=orders.id), trigger_code=500, trigger_msg=told)
-    assert "no executor of orders-app is registered; the last one was seen 2024-05-01" in text_of(admin.get(f"/joblog/{log.id}"))
+    assert "no executor of orders-app is registered; the last one was seen 2024-05-01" in text_of(
+        admin.get(f"/joblog/{log.id}")
+    )
     submit(admin, "/account/settings", language="zh_CN", time_zone="Asia/Shanghai")
     assert "最近一次在线时间为 2024-05-01" in text_of(admin.get(f"/joblog/{log.id}"))

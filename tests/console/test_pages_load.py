@@ -42,7 +42,10 @@ def bars(page: str) -> list[str]:
 def squares(page: str) -> dict[str, str]:
     """Return day -> what stands for it."""
     drawing = part(page, '<svg class="calendar" data-bars="7"', "</svg>")
-    return {re.findall(r"\d{4}-\d\d-\d\d", each)[-1 if "href" in each.split("<title>")[0] else 0]: each for each in drawing.split("<a")[1:]}
+    return {
+        re.findall(r"\d{4}-\d\d-\d\d", each)[-1 if "href" in each.split("<title>")[0] else 0]: each
+        for each in drawing.split("<a")[1:]
+    }
 
 
 def test_it_needs_a_login_and_a_group(console: Console, normal_user: Callable[..., Console]) -> None:
@@ -64,7 +67,9 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
     add_job(group_id, job_desc="each minute", schedule_conf="0 * * * * ?", start=True)
     add_job(group_id, job_desc="thrice <b>", schedule_conf="0 0/20 * * * ?", start=True)
     add_job(group_id, job_desc="stopped", schedule_conf="0 * * * * ?")
-    at_five = add_job(group_id, job_desc="at five", schedule_conf="* 0 5 * * ?", time_zone="Asia/Tokyo", start=True)
+    at_five = add_job(
+        group_id, job_desc="at five", schedule_conf="* 0 5 * * ?", time_zone="Asia/Tokyo", start=True
+    )
     response = admin.get("/load")
     page, found = response.text, bars(response.text)
     assert len(found) == 24
@@ -78,7 +83,9 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
     assert "thrice &lt;b&gt;" in starters
     assert text_of(response).count("busiest: 04:00") == 1
     drawn = part(page, '<svg class="hours"', "</svg>").split("<a ")
-    quiet_href = next(re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[:0:-1] if "aria-current" not in bar)
+    quiet_href = next(
+        re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[:0:-1] if "aria-current" not in bar
+    )
     assert "stopped" not in starters
     assert f"{at_five} at five" in starters
     quiet = part(admin.get(quiet_href.removeprefix("/xxl-job-admin")).text, 'id="starters"')
@@ -98,7 +105,9 @@ def test_an_hour_without_a_start_says_so(admin: Console) -> None:
     assert "No job starts in this hour" in text_of(admin.get(f"/load?hour={four_ms // QUARTER_MS}"))
 
 
-def test_a_user_sees_the_starts_of_their_groups_alone(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_user_sees_the_starts_of_their_groups_alone(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     mine, foreign = add_group(), add_group("other-app", "Other")
     add_job(mine, job_desc="mine", schedule_conf="0 0 * * * ?", start=True)
     add_job(foreign, job_desc="theirs", schedule_conf="* * * * * ?", start=True)
@@ -109,13 +118,17 @@ def test_a_user_sees_the_starts_of_their_groups_alone(admin: Console, normal_use
     assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"3,601 starts"}
 
 
-def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     for minute in range(4):
         add_job(group_id, schedule_conf=f"0 {minute} * * * ?", start=True)
     at_ms = now_ms()
     with read_scope() as session:
-        load = planned_load.planned_load(session, system_actor("test"), next_days(at_ms, "UTC", days=1), now_ms=at_ms, budget_ms=0)
+        load = planned_load.planned_load(
+            session, system_actor("test"), next_days(at_ms, "UTC", days=1), now_ms=at_ms, budget_ms=0
+        )
     assert (load.jobs, load.unread, load.too_many) == (1, 3, 0)
     monkeypatch.setattr(planned_load, "SCHEDULES_MAX", 3)
     page = text_of(admin.get("/load"))
@@ -123,14 +136,24 @@ def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(admin: Console,
     assert "3 jobs with their schedule on" in page
 
 
-def test_schedules_left_out_are_counted_when_they_are_read_again(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schedules_left_out_are_counted_when_they_are_read_again(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id, at_ms, read_ms = add_group(), now_ms(), 0
     window = next_days(at_ms, "UTC", days=7)
     week_ms = window.until_ms - window.from_ms
     bounds = [{"not_after_ms": window.from_ms + week_ms // 2 + number * 1000} for number in range(6)]
     for each in (*bounds, {}, {"not_before_ms": window.until_ms}, {"not_after_ms": window.from_ms - 1}):
-        make_job(job_group=group_id, schedule_type="CRON", schedule_conf="0 1/15 * * * ?", trigger_status=1, **each)
-    make_job(job_group=group_id, schedule_type="FIX_RATE", schedule_conf="3600", trigger_status=1, trigger_next_time=at_ms)
+        make_job(
+            job_group=group_id, schedule_type="CRON", schedule_conf="0 1/15 * * * ?", trigger_status=1, **each
+        )
+    make_job(
+        job_group=group_id,
+        schedule_type="FIX_RATE",
+        schedule_conf="3600",
+        trigger_status=1,
+        trigger_next_time=at_ms,
+    )
     make_job(job_group=group_id, schedule_type="AT", schedule_conf="2000-01-01 00:00:00", trigger_status=1)
 
     def slow(*args: object) -> CronStarts:
@@ -211,10 +234,14 @@ def test_a_day_leads_to_its_runs_in_the_zone_of_the_reader(admin: Console, setti
     assert f"from={before}T16:00:00&amp;to={day}T15:59:59" in admin.get("/load").text
 
 
-def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(normal_user: Callable[..., Console], settings: Config) -> None:
+def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(
+    normal_user: Callable[..., Console], settings: Config
+) -> None:
     mine, foreign = add_group(), add_group("other-app", "Other")
     day = save_day(settings.time_zone, 1, {mine: Counts(0, 3, 0), foreign: Counts(0, 70, 9)})
-    uncounted = DayReport(trigger_day=midnight_ms(now_ms(), settings.time_zone, 5), running_count=0, suc_count=8, fail_count=0)
+    uncounted = DayReport(
+        trigger_day=midnight_ms(now_ms(), settings.time_zone, 5), running_count=0, suc_count=8, fail_count=0
+    )
     with session_scope() as session:
         session.add(uncounted)
     page = normal_user(mine).get("/load").text
@@ -227,7 +254,9 @@ def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(normal
     assert "73" not in part(page, 'id="calendar"').split("<svg")[0]
 
 
-def test_where_not_even_today_is_counted_it_says_so(normal_user: Callable[..., Console], settings: Config) -> None:
+def test_where_not_even_today_is_counted_it_says_so(
+    normal_user: Callable[..., Console], settings: Config
+) -> None:
     with session_scope() as session:
         today_ms = midnight_ms(now_ms(), settings.time_zone)
         session.add(DayReport(trigger_day=today_ms, running_count=0, suc_count=8, fail_count=0))
@@ -280,6 +309,16 @@ def test_the_form_of_a_job_leads_to_the_quiet_hours(admin: Console) -> None:
 
 
 def test_counts_take_four_letters_at_most() -> None:
-    texts = {0: "·", 7: "7", 999: "999", 1_000: "1.0k", 9_949: "9.9k", 9_950: "10k", 36_400: "36k", 3_600_000: "3.6M", 36_000_000: "36M"}
+    texts = {
+        0: "·",
+        7: "7",
+        999: "999",
+        1_000: "1.0k",
+        9_949: "9.9k",
+        9_950: "10k",
+        36_400: "36k",
+        3_600_000: "3.6M",
+        36_000_000: "36M",
+    }
     at = HourOfDay(date(2026, 5, 4), 3, (0, 1, 2, 3))
     assert {starts: Hour(at, starts, 0, "", "").short for starts in texts} == texts

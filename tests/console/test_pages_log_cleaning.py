@@ -35,7 +35,10 @@ def fields_of(page: TestResponse) -> dict[str, str]:
 def add_logs(group_id: int, job_id: int, count: int, *, days_ago: int = 0) -> list[int]:
     with session_scope() as session:
         at_ms = now_ms() - days_ago * DAY_MS
-        made = [JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=200) for _number in range(count)]
+        made = [
+            JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=200)
+            for _number in range(count)
+        ]
         session.add_all(made)
         session.flush()
         return [log.id for log in made]
@@ -64,7 +67,9 @@ def test_the_count_is_told_before_anything_goes(admin: Console) -> None:
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
     assert "3 rows will be deleted." in text_of(asked)
     assert ids_left() == sorted(kept + gone)
-    assert path_after(submit(admin, "/joblog/clean", **fields_of(asked))).endswith(f"jobGroup={group_id}&jobId={job_id}&done=cleaned")
+    assert path_after(submit(admin, "/joblog/clean", **fields_of(asked))).endswith(
+        f"jobGroup={group_id}&jobId={job_id}&done=cleaned"
+    )
     assert ids_left() == kept
     assert len(cleared()) == 1
     assert '"rows": 3' in cleared()[0]
@@ -80,7 +85,9 @@ def test_runs_that_come_meanwhile_stay(admin: Console) -> None:
     assert ids_left() == later
 
 
-def test_a_long_clearing_shows_its_progress_and_goes_on(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_clearing_shows_its_progress_and_goes_on(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     add_logs(group_id, job_id, 7)
@@ -100,7 +107,9 @@ def test_nobody_writes_the_trail_of_a_clearing_but_the_console(admin: Console) -
     group_id = add_group()
     ids = add_logs(group_id, add_job(group_id), 4)
     fields = fields_of(submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=4))
-    others = fields_of(submit(admin.another().log_in(), "/joblog/clean", job_group=group_id, job_id=0, kind=9))
+    others = fields_of(
+        submit(admin.another().log_in(), "/joblog/clean", job_group=group_id, job_id=0, kind=9)
+    )
     for change in (
         {"deleted": 1},  # as if it had begun, and been told of, before
         {"total": 1},
@@ -121,7 +130,9 @@ def test_the_newest_are_kept_by_their_number(admin: Console, monkeypatch: pytest
     ids = add_logs(group_id, add_job(group_id), 1_003)
     path_after(clean(admin, job_group=group_id, job_id=0, kind=5))
     assert ids_left() == ids[3:]
-    assert "Nothing is to be deleted." in text_of(submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=5))
+    assert "Nothing is to be deleted." in text_of(
+        submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=5)
+    )
 
 
 def test_only_old_rows_go_where_an_age_is_asked_for(admin: Console) -> None:
@@ -133,7 +144,9 @@ def test_only_old_rows_go_where_an_age_is_asked_for(admin: Console) -> None:
     assert ids_left() == young
 
 
-def test_a_normal_user_clears_what_they_operate_only(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_normal_user_clears_what_they_operate_only(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own), add_job(foreign)
     moved = add_logs(foreign, mine, 1)  # of my job, from when it belonged to the other group
@@ -142,8 +155,14 @@ def test_a_normal_user_clears_what_they_operate_only(admin: Console, normal_user
     norman = normal_user(own, rights={own: frozenset({Right.OPERATE})})
     for scope in ({"job_group": foreign, "job_id": 0}, {"job_group": 0, "job_id": theirs}):
         assert submit(norman, "/joblog/clean", **scope, kind=9).status_code == 404
-        assert submit(norman, "/joblog/clean", **scope, kind=9, up_to_id=10**9, total=9, deleted=3).status_code == 404
-    assert submit(norman, "/joblog/clean", job_group=0, job_id=0, kind=9, up_to_id=10**9, total=9).status_code == 403
+        assert (
+            submit(norman, "/joblog/clean", **scope, kind=9, up_to_id=10**9, total=9, deleted=3).status_code
+            == 404
+        )
+    assert (
+        submit(norman, "/joblog/clean", job_group=0, job_id=0, kind=9, up_to_id=10**9, total=9).status_code
+        == 403
+    )
     path_after(clean(norman, job_group=0, job_id=mine, kind=9))
     assert ids_left() == sorted(moved + kept)
 
@@ -152,7 +171,12 @@ def test_a_shard_is_repeated_on_its_own_executor(admin: Console) -> None:
     group_id = add_group(addresses="http://127.0.0.1:9999")
     job_id = add_job(group_id, executor_param="the usual")
     with session_scope() as session:
-        log = JobLog(job_group=group_id, job_id=job_id, executor_param="once <more>", executor_address="http://127.0.0.1:9999")
+        log = JobLog(
+            job_group=group_id,
+            job_id=job_id,
+            executor_param="once <more>",
+            executor_address="http://127.0.0.1:9999",
+        )
         log.trigger_time, log.executor_sharding_param = now_ms(), "0/1"
         session.add(log)
         session.flush()

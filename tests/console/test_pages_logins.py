@@ -34,7 +34,9 @@ def user_id_of(username: str) -> int:
 def ended_in_trail() -> list[tuple[str, int | None, str]]:
     """Return who ended what, with what was written of it."""
     with read_scope() as session:
-        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "login.end").order_by(AuditEntry.id))
+        entries = session.scalars(
+            select(AuditEntry).where(AuditEntry.action == "login.end").order_by(AuditEntry.id)
+        )
         return [(entry.username, entry.object_id, entry.changes or "") for entry in entries]
 
 
@@ -46,7 +48,11 @@ def change_login(login_id: int, **values: object) -> None:
 def test_the_account_lists_its_logins_and_marks_the_one_in_use(admin: Console) -> None:
     admin.another().log_in()
     first, second = logins_of("admin")
-    change_login(second.id, address="10.9.8.7", agent="Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0")
+    change_login(
+        second.id,
+        address="10.9.8.7",
+        agent="Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    )
     page = admin.get("/account")
     said = text_of(page)
     assert said.count("This login") == 1
@@ -55,7 +61,9 @@ def test_the_account_lists_its_logins_and_marks_the_one_in_use(admin: Console) -
     assert f"/account/logins/{first.id}/end" not in page.text
 
 
-def test_logins_of_others_and_dead_ones_are_not_listed(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_logins_of_others_and_dead_ones_are_not_listed(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     normal_user()
     for changes in ({"expires_ms": now_ms() - 1}, {"seen_ms": now_ms() - DAY_MS}):
         admin.another().log_in()
@@ -110,12 +118,18 @@ def test_who_ends_the_login_in_use_is_logged_out(admin: Console) -> None:
     assert len(ended_in_trail()) == 1
 
 
-def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user()
     (row,) = logins_of("admin")
     assert norman.get(f"/account/logins/{row.id}/end").status_code == 404
     assert submit(norman, f"/account/logins/{row.id}/end").status_code == 404
-    for path in (f"/user/{row.user_id}/logins", f"/user/{row.user_id}/logins/end", f"/user/{row.user_id}/logins/{row.id}/end"):
+    for path in (
+        f"/user/{row.user_id}/logins",
+        f"/user/{row.user_id}/logins/end",
+        f"/user/{row.user_id}/logins/{row.id}/end",
+    ):
         assert norman.get(path).status_code == 403
         assert submit(norman, path).status_code in {403, 405}
     assert not is_at_login(admin.get("/"))
@@ -125,13 +139,20 @@ def test_a_login_ends_only_by_a_form_of_this_console(admin: Console) -> None:
     other = admin.another().log_in()
     row = logins_of("admin")[1]
     of_user = f"/user/{row.user_id}/logins"
-    for path in ("/account/logins/end", f"/account/logins/{row.id}/end", f"{of_user}/end", f"{of_user}/{row.id}/end"):
+    for path in (
+        "/account/logins/end",
+        f"/account/logins/{row.id}/end",
+        f"{of_user}/end",
+        f"{of_user}/{row.id}/end",
+    ):
         admin.get(path)
         assert admin.post(path).status_code == 403
     assert not is_at_login(other.get("/"))
 
 
-def test_an_administrator_ends_one_login_of_a_user(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_an_administrator_ends_one_login_of_a_user(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user()
     second = norman.another().log_in("norman")
     first_row, second_row = logins_of("norman")
@@ -147,7 +168,9 @@ def test_an_administrator_ends_one_login_of_a_user(admin: Console, normal_user: 
     assert [(who, whose) for who, whose, _told in ended_in_trail()] == [("admin", first_row.user_id)]
 
 
-def test_an_administrator_ends_all_logins_of_a_user_but_never_the_own_one(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_an_administrator_ends_all_logins_of_a_user_but_never_the_own_one(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user()
     path = f"/user/{user_id_of('norman')}/logins"
     assert "1 login of norman" in text_of(admin.get(f"{path}/end"))
@@ -177,7 +200,9 @@ def test_of_many_logins_the_newest_are_shown_and_all_are_counted(admin: Console)
     assert "10.0.0.50 " not in said
 
 
-def test_disabling_a_user_ends_the_logins_for_good(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_disabling_a_user_ends_the_logins_for_good(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user()
     user_id = user_id_of("norman")
     for disabled in ("y", None):
@@ -194,12 +219,30 @@ GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
     ("agent", "name"),
     [
         ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox 128 · Linux"),
-        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {GECKO} Chrome/126.0.0.0 Safari/537.36 Edg/126.0", "Edge 126 · Windows"),
-        (f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36", "Chrome 126 · Android"),
-        (f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.5 Safari/604.1", "Safari 17 · iOS"),
-        (f"Mozilla/5.0 (X11; Linux x86_64) {GECKO} HeadlessChrome/140.0.0.0 Safari/537.36", "Chrome 140 · Linux"),
-        (f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36 EdgA/126.0", "Edge 126 · Android"),
-        (f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.0 EdgiOS/126.0 Safari/604.1", "Edge 126 · iOS"),
+        (
+            f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {GECKO} Chrome/126.0.0.0 Safari/537.36 Edg/126.0",
+            "Edge 126 · Windows",
+        ),
+        (
+            f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36",
+            "Chrome 126 · Android",
+        ),
+        (
+            f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.5 Safari/604.1",
+            "Safari 17 · iOS",
+        ),
+        (
+            f"Mozilla/5.0 (X11; Linux x86_64) {GECKO} HeadlessChrome/140.0.0.0 Safari/537.36",
+            "Chrome 140 · Linux",
+        ),
+        (
+            f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36 EdgA/126.0",
+            "Edge 126 · Android",
+        ),
+        (
+            f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.0 EdgiOS/126.0 Safari/604.1",
+            "Edge 126 · iOS",
+        ),
         ("Firefox/" + "9" * 240, "Firefox 9999"),
         ("python-requests/2.32.3", "python-requests/2.32.3"),
         ("x" * 200, "x" * 40),

@@ -51,11 +51,21 @@ def job_id(group_id: int) -> int:
 
 
 def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
-    for path in ("/joblog", "/joblog/1", "/joblog/1/note", "/joblog/1/lines", "/joblog/1/log.txt", "/joblog/1/kill", "/joblog/clean"):
+    for path in (
+        "/joblog",
+        "/joblog/1",
+        "/joblog/1/note",
+        "/joblog/1/lines",
+        "/joblog/1/log.txt",
+        "/joblog/1/kill",
+        "/joblog/clean",
+    ):
         assert is_at_login(console.get(path)), path
 
 
-def test_the_runs_of_foreign_groups_do_not_exist(admin: Console, group_id: int, normal_user: Callable[..., Console]) -> None:
+def test_the_runs_of_foreign_groups_do_not_exist(
+    admin: Console, group_id: int, normal_user: Callable[..., Console]
+) -> None:
     other = add_group("other-app", "Other")
     log_id = add_log(add_job(other, job_desc="secret job"), other)
     norman = normal_user(group_id)
@@ -96,7 +106,9 @@ def test_a_run_says_job_executor_and_duration_as_text(admin: Console, group_id: 
 
 
 def test_notes_of_the_java_original_lose_their_markup(admin: Console, group_id: int, job_id: int) -> None:
-    story = 'route: FIRST<br><br><span style="color:#00c0ef;" > >>>run<<< </span><br>code: 200 <script>x</script>'
+    story = (
+        'route: FIRST<br><br><span style="color:#00c0ef;" > >>>run<<< </span><br>code: 200 <script>x</script>'
+    )
     page = admin.get(f"/joblog/{add_log(job_id, group_id, trigger_msg=story)}/note").text
     assert "route: FIRST\n\n &gt;&gt;&gt;run&lt;&lt;&lt; \ncode: 200 &lt;script&gt;x&lt;/script&gt;" in page
 
@@ -113,14 +125,22 @@ def test_a_story_is_told_in_the_readers_language_and_zone(admin: Console, group_
     result = "Sent to: nobody\n>>> child jobs <<<\n1/1 job 7: triggered"
     log_id = add_log(job_id, group_id, trigger_msg=told, handle_msg=result)
     for page in (admin.get(f"/joblog/{log_id}").text, admin.get(f"/joblog/{log_id}/note").text):
-        assert "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n领取：2026-11-20 01:00:00.262（" in page
+        assert (
+            "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n领取：2026-11-20 01:00:00.262（"
+            in page
+        )
         assert "路由策略：轮询；阻塞处理策略：覆盖之前调度；任务超时时间：5 秒；剩余重试次数：1" in page
-        assert "结果：未知，3000 毫秒内无应答，code 500：未在规定时间内响应\n核查：再次发送，投递方式为 at_least_once" in page
+        assert (
+            "结果：未知，3000 毫秒内无应答，code 500：未在规定时间内响应\n核查：再次发送，投递方式为 at_least_once"
+            in page
+        )
         assert "&lt;b&gt;own words&lt;/b&gt;" in page
         assert "Sent to: nobody\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
 
 
-def test_a_reason_within_a_reason_within_a_reason_is_left_as_it_is(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_reason_within_a_reason_within_a_reason_is_left_as_it_is(
+    admin: Console, group_id: int, job_id: int
+) -> None:
     reason = "no evidence within 20 s; " * 600 + "delivery is at_most_once"
     log_id = add_log(job_id, group_id, trigger_msg=f"Resolver: unresolved, {reason}")
     assert reason in admin.get(f"/joblog/{log_id}/note").text
@@ -143,7 +163,9 @@ def test_the_list_shows_today_unless_asked_otherwise(admin: Console, group_id: i
 
 
 @pytest.mark.parametrize(("status", "shown"), [(1, "good"), (2, "bad"), (3, "out")])
-def test_the_list_is_filtered_by_state(admin: Console, group_id: int, job_id: int, status: int, shown: str) -> None:
+def test_the_list_is_filtered_by_state(
+    admin: Console, group_id: int, job_id: int, status: int, shown: str
+) -> None:
     add_log(job_id, group_id, executor_address="http://good:1/")
     add_log(job_id, group_id, executor_address="http://bad:1/", handle_code=500)
     add_log(job_id, group_id, executor_address="http://out:1/", handle_code=0, handle_time=None)
@@ -158,10 +180,14 @@ def test_a_job_brings_its_executor_along(admin: Console, group_id: int, job_id: 
     assert f'<option value="{job_id}" selected>' in page
 
 
-def test_a_fire_that_is_late_is_shown_as_waiting(admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]) -> None:
+def test_a_fire_that_is_late_is_shown_as_waiting(
+    admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
+) -> None:
     save(Fire(job_id=job_id, fire_key="manual:1", due_time=now_ms() - 5_000, trigger_type="MANUAL"))
     for path in ("/joblog", f"/jobinfo/{job_id}", "/jobinfo"):
-        assert "no scheduler is running" in admin.get(path).text or (path == "/jobinfo" and "Waiting" in admin.get(path).text), path
+        assert "no scheduler is running" in admin.get(path).text or (
+            path == "/jobinfo" and "Waiting" in admin.get(path).text
+        ), path
     assert "no scheduler is running" not in normal_user(add_group("other-app", "Other")).get("/joblog").text
 
 
@@ -172,11 +198,19 @@ def test_the_address_of_the_original_leads_to_the_run(admin: Console, group_id: 
 
 
 def test_a_run_that_reached_no_executor_has_no_log(admin: Console, group_id: int, job_id: int) -> None:
-    log_id = add_log(job_id, group_id, trigger_code=500, handle_code=0, handle_time=None, executor_address=None)
+    log_id = add_log(
+        job_id, group_id, trigger_code=500, handle_code=0, handle_time=None, executor_address=None
+    )
     page = admin.get(f"/joblog/{log_id}").text
     assert "there is no log" in page
     assert "data-lines" not in page
-    assert admin.get(f"/joblog/{log_id}/lines").get_json() == {"end": True, "from": 1, "lines": [], "note": "", "to": 0}
+    assert admin.get(f"/joblog/{log_id}/lines").get_json() == {
+        "end": True,
+        "from": 1,
+        "lines": [],
+        "note": "",
+        "to": 0,
+    }
 
 
 def log_answer(first: int, last: int, text: str, *, end: bool = False) -> Answer:
@@ -188,7 +222,13 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
         log_id = add_log(job_id, group_id, executor_address=executor.address, handle_code=0, handle_time=None)
         executor.tell("log", log_answer(1, 0, "readLog fail, logFile not exists", end=True))
         said = admin.get(f"/joblog/{log_id}/lines").get_json()
-        assert said == {"end": False, "from": 1, "lines": [], "note": "readLog fail, logFile not exists", "to": 0}
+        assert said == {
+            "end": False,
+            "from": 1,
+            "lines": [],
+            "note": "readLog fail, logFile not exists",
+            "to": 0,
+        }
         executor.tell("log", log_answer(1, 2, "one\n<b>two</b>\n"), log_answer(3, 2, ""))
         assert admin.get(f"/joblog/{log_id}/lines").get_json()["lines"] == ["one", "<b>two</b>"]
         with session_scope() as session:
@@ -199,7 +239,9 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
 def test_the_whole_log_is_put_together_as_text(admin: Console, group_id: int, job_id: int) -> None:
     with FakeExecutor() as executor:
         log_id = add_log(job_id, group_id, executor_address=executor.address)
-        executor.tell("log", log_answer(1, 2, "one\r\ntwo\n"), log_answer(3, 3, "<script>three"), log_answer(4, 3, ""))
+        executor.tell(
+            "log", log_answer(1, 2, "one\r\ntwo\n"), log_answer(3, 3, "<script>three"), log_answer(4, 3, "")
+        )
         answer = admin.get(f"/joblog/{log_id}/log.txt")
     assert answer.text == "one\ntwo\n<script>three\n"
     assert answer.content_type == "text/plain; charset=utf-8"
@@ -225,7 +267,9 @@ def test_an_unknown_way_to_clean_is_refused_at_the_field(admin: Console, group_i
     assert "The kind of cleaning is invalid" in page.text.split('id="kind-error"')[1]
 
 
-def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(
+    admin: Console, group_id: int, job_id: int
+) -> None:
     child_job = add_job(group_id, job_desc="send the report")
     failed = add_log(job_id, group_id, handle_code=500, trigger_type="CRON")
     retry = add_log(job_id, group_id, trigger_type="RETRY", source_log_id=failed)
@@ -243,7 +287,9 @@ def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(admin: Console,
     assert f"Parent run #{retry}" in text_of(admin.get(f"/joblog/{child}/note"))
 
 
-def test_a_run_of_before_says_nothing_of_what_triggered_it(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_run_of_before_says_nothing_of_what_triggered_it(
+    admin: Console, group_id: int, job_id: int
+) -> None:
     said = text_of(admin.get(f"/joblog/{add_log(job_id, group_id)}"))
     assert "Triggered by" not in said
     assert "Trigger type " not in said.replace("Trigger type: Cron", "")
@@ -273,7 +319,15 @@ def test_runs_that_are_gone_or_foreign_are_no_links(
 def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, job_id: int) -> None:
     parent = add_log(job_id, group_id)
     for _number in range(51):
-        save(JobLog(job_group=group_id, job_id=job_id, trigger_type="PARENT", source_log_id=parent, trigger_code=200))
+        save(
+            JobLog(
+                job_group=group_id,
+                job_id=job_id,
+                trigger_type="PARENT",
+                source_log_id=parent,
+                trigger_code=200,
+            )
+        )
     page = admin.get(f"/joblog/{parent}")
     assert "There are more; the first are shown." in text_of(page)
     assert page.text.count("nightly report</a> <span") == 50
@@ -326,14 +380,21 @@ def test_the_table_is_sent_in_pieces_while_runs_begin_and_go(
 
 
 def test_the_table_holds_no_foreign_runs_and_is_bounded(
-    admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console], monkeypatch: pytest.MonkeyPatch
+    admin: Console,
+    group_id: int,
+    job_id: int,
+    normal_user: Callable[..., Console],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = add_group("other-app", "Other")
     add_log(add_job(other), other)
     for _ in range(5):
         add_log(job_id, group_id)
     assert normal_user(group_id).get("/joblog/runs.csv").text.count("sample-app") == 5
-    assert "other-app" not in normal_user(group_id, username="nora").get(f"/joblog/runs.csv?jobGroup={other}").text
+    assert (
+        "other-app"
+        not in normal_user(group_id, username="nora").get(f"/joblog/runs.csv?jobGroup={other}").text
+    )
     monkeypatch.setattr("app.console.log_export.CHUNK", 2)
     monkeypatch.setattr("app.console.log_export.ROWS_MAX", 4)
     assert len(admin.get("/joblog/runs.csv").text.splitlines()) == 5

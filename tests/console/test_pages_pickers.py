@@ -96,11 +96,16 @@ def test_the_log_has_a_select_or_a_field_under_its_picker(admin: Console) -> Non
     assert f'value="{job_id} nightly report" placeholder="All"' in page
     add_jobs(group_id, SELECT_MAX)
     page = admin.get(f"/joblog?jobId={job_id}").text
-    assert f'<input class="form-control" id="jobId" name="jobId" inputmode="numeric" placeholder="Job ID" value="{job_id}">' in page
+    assert (
+        f'<input class="form-control" id="jobId" name="jobId" inputmode="numeric" placeholder="Job ID" value="{job_id}">'
+        in page
+    )
     assert "numbered 7" not in page
 
 
-def test_a_name_is_not_shown_to_those_who_may_not_see_the_job(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_name_is_not_shown_to_those_who_may_not_see_the_job(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("foreign-app", "Foreign")
     hidden = add_job(foreign, job_desc="top secret")
     parent = add_job(own, child_jobid=str(hidden))
@@ -114,14 +119,19 @@ def test_a_name_is_not_shown_to_those_who_may_not_see_the_job(admin: Console, no
 @pytest.mark.parametrize(("count", "has_picker"), [(20, False), (21, True)])
 def test_a_long_select_of_executors_gets_a_picker(admin: Console, *, count: int, has_picker: bool) -> None:
     with session_scope() as session:
-        session.add_all(Group(app_name=f"app-{number:03}", title=f"Title {number}", address_type=0) for number in range(count))
+        session.add_all(
+            Group(app_name=f"app-{number:03}", title=f"Title {number}", address_type=0)
+            for number in range(count)
+        )
         session.flush()
         chosen = session.query(Group).filter_by(title="Title 7").one().id
     for path in ("/jobinfo", "/joblog"):
         page = admin.get(f"{path}?jobGroup={chosen}").text
         assert f'<option value="{chosen}" selected>Title 7</option>' in page
         assert ('data-picker="jobGroup"' in page) is has_picker
-        assert ('id="jobGroup-search" name="q" form="jobGroup-none" role="combobox" value="Title 7"' in page) is has_picker
+        assert (
+            'id="jobGroup-search" name="q" form="jobGroup-none" role="combobox" value="Title 7"' in page
+        ) is has_picker
     page = admin.get(f"/jobinfo/new?jobGroup={chosen}").text
     assert ('data-picker="job_group"' in page) is has_picker
     assert ('value="Title 7 (app-007)"' in page) is has_picker

@@ -28,10 +28,20 @@ def save(row: Base) -> None:
         session.add(row)
 
 
-def run(group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_ms: int = 5 * MINUTE_MS, took_ms: int = MINUTE_MS) -> int:
+def run(
+    group_id: int,
+    job_id: int,
+    *,
+    sent: int = 200,
+    handled: int = 200,
+    ago_ms: int = 5 * MINUTE_MS,
+    took_ms: int = MINUTE_MS,
+) -> int:
     """Store a run; return its id."""
     at_ms = now_ms() // 1000 * 1000 - ago_ms
-    log = JobLog(job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled)
+    log = JobLog(
+        job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled
+    )
     log.handle_time = at_ms + took_ms if handled else None
     save(log)
     return log.id
@@ -39,7 +49,16 @@ def run(group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_
 
 def miss(job_id: int, skipped: int = 3, reason: str = "misfire") -> None:
     at_ms = now_ms() - 20 * MINUTE_MS
-    save(Skip(job_id=job_id, from_ms=at_ms, to_ms=at_ms + MINUTE_MS, skipped=skipped, reason=reason, recorded_ms=at_ms))
+    save(
+        Skip(
+            job_id=job_id,
+            from_ms=at_ms,
+            to_ms=at_ms + MINUTE_MS,
+            skipped=skipped,
+            reason=reason,
+            recorded_ms=at_ms,
+        )
+    )
 
 
 def timeline(console: Console, query: str = "") -> str:
@@ -66,7 +85,11 @@ def test_what_waits_is_a_bar_until_now(admin: Console) -> None:
         save(Fire(job_id=job_id, fire_key=f"t:{number}", due_time=due_ms + number, trigger_type="CRON"))
     part = timeline(admin)
     assert "2 waiting" in part
-    mark = re.search(rf'<a href="/xxl-job-admin/jobinfo/{job_id}">\s*<title>2 runs waiting to be sent · due .*?</a>', part, re.DOTALL)
+    mark = re.search(
+        rf'<a href="/xxl-job-admin/jobinfo/{job_id}">\s*<title>2 runs waiting to be sent · due .*?</a>',
+        part,
+        re.DOTALL,
+    )
     assert mark is not None, part
     assert 49 < percent(mark.group(), "x") < 51
     assert 49 < percent(mark.group(), "width") < 51
@@ -83,7 +106,10 @@ def test_each_result_has_its_look_and_leads_to_its_log(admin: Console) -> None:
         ("warning", "?", "Unresolved", {"sent": 504, "handled": 0}),
         ("info", "▸", "Running", {"handled": 0}),
     ]
-    ids = [run(group_id, job_id, ago_ms=(50 - 5 * number) * MINUTE_MS, **more) for number, (_k, _s, _w, more) in enumerate(cases)]
+    ids = [
+        run(group_id, job_id, ago_ms=(50 - 5 * number) * MINUTE_MS, **more)
+        for number, (_k, _s, _w, more) in enumerate(cases)
+    ]
     part = timeline(admin)
     for log_id, (kind, sign, word, _more) in zip(ids, cases, strict=True):
         mark = mark_of(part, log_id)
@@ -115,7 +141,10 @@ def test_missed_instants_are_seen_and_lead_to_the_job(admin: Console) -> None:
     job_id = add_job(group_id)
     miss(job_id)
     part = timeline(admin)
-    assert f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 instants missed · missed, and the job' in part
+    assert (
+        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 instants missed · missed, and the job'
+        in part
+    )
     assert "0 runs · 3 missed" in part
     assert "◇" in part
     assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}").text
@@ -133,7 +162,9 @@ def test_the_hours_are_chosen_in_the_address(admin: Console) -> None:
         assert link not in timeline(admin, f"?hours={wrong}")
     page = admin.get("/?range=month&hours=6").text
     assert 'href="/xxl-job-admin/?range=month&amp;hours=24#run-timeline"' in page
-    assert '<input type="hidden" name="hours" value="6">' in page  # the range of the charts is chosen without losing it
+    assert (
+        '<input type="hidden" name="hours" value="6">' in page
+    )  # the range of the charts is chosen without losing it
 
 
 def test_times_are_those_of_the_readers_zone(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +182,9 @@ def test_times_are_those_of_the_readers_zone(admin: Console, monkeypatch: pytest
     assert all(tick.endswith(":00") for tick in ticks)
 
 
-def test_a_normal_user_sees_the_runs_of_their_groups(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_normal_user_sees_the_runs_of_their_groups(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     own, foreign = add_group(), add_group("other-app", "Other")
     mine, theirs = add_job(own, job_desc="my job"), add_job(foreign, job_desc="secret job")
     log_id = run(own, mine)
@@ -165,7 +198,9 @@ def test_a_normal_user_sees_the_runs_of_their_groups(admin: Console, normal_user
     assert timeline(admin).count("data-bars") == 2
 
 
-def test_where_nothing_ran_the_timeline_says_what_to_do(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_where_nothing_ran_the_timeline_says_what_to_do(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     assert "Add a job and run it once." in timeline(admin)
     group_id = add_group()
     add_job(group_id)
@@ -225,10 +260,15 @@ def test_the_same_numbers_stand_in_a_table(admin: Console) -> None:
     assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "0", "7"]
 
 
-def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id, _never = add_job(group_id), add_job(group_id)
-    ids = [run(group_id, job_id, ago_ms=(40 - number) * MINUTE_MS, took_ms=number * SECOND_MS) for number in range(33)]
+    ids = [
+        run(group_id, job_id, ago_ms=(40 - number) * MINUTE_MS, took_ms=number * SECOND_MS)
+        for number in range(33)
+    ]
     bad = run(group_id, job_id, handled=500, ago_ms=MINUTE_MS)
     page = admin.get("/jobinfo")
     strips = re.findall(r'<svg class="timeline strip".*?</svg>', page.text, re.DOTALL)

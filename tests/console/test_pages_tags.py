@@ -34,7 +34,11 @@ def tags_of(job_id: int) -> tuple[str, ...]:
 
 def last_changes(job_id: int) -> dict[str, Any]:
     with read_scope() as session:
-        entries = session.query(AuditEntry).filter_by(object_type="job", object_id=job_id).order_by(AuditEntry.id.desc())
+        entries = (
+            session.query(AuditEntry)
+            .filter_by(object_type="job", object_id=job_id)
+            .order_by(AuditEntry.id.desc())
+        )
         found = json.loads(entries[0].changes or "{}")
     assert isinstance(found, dict)
     return found
@@ -57,7 +61,12 @@ def form_of(group_id: int, **changes: str) -> dict[str, Any]:
 
 
 def file_of(**changes: Any) -> str:
-    job = {"appname": "sample-app", "jobDesc": "nightly report", "executorHandler": "demoJobHandler", "author": "ann"}
+    job = {
+        "appname": "sample-app",
+        "jobDesc": "nightly report",
+        "executorHandler": "demoJobHandler",
+        "author": "ann",
+    }
     schedule = {"scheduleType": "CRON", "scheduleConf": "0 0 3 * * ?"}
     return json.dumps({"format": 1, "jobs": [{**job, **schedule, **changes}]})
 
@@ -97,7 +106,9 @@ def test_tags_are_typed_into_the_form_shown_and_changed(admin: Console) -> None:
         (",".join(map(str, range(9))), "at most 8 tags; these are 9"),
     ],
 )
-def test_a_wrong_tag_is_refused_at_its_field_and_nothing_is_stored(admin: Console, typed: str, problem: str) -> None:
+def test_a_wrong_tag_is_refused_at_its_field_and_nothing_is_stored(
+    admin: Console, typed: str, problem: str
+) -> None:
     answer = submit(admin, "/jobinfo/new", **form_of(add_group(), tags=typed))
     assert answer.status_code == 400
     assert problem in text_of(answer)
@@ -113,7 +124,13 @@ def test_the_list_is_filtered_by_a_tag_in_whatever_case(admin: Console) -> None:
     bare = add_job(group_id)
     assert listed(admin, "") == {both, one, bare}
     assert listed(admin, "tag=NIGHTLY") == {both, one}
-    assert listed(admin, "tag=night") == listed(admin, "tag=cafe") == listed(admin, "tag=%00") == listed(admin, "tag=" + "x" * 999) == set()
+    assert (
+        listed(admin, "tag=night")
+        == listed(admin, "tag=cafe")
+        == listed(admin, "tag=%00")
+        == listed(admin, "tag=" + "x" * 999)
+        == set()
+    )
     assert listed(admin, "tag=nightly&author=nobody") == set()
     page = admin.get("/jobinfo?tag=nightly&author=ann&page=1").text
     assert 'href="/xxl-job-admin/jobinfo?author=ann">Tag: <b>nightly</b>' in page
@@ -146,7 +163,10 @@ def test_a_tag_is_carried_from_piece_to_piece(admin: Console, monkeypatch: pytes
     path = f"/jobinfo/bulk/tag{ticked(*ids)}"
     first = submit(admin, path, tag="money & <b>")
     fields = {
-        name: unescape(value) for name, value in re.findall(r'type="hidden" name="(tag|state|job_group)" value="([^"]*)"', first.text)
+        name: unescape(value)
+        for name, value in re.findall(
+            r'type="hidden" name="(tag|state|job_group)" value="([^"]*)"', first.text
+        )
     }
     assert fields["tag"] == "money & <b>"
     assert "2 of 2 jobs: tagged." in text_of(submit(admin, path, **fields))
@@ -215,7 +235,10 @@ def test_scripts_neither_see_nor_lose_tags(admin: Console) -> None:
     assert tags_of(job_id) == ("money",)
     by_group = admin.call("/joblog/getJobsByGroup", jobGroup=group_id)
     assert "tag" not in json.dumps(by_group).lower()
-    assert admin.call("/jobinfo/pageList", jobGroup=group_id, triggerStatus=-1, tag="nothing")["recordsTotal"] == 1
+    assert (
+        admin.call("/jobinfo/pageList", jobGroup=group_id, triggerStatus=-1, tag="nothing")["recordsTotal"]
+        == 1
+    )
 
 
 def test_a_deleted_job_leaves_no_tag_behind(admin: Console) -> None:
@@ -231,4 +254,8 @@ def test_the_scan_touches_none_of_it(admin: Console) -> None:
     add_job(add_group(), start=True, schedule_type="FIX_RATE", schedule_conf="1", tags=("money",))
     with statements() as seen:
         assert scan(node="one", zone="Asia/Shanghai", now_ms=now_ms())
-    assert not [sql for sql in seen if any(table in sql for table in ("xxl_job_tag", "xxl_job_favourite", "xxl_job_view"))]
+    assert not [
+        sql
+        for sql in seen
+        if any(table in sql for table in ("xxl_job_tag", "xxl_job_favourite", "xxl_job_view"))
+    ]

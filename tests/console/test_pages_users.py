@@ -42,7 +42,16 @@ def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
     path = path_after(
         submit(
-            admin, "/user/new", **FORM, right=[f"{group_id}:operate", f"{other}:view", f"{other}:operate", f"{other}:edit", f"{other}:glue"]
+            admin,
+            "/user/new",
+            **FORM,
+            right=[
+                f"{group_id}:operate",
+                f"{other}:view",
+                f"{other}:operate",
+                f"{other}:edit",
+                f"{other}:glue",
+            ],
         )
     )
     assert path == "/user?done=added"
@@ -57,7 +66,9 @@ def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(("given", "stored"), [({Right.VIEW}, "view"), (set(), ""), (set(Right), None)])
-def test_a_change_without_a_word_on_rights_leaves_them(admin: Console, given: set[Right], stored: str | None) -> None:
+def test_a_change_without_a_word_on_rights_leaves_them(
+    admin: Console, given: set[Right], stored: str | None
+) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
     user_id = add_user("nina", [group_id], {group_id: frozenset(given)})
     with session_scope() as session:
@@ -78,7 +89,12 @@ def test_a_tick_of_no_group_is_nothing(admin: Console, group: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"), [({"username": "ab"}, "username"), ({"password": "short"}, "password"), ({"username": "admin"}, "username")]
+    ("changes", "field"),
+    [
+        ({"username": "ab"}, "username"),
+        ({"password": "short"}, "password"),
+        ({"username": "admin"}, "username"),
+    ],
 )
 def test_a_refusal_stands_at_its_field(admin: Console, changes: dict[str, str], field: str) -> None:
     page = submit(admin, "/user/new", **{**FORM, **changes})
@@ -131,7 +147,11 @@ def test_a_logout_ends_the_login(admin: Console) -> None:
 
 
 def test_a_password_is_changed_and_every_login_ends(admin: Console) -> None:
-    fields = {"old_password": ADMIN_PASSWORD, "new_password": "another-good-one", "repeated": "another-good-one"}
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+    }
     assert path_after(submit(admin, "/account/password", **fields)) == "/toLogin?done=password"
     assert is_at_login(admin.get("/"))
     admin.log_in("admin", "another-good-one")
@@ -139,10 +159,20 @@ def test_a_password_is_changed_and_every_login_ends(admin: Console) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "field"),
-    [({"old_password": "wrong-one"}, "old_password"), ({"new_password": "short"}, "new_password"), ({"repeated": "different"}, "repeated")],
+    [
+        ({"old_password": "wrong-one"}, "old_password"),
+        ({"new_password": "short"}, "new_password"),
+        ({"repeated": "different"}, "repeated"),
+    ],
 )
-def test_a_bad_new_password_is_refused_at_its_field(admin: Console, changes: dict[str, str], field: str) -> None:
-    fields = {"old_password": ADMIN_PASSWORD, "new_password": "another-good-one", "repeated": "another-good-one"}
+def test_a_bad_new_password_is_refused_at_its_field(
+    admin: Console, changes: dict[str, str], field: str
+) -> None:
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+    }
     if field == "new_password":
         changes["repeated"] = changes["new_password"]
     page = submit(admin, "/account/password", **{**fields, **changes})
@@ -161,27 +191,40 @@ def test_a_first_password_opens_only_its_change(admin: Console) -> None:
     assert "Language and time zone" not in page
 
 
-def test_the_stored_first_password_goes_with_its_change(app: Flask, settings: Config, console: Console) -> None:
+def test_the_stored_first_password_goes_with_its_change(
+    app: Flask, settings: Config, console: Console
+) -> None:
     stored = settings.home / "admin_password"
     stored.write_text(ADMIN_PASSWORD, encoding="utf-8")
     with session_scope() as session:
         users.set_password(session, "admin", ADMIN_PASSWORD, actor=ACTOR, now_ms=now_ms(), must_change=True)
     admin = console.log_in()
     token = TOKEN.findall(admin.get("/account").text)[0]
-    fields = {"old_password": ADMIN_PASSWORD, "new_password": "another-good-one", "repeated": "another-good-one", "csrf_token": token}
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+        "csrf_token": token,
+    }
     path_after(admin.post("/account/password", fields))
     assert not stored.exists()
 
 
 def test_language_and_zone_are_kept_with_the_user(admin: Console) -> None:
-    assert path_after(submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris")) == "/account?done=saved"
+    assert (
+        path_after(submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris"))
+        == "/account?done=saved"
+    )
     page = admin.get("/account").text
     assert "账号与设置" in page
     assert "Europe/Paris" in page
     assert submit(admin, "/account/settings", language="tlh", time_zone="").status_code == 400
 
 
-@pytest.mark.parametrize(("said", "shown"), [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Login"), ("fr", "Login")])
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Login"), ("fr", "Login")],
+)
 def test_the_browser_says_the_language_of_the_login_page(console: Console, said: str, shown: str) -> None:
     assert shown in console.get("/toLogin", headers={"Accept-Language": said}).text
 
@@ -225,7 +268,17 @@ def test_error_pages_are_in_the_frame_and_escape(admin: Console) -> None:
 
 def test_every_page_is_free_of_inline_code(admin: Console) -> None:
     add_group()
-    for path in ("/", "/jobinfo", "/jobinfo/new", "/joblog", "/jobgroup", "/user", "/user/new", "/account", "/help"):
+    for path in (
+        "/",
+        "/jobinfo",
+        "/jobinfo/new",
+        "/joblog",
+        "/jobgroup",
+        "/user",
+        "/user/new",
+        "/account",
+        "/help",
+    ):
         page = admin.get(path)
         assert " style=" not in page.text, path
         assert " onclick=" not in page.text, path

@@ -40,7 +40,10 @@ def test_the_filters_of_a_list_are_saved_under_a_name(admin: Console) -> None:
     add_job(add_group())
     page = admin.get("/jobinfo?author=ann&tag=a%26b&page=3&length=25").text
     assert 'href="/xxl-job-admin/views/jobs/new?author=ann&amp;tag=a%26b" data-dialog' in page
-    assert path_after(submit(admin, NEW + "&page=3", name="  Ann's  jobs ")) == "/jobinfo?author=ann&tag=a%26b&done=view_saved"
+    assert (
+        path_after(submit(admin, NEW + "&page=3", name="  Ann's  jobs "))
+        == "/jobinfo?author=ann&tag=a%26b&done=view_saved"
+    )
     (view,) = views()
     assert (view.name, view.list_name, view.filters) == ("Ann's jobs", "jobs", "author=ann&tag=a%26b")
     link = '<a href="/xxl-job-admin/jobinfo?author=ann&amp;tag=a%26b"{}>Ann&#39;s jobs</a>'
@@ -55,7 +58,9 @@ def test_the_filters_of_a_list_are_saved_under_a_name(admin: Console) -> None:
 def test_the_log_has_views_of_its_own(admin: Console) -> None:
     assert 'href="/xxl-job-admin/joblog?logStatus=2&amp;range=today"' in admin.get("/joblog").text
     path = "/views/logs/new?logStatus=2&range=custom&from=2024-05-01T00%3A00&tag=x"
-    assert path_after(submit(admin, path, name="May")).startswith("/joblog?logStatus=2&range=custom&from=2024-05-01T00")
+    assert path_after(submit(admin, path, name="May")).startswith(
+        "/joblog?logStatus=2&range=custom&from=2024-05-01T00"
+    )
     assert views()[0].filters == "logStatus=2&range=custom&from=2024-05-01T00%3A00"
     save(admin, "May", NEW)  # the same name in the other list
     assert len(views()) == 2
@@ -75,7 +80,11 @@ def test_my_jobs_are_those_of_the_reader(normal_user: Callable[..., Console]) ->
         (NEW, "ANN'S", "You have a view with this name"),
         ("/views/jobs/new", "fine", "Set a filter in the list first"),
         ("/views/jobs/new?next=//evil.example&page=2&_external=1", "fine", "Set a filter in the list first"),
-        ("/views/jobs/new?" + "&".join(f"{name}={'%C3%BC' * 200}" for name in ("jobDesc", "author")), "fine", "too long to be kept"),
+        (
+            "/views/jobs/new?" + "&".join(f"{name}={'%C3%BC' * 200}" for name in ("jobDesc", "author")),
+            "fine",
+            "too long to be kept",
+        ),
     ],
 )
 def test_what_is_no_view_is_refused(admin: Console, path: str, name: str, problem: str) -> None:
@@ -124,7 +133,9 @@ def test_a_stored_view_leads_only_to_filters_of_its_list(admin: Console) -> None
     with session_scope() as session:
         admin_id = session.query(User).one().id
         forged = "_external=1&_scheme=https&_anchor=x&next=//evil.example&author=ann"
-        session.add(SavedView(user_id=admin_id, list_name="jobs", name="forged", name_key="forged", filters=forged))
+        session.add(
+            SavedView(user_id=admin_id, list_name="jobs", name="forged", name_key="forged", filters=forged)
+        )
     assert '<a href="/xxl-job-admin/jobinfo?author=ann">forged</a>' in admin.get("/jobinfo").text
 
 
@@ -186,7 +197,9 @@ def test_views_and_start_page_go_with_their_user(admin: Console, normal_user: Ca
     submit(norman, "/account/start-page", start_page=f"view:{save(norman, 'mine')}")
     assert log_in_by_form(norman.another(), "norman", PASSWORD) == "/jobinfo?author=ann&tag=a%26b"
     with session_scope() as session:
-        users.remove_user(session, session.query(User).filter_by(username="norman").one().id, actor=ACTOR, now_ms=now_ms())
+        users.remove_user(
+            session, session.query(User).filter_by(username="norman").one().id, actor=ACTOR, now_ms=now_ms()
+        )
     assert [view.name for view in views()] == ["Ann's"]
     with read_scope() as session:
         assert session.query(StartPage).count() == 0

@@ -88,7 +88,11 @@ def test_options_list_the_methods_for_logged_in_users(app: Flask, path: str, met
     add_user("norman")
     norman = Console(app, app.test_client()).log_in("norman")
     response = norman.client.options(CONTEXT + path)
-    assert (response.status_code, response.allow.as_set(), response.data) == (200, {method.lower() for method in methods}, b"")
+    assert (response.status_code, response.allow.as_set(), response.data) == (
+        200,
+        {method.lower() for method in methods},
+        b"",
+    )
     assert norman.client.options(f"{CONTEXT}/no/such/page").status_code == 404
 
 
@@ -117,7 +121,11 @@ def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
             continue
         response = norman.client.open(path_of(app, rule), method=method_of(rule))
         told = response.get_json(silent=True) or {}
-        assert response.status_code == 403 or told == {"code": 500, "msg": "permission denied", "content": None}, rule
+        assert response.status_code == 403 or told == {
+            "code": 500,
+            "msg": "permission denied",
+            "content": None,
+        }, rule
 
 
 @pytest.mark.parametrize(

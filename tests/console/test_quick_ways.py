@@ -40,30 +40,60 @@ def test_a_link_from_elsewhere_offers_no_undo(admin: Console, normal_user: Calla
 def test_the_first_job_takes_three_fields(admin: Console) -> None:
     group_id = add_group()
     assert 'name="quick"' in admin.get("/jobinfo").text
-    made = submit(admin, "/jobinfo/new", quick=1, job_group=group_id, executor_handler="demoJobHandler", job_desc="first")
+    made = submit(
+        admin,
+        "/jobinfo/new",
+        quick=1,
+        job_group=group_id,
+        executor_handler="demoJobHandler",
+        job_desc="first",
+    )
     path_after(made)
     with read_scope() as session:
         job = session.query(Job).one()
-    assert (job.job_desc, job.executor_handler, job.author, job.schedule_type) == ("first", "demoJobHandler", "admin", "NONE")
-    assert (job.executor_route_strategy, job.executor_block_strategy, job.misfire_strategy) == ("FIRST", "SERIAL_EXECUTION", "DO_NOTHING")
-    refused = submit(admin, "/jobinfo/new", quick=1, job_group=group_id, executor_handler="", job_desc="second")
+    assert (job.job_desc, job.executor_handler, job.author, job.schedule_type) == (
+        "first",
+        "demoJobHandler",
+        "admin",
+        "NONE",
+    )
+    assert (job.executor_route_strategy, job.executor_block_strategy, job.misfire_strategy) == (
+        "FIRST",
+        "SERIAL_EXECUTION",
+        "DO_NOTHING",
+    )
+    refused = submit(
+        admin, "/jobinfo/new", quick=1, job_group=group_id, executor_handler="", job_desc="second"
+    )
     assert refused.status_code == 400
     assert 'value="second"' in refused.text
     assert 'name="quick"' not in admin.get("/jobinfo").text
 
 
-def test_parameters_used_by_hand_before_are_offered(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_parameters_used_by_hand_before_are_offered(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     at_ms = now_ms() // 1000 * 1000
     for number, (param, kind) in enumerate(
         [("day=1", "MANUAL"), ("day=2", "MANUAL"), ("day=1", "MANUAL"), ("day=3", "CRON"), ("", "MANUAL")]
     ):
-        save(JobLog(job_group=group_id, job_id=job_id, executor_param=param, trigger_type=kind, trigger_time=at_ms + number * 1000))
+        save(
+            JobLog(
+                job_group=group_id,
+                job_id=job_id,
+                executor_param=param,
+                trigger_type=kind,
+                trigger_time=at_ms + number * 1000,
+            )
+        )
     page = admin.get(f"/jobinfo/{job_id}/run").text
     offered = re.findall(r'run\?log=(\d+)" data-fill="#executor_param" data-value="([^"]*)"', page)
     assert [param for _, param in offered] == ["day=1", "day=2"]
-    assert ">day=1</textarea>" in admin.get(f"/jobinfo/{job_id}/run?log={offered[0][0]}").text.replace("\r\n", "").replace("\n", "")
+    assert ">day=1</textarea>" in admin.get(f"/jobinfo/{job_id}/run?log={offered[0][0]}").text.replace(
+        "\r\n", ""
+    ).replace("\n", "")
 
 
 def test_columns_and_height_of_rows_are_kept_in_the_browser(admin: Console) -> None:
@@ -82,14 +112,17 @@ def test_columns_and_height_of_rows_are_kept_in_the_browser(admin: Console) -> N
     assert " dense" not in page.split(">")[1]
 
 
-def test_the_newest_run_of_code_is_told_to_its_authors_only(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_newest_run_of_code_is_told_to_its_authors_only(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     path = f"/jobcode/newest?jobId={job_id}"
     assert admin.get(path).get_json() == {"newest": 0, "run": 0}
     at_ms = now_ms() // 1000 * 1000
     by_cron, by_hand, again = (
-        save(JobLog(job_group=group_id, job_id=job_id, trigger_type=kind, trigger_time=at_ms)).id for kind in ("CRON", "MANUAL", "MANUAL")
+        save(JobLog(job_group=group_id, job_id=job_id, trigger_type=kind, trigger_time=at_ms)).id
+        for kind in ("CRON", "MANUAL", "MANUAL")
     )
     assert admin.get(path).get_json() == {"newest": again, "run": 0}
     assert admin.get(f"{path}&after=0").get_json()["run"] == by_hand
@@ -101,7 +134,9 @@ def test_the_newest_run_of_code_is_told_to_its_authors_only(admin: Console, norm
     assert normal_user(add_group("other-app", "Other"), username="nora").get(path).status_code == 404
 
 
-def test_code_is_run_beside_it_only_by_those_who_may(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_code_is_run_beside_it_only_by_those_who_may(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     assert "data-try" in admin.get(f"/jobcode?jobId={job_id}").text

@@ -40,7 +40,19 @@ DATABASES_ENOUGH = ("sqlite",)
 
 #: an id nothing has
 MISSING = 987_654
-TABLES: tuple[type[Base], ...] = (Fire, GlueVersion, Group, Job, JobLog, JobTag, Favourite, Drain, Mute, User, RightRow)
+TABLES: tuple[type[Base], ...] = (
+    Fire,
+    GlueVersion,
+    Group,
+    Job,
+    JobLog,
+    JobTag,
+    Favourite,
+    Drain,
+    Mute,
+    User,
+    RightRow,
+)
 FORM = {
     "job_desc": "mine",
     "author": "eve",
@@ -96,8 +108,14 @@ CALLS: dict[str, list[Call]] = {
     "jobs.next_times": [Call(VIEW, "/jobinfo/{job}/next-times")],
     "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
     "jobs.add": [Call(EDIT, "/jobinfo/new", FORM | {"job_group": "{group}"})],
-    "jobs.copy": [*asked(EDIT, "/jobinfo/{job}/copy"), Call(EDIT, "/jobinfo/{job}/copy", FORM | {"job_group": "{group}"})],
-    "jobs.edit": [Call(EDIT, "/jobinfo/{job}/edit"), Call(EDIT, "/jobinfo/{job}/edit", FORM | {"job_group": "{group}"})],
+    "jobs.copy": [
+        *asked(EDIT, "/jobinfo/{job}/copy"),
+        Call(EDIT, "/jobinfo/{job}/copy", FORM | {"job_group": "{group}"}),
+    ],
+    "jobs.edit": [
+        Call(EDIT, "/jobinfo/{job}/edit"),
+        Call(EDIT, "/jobinfo/{job}/edit", FORM | {"job_group": "{group}"}),
+    ],
     "job_actions.start": asked(RUN, "/jobinfo/{job}/start"),
     "job_actions.stop": asked(RUN, "/jobinfo/{job}/stop"),
     "job_actions.run": asked(RUN, "/jobinfo/{job}/run") + asked(RUN, "/jobinfo/{job}/run?log={log}"),
@@ -109,12 +127,20 @@ CALLS: dict[str, list[Call]] = {
     + bulk(EDIT, "tag")
     + bulk(EDIT, "untag")
     + bulk(EDIT, "delete"),
-    "favourites.star": [Call(VIEW, "/jobinfo/favourite", {"add": "{job}"}), Call(VIEW, "/jobinfo/favourite", {"remove": "{job}"})],
+    "favourites.star": [
+        Call(VIEW, "/jobinfo/favourite", {"add": "{job}"}),
+        Call(VIEW, "/jobinfo/favourite", {"remove": "{job}"}),
+    ],
     "job_transfer.export": [Call(VIEW, "/jobinfo/export?id={job}")],
     "job_transfer.import_file": [
-        Call(EDIT, "/jobinfo/import", {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})})
+        Call(
+            EDIT,
+            "/jobinfo/import",
+            {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})},
+        )
     ],
-    "glue.edit": asked(WRITE, "/jobcode?jobId={code}", **CODE) + asked(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
+    "glue.edit": asked(WRITE, "/jobcode?jobId={code}", **CODE)
+    + asked(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
     "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
     "glue_versions.restore": asked(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
     "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
@@ -144,7 +170,9 @@ CALLS: dict[str, list[Call]] = {
     "scripting_jobs.stop": [Call(RUN, "/jobinfo/stop", {"id": "{job}"})],
     "scripting_jobs.trigger": [Call(RUN, "/jobinfo/trigger", {"id": "{job}"})],
     "scripting_jobs.save_code": [Call(WRITE, "/jobcode/save", CODE | {"id": "{code}"})],
-    "scripting_logs.log_detail_cat": [Call(VIEW, "/joblog/logDetailCat", {"logId": "{log}", "fromLineNum": "1"})],
+    "scripting_logs.log_detail_cat": [
+        Call(VIEW, "/joblog/logDetailCat", {"logId": "{log}", "fromLineNum": "1"})
+    ],
     "scripting_logs.log_kill": [Call(RUN, "/joblog/logKill", {"id": "{log}"})],
     "scripting_logs.clear_log": [
         Call(RUN, "/joblog/clearLog", {"jobGroup": "{group}", "jobId": "0", "type": "9"}),
@@ -190,10 +218,20 @@ OPEN = (
 
 def make_place(app_name: str, title: str) -> Place:
     group = add_group(app_name, title, addresses="http://127.0.0.1:1024")
-    job = add_job(group, job_desc=f"{title} job", executor_param=f"{title} parameter", author=f"{title} owner")
-    code = add_job(group, job_desc=f"{title} script", glue_type="GLUE_SHELL", glue_source=f"echo {title}", executor_handler="")
+    job = add_job(
+        group, job_desc=f"{title} job", executor_param=f"{title} parameter", author=f"{title} owner"
+    )
+    code = add_job(
+        group,
+        job_desc=f"{title} script",
+        glue_type="GLUE_SHELL",
+        glue_source=f"echo {title}",
+        executor_handler="",
+    )
     with session_scope() as session:
-        version = glue.save_source(session, code, f"echo {title} 2", f"{title} remark", actor=ACTOR, now_ms=now_ms())
+        version = glue.save_source(
+            session, code, f"echo {title} 2", f"{title} remark", actor=ACTOR, now_ms=now_ms()
+        )
     log = add_log(job, group, address="http://127.0.0.1:1024")
     return Place(group, app_name, job, code, log, version)
 
@@ -249,46 +287,67 @@ def is_refused(response: TestResponse, *, status: int) -> bool:
 
 
 def test_every_endpoint_that_needs_a_right_is_asked() -> None:
-    needing = {name for name, access in POLICY.items() if access in (Access.VIEW, Access.OPERATE, Access.EDIT, Access.GLUE)}
+    needing = {
+        name
+        for name, access in POLICY.items()
+        if access in (Access.VIEW, Access.OPERATE, Access.EDIT, Access.GLUE)
+    }
     assert needing == CALLS.keys() | LISTS.keys()
 
 
-def test_what_is_foreign_answers_as_what_is_missing_and_stays(here: Place, elsewhere: Place, normal_user: Any) -> None:
+def test_what_is_foreign_answers_as_what_is_missing_and_stays(
+    here: Place, elsewhere: Place, normal_user: Any
+) -> None:
     eve = normal_user(elsewhere.group, username="evemallory")
     before = snapshot()
     for endpoint, call in all_calls():
         foreign, missing = ask(eve, call, here), ask(eve, call, NOWHERE)
         assert told(foreign) == told(missing), call
-        assert endpoint == "scripting_jobs.remove" or is_refused(foreign, status=404) or foreign.status_code == 400, call
+        assert (
+            endpoint == "scripting_jobs.remove"
+            or is_refused(foreign, status=404)
+            or foreign.status_code == 400
+        ), call
         assert "secret" not in foreign.text.replace(here.app_name, ""), call
         assert snapshot() == before, call
 
 
 @pytest.mark.parametrize(
-    "held", [{VIEW}, {VIEW, RUN}, {VIEW, EDIT}, {VIEW, WRITE}, {VIEW, RUN, EDIT}], ids=lambda held: "+".join(sorted(held))
+    "held",
+    [{VIEW}, {VIEW, RUN}, {VIEW, EDIT}, {VIEW, WRITE}, {VIEW, RUN, EDIT}],
+    ids=lambda held: "+".join(sorted(held)),
 )
-def test_a_right_that_lacks_is_said_and_nothing_is_done(here: Place, elsewhere: Place, normal_user: Any, held: set[Right]) -> None:
+def test_a_right_that_lacks_is_said_and_nothing_is_done(
+    here: Place, elsewhere: Place, normal_user: Any, held: set[Right]
+) -> None:
     # the other group gives every right somewhere, so that it is the object's own group that decides
     nina = normal_user(here.group, elsewhere.group, username="nina", rights={here.group: frozenset(held)})
     before = snapshot()
     for endpoint, call in all_calls():
         if call.right not in held:
             refused = ask(nina, call, here)
-            assert is_refused(refused, status=400 if endpoint == "job_transfer.import_file" else 403), (call, refused.status_code)
+            assert is_refused(refused, status=400 if endpoint == "job_transfer.import_file" else 403), (
+                call,
+                refused.status_code,
+            )
             assert snapshot() == before, call
 
 
 def test_the_right_alone_is_enough(app: Flask, normal_user: Any) -> None:
     for number, (_endpoint, call) in enumerate(all_calls()):
         place = make_place(f"app-{number:02d}", "own")
-        nina = normal_user(place.group, username=f"nina{number}", rights={place.group: frozenset({VIEW, call.right})})
+        nina = normal_user(
+            place.group, username=f"nina{number}", rights={place.group: frozenset({VIEW, call.right})}
+        )
         answer = ask(nina, call, place)
         assert answer.status_code != 403, call
         assert (answer.get_json(silent=True) or {}).get("msg") != "permission denied", call
 
 
 @pytest.mark.parametrize("lost", ["disabled", "without groups"])
-def test_whoever_lost_everything_reaches_nothing(here: Place, admin: Console, normal_user: Callable[..., Console], lost: str) -> None:
+def test_whoever_lost_everything_reaches_nothing(
+    here: Place, admin: Console, normal_user: Callable[..., Console], lost: str
+) -> None:
     norman = normal_user(here.group)
     norman_id = 2
     token = token_of(norman)
@@ -296,11 +355,15 @@ def test_whoever_lost_everything_reaches_nothing(here: Place, admin: Console, no
         form = {"csrf_token": token_of(admin), "role": "0", "disabled": "y", "right": f"{here.group}:view"}
         assert admin.post(f"/user/{norman_id}/edit", form).status_code == 303
     else:
-        assert admin.call("/user/update", id=norman_id, username="norman", role=0, permission="")["code"] == 200
+        assert (
+            admin.call("/user/update", id=norman_id, username="norman", role=0, permission="")["code"] == 200
+        )
     before = snapshot()
     for _endpoint, call in all_calls():
         path = filled(call.path, here)
-        form = {name: filled(str(value), here) for name, value in (call.form or {}).items()} | {"csrf_token": token}
+        form = {name: filled(str(value), here) for name, value in (call.form or {}).items()} | {
+            "csrf_token": token
+        }
         answer = norman.get(path) if call.form is None else norman.post(path, form)
         if lost == "disabled":
             assert (answer.status_code, answer.headers["Location"]) == (302, f"{CONTEXT}/toLogin"), call
@@ -319,7 +382,9 @@ def test_lists_and_pickers_hold_nothing_foreign(here: Place, elsewhere: Place, n
     assert eve.get(filled(LISTS["job_bulk.running"], here)).get_json() == {}
 
 
-def test_what_one_may_do_there_does_not_follow_the_job_here(here: Place, elsewhere: Place, normal_user: Any) -> None:
+def test_what_one_may_do_there_does_not_follow_the_job_here(
+    here: Place, elsewhere: Place, normal_user: Any
+) -> None:
     mover = normal_user(
         here.group,
         elsewhere.group,
@@ -333,13 +398,18 @@ def test_what_one_may_do_there_does_not_follow_the_job_here(here: Place, elsewhe
     assert (moved.status_code, moved.text.count("permission denied")) == (400, 2)
     assert mover.post(f"/jobinfo/{here.job}/edit", FORM | token | target).status_code == 403
     assert mover.post(f"/jobinfo/{here.job}/copy", FORM | token | target).status_code == 403
-    assert mover.call("/jobinfo/update", **(BEAN | {"id": here.job, "jobGroup": elsewhere.group}))["msg"] == "permission denied"
+    assert (
+        mover.call("/jobinfo/update", **(BEAN | {"id": here.job, "jobGroup": elsewhere.group}))["msg"]
+        == "permission denied"
+    )
     assert mover.call("/jobinfo/add", **(BEAN | {"jobGroup": elsewhere.group}))["msg"] == "permission denied"
     assert snapshot() == before
 
 
 def test_code_goes_only_where_one_may_write_code(here: Place, elsewhere: Place, normal_user: Any) -> None:
-    mover = normal_user(here.group, elsewhere.group, username="mover", rights={elsewhere.group: frozenset({VIEW, RUN, EDIT})})
+    mover = normal_user(
+        here.group, elsewhere.group, username="mover", rights={elsewhere.group: frozenset({VIEW, RUN, EDIT})}
+    )
     before = snapshot()
     token = {"csrf_token": token_of(mover)}
     moved = mover.post(f"/jobinfo/bulk/move?id={here.code}", token | {"job_group": str(elsewhere.group)})
@@ -347,8 +417,15 @@ def test_code_goes_only_where_one_may_write_code(here: Place, elsewhere: Place, 
     script = BEAN | {"jobGroup": elsewhere.group, "glueType": "GLUE_SHELL", "glueSource": "id"}
     assert mover.call("/jobinfo/add", **script)["msg"] == "permission denied"
     assert mover.call("/jobinfo/update", **(script | {"id": here.code}))["msg"] == "permission denied"
-    entry = IMPORTED | {"appname": "other-app", "glueType": "GLUE_SHELL", "glueSource": "id", "executorHandler": ""}
-    answer = mover.post("/jobinfo/import", token | {"apply": "1", "text": json.dumps({"format": 1, "jobs": [entry]})})
+    entry = IMPORTED | {
+        "appname": "other-app",
+        "glueType": "GLUE_SHELL",
+        "glueSource": "id",
+        "executorHandler": "",
+    }
+    answer = mover.post(
+        "/jobinfo/import", token | {"apply": "1", "text": json.dumps({"format": 1, "jobs": [entry]})}
+    )
     assert (answer.status_code, "You may not write code for this executor" in answer.text) == (400, True)
     assert snapshot() == before
 
@@ -359,7 +436,11 @@ def test_a_child_is_run_only_by_whoever_may_run_it(here: Place, elsewhere: Place
     own = {"jobGroup": elsewhere.group, "childJobId": here.job}
     assert user.call("/jobinfo/add", **(BEAN | own))["msg"] == "permission denied"
     assert user.call("/jobinfo/update", **(BEAN | own | {"id": elsewhere.job}))["msg"] == "permission denied"
-    form = FORM | {"csrf_token": token_of(user), "job_group": str(elsewhere.group), "child_jobid": str(here.job)}
+    form = FORM | {
+        "csrf_token": token_of(user),
+        "job_group": str(elsewhere.group),
+        "child_jobid": str(here.job),
+    }
     assert user.post(f"/jobinfo/{elsewhere.job}/edit", form).status_code == 403
     stranger = normal_user(elsewhere.group, username="stranger")
     before = snapshot()

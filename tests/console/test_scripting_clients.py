@@ -104,11 +104,15 @@ def test_an_auto_registration_starter_finds_or_makes_group_and_job(script: Scrip
         query = {"jobGroup": group_id, "triggerStatus": -1, "executorHandler": "starterHandler"}
         found = script.post("/jobinfo/pageList", query).get_json()["data"]
         if not [row for row in found if row["executorHandler"] == "starterHandler"]:
-            answer = script.post("/jobinfo/add", BEAN | {"jobGroup": group_id, "triggerStatus": "1"}).get_json()
+            answer = script.post(
+                "/jobinfo/add", BEAN | {"jobGroup": group_id, "triggerStatus": "1"}
+            ).get_json()
             assert int(answer["content"]) > 0
     (job,) = script.post("/jobinfo/pageList", {"jobGroup": group_id, "triggerStatus": 1}).get_json()["data"]
     assert (job["triggerStatus"], job["triggerNextTime"] > 0) == (1, True)
-    changed = {name: "" if value is None else value for name, value in job.items()}  # the row comes back as it was, dates too
+    changed = {
+        name: "" if value is None else value for name, value in job.items()
+    }  # the row comes back as it was, dates too
     assert script.post("/jobinfo/update", changed | {"scheduleConf": "0 0 4 * * ?"}).get_json()["code"] == 200
     assert script.post("/jobinfo/stop", id=job["id"]).get_json()["code"] == 200
     assert script.post("/jobinfo/remove", id=job["id"]).get_json()["code"] == 200
@@ -143,10 +147,17 @@ def test_dates_are_those_gson_reads(script: Script) -> None:
     )
     for response in lists:
         (row,) = response.get_json()["data"]
-        dates = {name: text for name, text in row.items() if name in {"updateTime", "addTime", "glueUpdatetime", "triggerTime"}}
+        dates = {
+            name: text
+            for name, text in row.items()
+            if name in {"updateTime", "addTime", "glueUpdatetime", "triggerTime"}
+        }
         assert dates
         for text in dates.values():
-            assert datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z").strftime("%Y-%m-%dT%H:%M:%S.000+00:00") == text
+            assert (
+                datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z").strftime("%Y-%m-%dT%H:%M:%S.000+00:00")
+                == text
+            )
 
 
 def test_an_exporter_with_curl_asks_by_get_with_a_fixed_cookie(script: Script) -> None:
@@ -170,7 +181,15 @@ def test_loose_scripts_trigger_by_a_line_of_curl(script: Script) -> None:
     """``curl -X POST -b "$cookie" …/jobinfo/trigger?id=72``: no body, no type; and with a body of the wrong order or twice the slash."""
     script.cookie = whole(script.post("/login", LOGIN).headers["Set-Cookie"])
     job_id = add_job(add_group())
-    assert script.client.post(f"{CONTEXT}/jobinfo/trigger?id={job_id}", headers={"Cookie": script.cookie}).get_json()["code"] == 200
-    assert script.post("/jobinfo/trigger", f"addressList=&executorParam=a%26b&id={job_id}").get_json()["code"] == 200
+    assert (
+        script.client.post(
+            f"{CONTEXT}/jobinfo/trigger?id={job_id}", headers={"Cookie": script.cookie}
+        ).get_json()["code"]
+        == 200
+    )
+    assert (
+        script.post("/jobinfo/trigger", f"addressList=&executorParam=a%26b&id={job_id}").get_json()["code"]
+        == 200
+    )
     assert script.post("//jobinfo//trigger", id=job_id).get_json()["code"] == 200
     assert script.post("/jobinfo/trigger/", id=job_id).get_json()["code"] == 200

@@ -62,7 +62,16 @@ def test_an_instant_that_cannot_be_stored_is_the_nearest_that_can(text: str, ins
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "2024-05-01", "2024-05-01T00:00:00", "2024/05/01 00:00:00", "2024-05-01 00:00", "2024 -05-01 00:00:00"]
+    "text",
+    [
+        "",
+        "x",
+        "2024-05-01",
+        "2024-05-01T00:00:00",
+        "2024/05/01 00:00:00",
+        "2024-05-01 00:00",
+        "2024 -05-01 00:00:00",
+    ],
 )
 def test_what_does_not_begin_like_a_date_is_none(text: str) -> None:
     assert read_lenient(text, ZONE) is None

@@ -103,10 +103,17 @@ def test_the_new_row_is_in_the_list_at_once_with_the_originals_members(admin: Co
 
 def test_the_list_is_filtered_paged_and_newest_first(admin: Console) -> None:
     first, second = add_group("first-app"), add_group("second-app")
-    ids = [add_job(first, job_desc=f"job {number}", author=f"ann{number}") for number in range(12)] + [add_job(second)]
+    ids = [add_job(first, job_desc=f"job {number}", author=f"ann{number}") for number in range(12)] + [
+        add_job(second)
+    ]
 
     def listed(**parameters: Any) -> list[int]:
-        return [row["id"] for row in admin.call("/jobinfo/pageList", **({"jobGroup": 0, "triggerStatus": -1} | parameters))["data"]]
+        return [
+            row["id"]
+            for row in admin.call("/jobinfo/pageList", **({"jobGroup": 0, "triggerStatus": -1} | parameters))[
+                "data"
+            ]
+        ]
 
     assert listed() == list(reversed(ids))[:10]
     assert listed(start=10, length=100000) == list(reversed(ids))[10:]
@@ -147,7 +154,9 @@ def test_the_list_is_filtered_paged_and_newest_first(admin: Console) -> None:
         ({"timeZone": "Mars/Base"}, ""),
     ],
 )
-def test_a_bad_job_is_refused_with_a_text_and_stores_nothing(admin: Console, changes: dict[str, str], text: str) -> None:
+def test_a_bad_job_is_refused_with_a_text_and_stores_nothing(
+    admin: Console, changes: dict[str, str], text: str
+) -> None:
     answer = admin.call("/jobinfo/add", **(BEAN | {"jobGroup": str(add_group())} | changes))
     assert answer["code"] == 500
     assert answer["content"] is None
@@ -164,12 +173,29 @@ def test_messages_are_in_the_callers_language(admin: Console) -> None:
 
 def test_update_keeps_code_switch_and_what_the_original_does_not_know(admin: Console) -> None:
     group_id = add_group()
-    job_id = add_job(group_id, time_zone="Europe/Paris", delivery="at_most_once", retry_interval_s=30, retry_backoff_percent=200)
-    changed = BEAN | {"id": str(job_id), "jobGroup": str(group_id), "jobDesc": "renamed", "glueType": "GLUE_SHELL", "triggerStatus": "1"}
+    job_id = add_job(
+        group_id,
+        time_zone="Europe/Paris",
+        delivery="at_most_once",
+        retry_interval_s=30,
+        retry_backoff_percent=200,
+    )
+    changed = BEAN | {
+        "id": str(job_id),
+        "jobGroup": str(group_id),
+        "jobDesc": "renamed",
+        "glueType": "GLUE_SHELL",
+        "triggerStatus": "1",
+    }
     assert admin.call("/jobinfo/update", **changed) == {"code": 200, "msg": None, "content": None}
     job = load(job_id)
     assert (job.job_desc, job.glue_type, job.trigger_status) == ("renamed", "BEAN", 0)
-    assert (job.time_zone, job.delivery, job.retry_interval_s, job.retry_backoff_percent) == ("Europe/Paris", "at_most_once", 30, 200)
+    assert (job.time_zone, job.delivery, job.retry_interval_s, job.retry_backoff_percent) == (
+        "Europe/Paris",
+        "at_most_once",
+        30,
+        200,
+    )
 
 
 def test_an_edit_of_the_schedule_withdraws_what_was_planned(admin: Console) -> None:
@@ -188,7 +214,12 @@ def test_an_edit_of_the_schedule_withdraws_what_was_planned(admin: Console) -> N
     assert fire_keys(job_id) == ["manual:x"]
     with session_scope() as session:
         (skip,) = session.scalars(select(Skip).where(Skip.job_id == job_id))
-        assert (skip.from_ms, skip.to_ms, skip.skipped, skip.reason) == (at_ms - 2_000, at_ms - 2_000, 1, "edited")
+        assert (skip.from_ms, skip.to_ms, skip.skipped, skip.reason) == (
+            at_ms - 2_000,
+            at_ms - 2_000,
+            1,
+            "edited",
+        )
     assert load(job_id).trigger_next_time % 86_400_000 == (4 - 8) % 24 * 3_600_000  # 04:00 in Shanghai
 
 
@@ -203,7 +234,12 @@ def test_start_stop_trigger_remove(admin: Console) -> None:
     assert admin.client.post(f"/xxl-job-admin/jobinfo/trigger?id={job_id}").get_json()["code"] == 200
     with session_scope() as session:
         (fire,) = session.scalars(select(Fire).where(Fire.job_id == job_id))
-        assert (fire.trigger_type, fire.executor_param, fire.address_list, fire.state) == ("MANUAL", "", None, "PENDING")
+        assert (fire.trigger_type, fire.executor_param, fire.address_list, fire.state) == (
+            "MANUAL",
+            "",
+            None,
+            "PENDING",
+        )
     assert admin.call("/jobinfo/remove", id=job_id)["code"] == 200
     assert fire_keys(job_id) == []
     assert admin.call("/jobinfo/remove", id=job_id)["code"] == 200
@@ -217,7 +253,9 @@ def test_every_change_is_in_the_trail(admin: Console) -> None:
         admin.call(f"/jobinfo/{path}", id=job_id)
     with session_scope() as session:
         trail = session.execute(
-            select(AuditEntry.action, AuditEntry.username).where(AuditEntry.object_type == "job", AuditEntry.object_id == job_id)
+            select(AuditEntry.action, AuditEntry.username).where(
+                AuditEntry.object_type == "job", AuditEntry.object_id == job_id
+            )
         ).all()
     told = ["job.add", "job.start", "job.trigger", "job.stop", "job.remove"]
     assert [tuple(row) for row in trail] == list(zip(told, ["test"] + ["admin"] * 4, strict=True))
@@ -226,7 +264,9 @@ def test_every_change_is_in_the_trail(admin: Console) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_next_trigger_time_is_five_local_times(admin: Console, method: str) -> None:
     parameters = {"scheduleType": "CRON", "scheduleConf": "0 0 3 * * ?"}
-    response = admin.client.open("/xxl-job-admin/jobinfo/nextTriggerTime", method=method, query_string=parameters)
+    response = admin.client.open(
+        "/xxl-job-admin/jobinfo/nextTriggerTime", method=method, query_string=parameters
+    )
     times = response.get_json()["content"]
     assert len(times) == 5
     assert all(text.endswith(" 03:00:00") for text in times)
@@ -250,7 +290,9 @@ def test_next_trigger_time_of_nothing_is_empty_and_of_nonsense_an_error(admin: C
         ("AT", "tomorrow", "time"),
     ],
 )
-def test_a_refused_schedule_is_told_in_one_language(admin: Console, schedule: str, conf: str, words: str) -> None:
+def test_a_refused_schedule_is_told_in_one_language(
+    admin: Console, schedule: str, conf: str, words: str
+) -> None:
     told = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
     assert words in told
     admin.post("/preferences", {"language": "zh_CN", "csrf_token": token_of(admin)})
@@ -262,7 +304,9 @@ def test_a_normal_user_sees_and_moves_only_the_own_group(console: Console, norma
     own, foreign = add_group("own-app"), add_group("foreign-app")
     mine, theirs = add_job(own), add_job(foreign)
     norman = normal_user(own)
-    assert [row["id"] for row in norman.call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["data"]] == [mine]
+    assert [row["id"] for row in norman.call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["data"]] == [
+        mine
+    ]
     assert norman.call("/jobinfo/pageList", jobGroup=foreign, triggerStatus=-1)["data"] == []
     assert norman.call("/joblog/getJobsByGroup", jobGroup=foreign)["content"] == []
     assert [row["id"] for row in norman.call("/joblog/getJobsByGroup", jobGroup=own)["content"]] == [mine]
@@ -280,12 +324,19 @@ def test_code_is_saved_as_versions_and_thirty_are_kept(admin: Console) -> None:
     assert load(job_id).glue_source == "echo 0\n"
     stamps = set()
     for number in range(32):
-        assert admin.call("/jobcode/save", id=job_id, glueSource=f"echo {number}\r\n", glueRemark=f"version {number}")["code"] == 200
+        assert (
+            admin.call(
+                "/jobcode/save", id=job_id, glueSource=f"echo {number}\r\n", glueRemark=f"version {number}"
+            )["code"]
+            == 200
+        )
         stamps.add(load(job_id).glue_updatetime)
     assert load(job_id).glue_source == "echo 31\n"
     assert len(stamps) == 32  # executors tell versions apart by this time
     with session_scope() as session:
-        assert [version.glue_remark for version in glue.list_versions(session, job_id)] == [f"version {n}" for n in range(31, 1, -1)]
+        assert [version.glue_remark for version in glue.list_versions(session, job_id)] == [
+            f"version {n}" for n in range(31, 1, -1)
+        ]
 
 
 @pytest.mark.parametrize("remark", [None, "abc", "x" * 101])
@@ -293,7 +344,12 @@ def test_code_needs_a_remark(admin: Console, remark: str | None) -> None:
     job_id = add_job(add_group(), glue_type="GLUE_SHELL", executor_handler="")
     parameters = {"id": job_id, "glueSource": "id"} | ({} if remark is None else {"glueRemark": remark})
     assert admin.call("/jobcode/save", **parameters)["code"] == 500
-    assert admin.call("/jobcode/save", id=add_job(add_group("app-two")), glueSource="id", glueRemark="four")["code"] == 500
+    assert (
+        admin.call("/jobcode/save", id=add_job(add_group("app-two")), glueSource="id", glueRemark="four")[
+            "code"
+        ]
+        == 500
+    )
 
 
 def test_a_text_sent_twice_is_joined_and_of_a_number_the_first_counts(admin: Console) -> None:

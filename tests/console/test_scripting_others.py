@@ -18,7 +18,12 @@ from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_us
 #: what is asked of the databases is tested in tests/store and tests/services on all of them
 DATABASES_ENOUGH = ("sqlite", "mariadb")
 
-GROUP = {"appname": "some-app", "title": "Some executor", "addressType": "1", "addressList": "http://10.0.0.5:9999,http://10.0.0.6:9999"}
+GROUP = {
+    "appname": "some-app",
+    "title": "Some executor",
+    "addressType": "1",
+    "addressList": "http://10.0.0.5:9999,http://10.0.0.6:9999",
+}
 GROUP_KEYS = ["id", "appname", "title", "addressType", "addressList", "updateTime", "registryList"]
 LOG_KEYS = """
     id jobGroup jobId executorAddress executorHandler executorParam executorShardingParam executorFailRetryCount triggerTime
@@ -27,7 +32,13 @@ LOG_KEYS = """
 
 
 def add_log(
-    job_id: int, group_id: int, *, trigger_code: int = 200, handle_code: int = 0, at_ms: int | None = None, address: str = ""
+    job_id: int,
+    group_id: int,
+    *,
+    trigger_code: int = 200,
+    handle_code: int = 0,
+    at_ms: int | None = None,
+    address: str = "",
 ) -> int:
     with session_scope() as session:
         log = JobLog(job_group=group_id, job_id=job_id, trigger_code=trigger_code, handle_code=handle_code)
@@ -64,7 +75,10 @@ def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
         ({"title": " "}, "Enter a title"),
         ({"title": "x" * 65}, "title must have at most 64 characters"),
         ({"addressList": " "}, "Enter the addresses of a manual executor"),
-        ({"addressList": "http://10.0.0.5:9999,,http://10.0.0.6:9999"}, "The addresses must be separated by single commas"),
+        (
+            {"addressList": "http://10.0.0.5:9999,,http://10.0.0.6:9999"},
+            "The addresses must be separated by single commas",
+        ),
     ],
 )
 def test_a_bad_group_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
@@ -73,8 +87,17 @@ def test_a_bad_group_is_refused(admin: Console, changes: dict[str, str], text: s
 
 def test_an_automatic_group_takes_its_addresses_from_the_registry(admin: Console) -> None:
     with session_scope() as session:
-        for address, age_ms in (("http://10.0.0.9:9999", 0), ("http://10.0.0.8:9999", 0), ("http://10.0.0.7:9999", 120_000)):
-            row = Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value=address, update_time=now_ms() - age_ms)
+        for address, age_ms in (
+            ("http://10.0.0.9:9999", 0),
+            ("http://10.0.0.8:9999", 0),
+            ("http://10.0.0.7:9999", 120_000),
+        ):
+            row = Registration(
+                registry_group="EXECUTOR",
+                registry_key="some-app",
+                registry_value=address,
+                update_time=now_ms() - age_ms,
+            )
             session.add(row)
     admin.call("/jobgroup/save", **(GROUP | {"addressType": "0", "addressList": "http://evil.example"}))
     (row,) = admin.call("/jobgroup/pageList")["data"]
@@ -112,12 +135,18 @@ def test_a_user_is_added_listed_changed_and_removed(admin: Console) -> None:
     added = admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(group_id))
     assert added["code"] == 200
     listed = admin.call("/user/pageList", role=0)
-    assert listed["data"] == [{"id": 2, "username": "norman", "password": None, "role": 0, "permission": str(group_id)}]
+    assert listed["data"] == [
+        {"id": 2, "username": "norman", "password": None, "role": 0, "permission": str(group_id)}
+    ]
     norman = admin.another().log_in("norman", PASSWORD)
-    assert admin.call("/user/update", id=2, username="norman", password="", role=0, permission="")["code"] == 200
+    assert (
+        admin.call("/user/update", id=2, username="norman", password="", role=0, permission="")["code"] == 200
+    )
     assert norman.call("/jobinfo/nextTriggerTime")["code"] == 200  # still logged in, with fewer rights
     assert norman.call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["code"] == 500
-    assert admin.call("/user/update", id=2, username="norman", password="another-pass-1", role=0)["code"] == 200
+    assert (
+        admin.call("/user/update", id=2, username="norman", password="another-pass-1", role=0)["code"] == 200
+    )
     assert norman.post("/jobinfo/nextTriggerTime").status_code == 302
     norman.log_in("norman", "another-pass-1")
     assert admin.call("/user/update", id=2, username="norman", role=1)["code"] == 200
@@ -138,13 +167,19 @@ def rights_named(user_id: int) -> dict[int, str]:
 
 def test_a_new_user_may_not_change_code_until_somebody_says_so(admin: Console) -> None:
     first, second = add_group(), add_group("other-app", "Other")
-    assert admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(first))["code"] == 200
+    assert (
+        admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(first))["code"]
+        == 200
+    )
     job_id = add_job(first, glue_type="GLUE_SHELL", executor_handler="")
     norman = admin.another().log_in("norman")
     assert norman.call("/jobinfo/start", id=job_id)["code"] == 200
     refused = norman.call("/jobcode/save", id=job_id, glueSource="echo", glueRemark="by norman")
     assert refused == {"code": 500, "msg": "permission denied", "content": None}
-    assert admin.call("/user/update", id=2, username="norman", role=0, permission=f"{first},{second}")["code"] == 200
+    assert (
+        admin.call("/user/update", id=2, username="norman", role=0, permission=f"{first},{second}")["code"]
+        == 200
+    )
     assert rights_named(2) == {first: "view,operate,edit", second: "view,operate,edit"}
 
 
@@ -152,14 +187,22 @@ def test_an_adopted_user_keeps_every_right_on_the_own_groups_and_no_more(admin: 
     first, second = add_group(), add_group("other-app", "Other")
     user_id = add_user("norman", [first])
     assert rights_named(user_id) == {}
-    assert admin.call("/user/update", id=user_id, username="norman", role=0, permission=f"{first},{second}")["code"] == 200
+    assert (
+        admin.call("/user/update", id=user_id, username="norman", role=0, permission=f"{first},{second}")[
+            "code"
+        ]
+        == 200
+    )
     assert rights_named(user_id) == {second: "view,operate,edit"}
 
 
 def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admin: Console) -> None:
     assert admin.call("/user/add", username="norman", password=PASSWORD)["code"] == 200
     assert rights_named(2) == {}
-    assert admin.another().log_in("norman").call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["code"] == 500
+    assert (
+        admin.another().log_in("norman").call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["code"]
+        == 500
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,8 +216,14 @@ def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admi
         ({"password": ""}, "Enter a password"),
         ({"password": "short77"}, "The password must have 8 to 128 characters"),
         ({"password": "x" * 129}, "The password must have 8 to 128 characters"),
-        ({"password": "password123"}, "This password is among the first ones anybody would try; choose another"),
-        ({"password": "normannorman"}, "This password is among the first ones anybody would try; choose another"),
+        (
+            {"password": "password123"},
+            "This password is among the first ones anybody would try; choose another",
+        ),
+        (
+            {"password": "normannorman"},
+            "This password is among the first ones anybody would try; choose another",
+        ),
         ({"role": "2"}, "The role is invalid"),
         ({"permission": "99"}, "There is no executor with the id 99"),
         ({"permission": "1;2"}, "The executors must be ids, separated by commas"),
@@ -196,7 +245,10 @@ def test_runs_are_listed_by_group_job_state_and_time(admin: Console) -> None:
     running = add_log(job_id, group_id, at_ms=at_ms - 1_000)
 
     def listed(**parameters: Any) -> list[int]:
-        found = admin.call("/joblog/pageList", **({"jobGroup": 0, "jobId": 0, "logStatus": -1, "filterTime": ""} | parameters))
+        found = admin.call(
+            "/joblog/pageList",
+            **({"jobGroup": 0, "jobId": 0, "logStatus": -1, "filterTime": ""} | parameters),
+        )
         return [row["id"] for row in found["data"]]
 
     assert listed() == [running, refused, failed, good]
@@ -209,7 +261,9 @@ def test_runs_are_listed_by_group_job_state_and_time(admin: Console) -> None:
     assert listed(filterTime="nonsense") == [running, refused, failed, good]
     assert listed(filterTime="2000-01-01 00:00:00 - 2001-01-01 00:00:00") == []
     assert listed(filterTime="2000-01-01 00:00:00 - x") == [running, refused, failed, good]
-    assert list(admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1)["data"][0]) == LOG_KEYS.split()
+    assert (
+        list(admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1)["data"][0]) == LOG_KEYS.split()
+    )
     assert admin.call("/joblog/pageList", jobGroup=0)["code"] == 500
 
 
@@ -218,11 +272,17 @@ def test_runs_of_foreign_groups_are_invisible_whatever_is_asked(console: Console
     job_id = add_job(foreign)
     log_id = add_log(job_id, foreign, address="http://127.0.0.1:9")
     norman = normal_user(own)
-    for parameters in ({"jobGroup": foreign, "jobId": 0}, {"jobGroup": own, "jobId": job_id}, {"jobGroup": 0, "jobId": 0}):
+    for parameters in (
+        {"jobGroup": foreign, "jobId": 0},
+        {"jobGroup": own, "jobId": job_id},
+        {"jobGroup": 0, "jobId": 0},
+    ):
         assert norman.call("/joblog/pageList", **parameters, logStatus=-1)["data"] == []
     assert norman.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)["msg"] == "Log id is invalid"
     assert norman.call("/joblog/logKill", id=log_id)["msg"] == "Log id is invalid"
-    assert norman.call("/joblog/clearLog", jobGroup=foreign, jobId=0, type=9)["msg"] == "Executor id is invalid"
+    assert (
+        norman.call("/joblog/clearLog", jobGroup=foreign, jobId=0, type=9)["msg"] == "Executor id is invalid"
+    )
     assert norman.call("/joblog/clearLog", jobGroup=own, jobId=job_id, type=9)["msg"] == "Job id is invalid"
     assert norman.call("/joblog/clearLog", jobGroup=0, jobId=0, type=9)["msg"] == "permission denied"
     with session_scope() as session:
@@ -233,17 +293,30 @@ def test_a_log_that_cannot_be_read_says_why(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     assert admin.call("/joblog/logDetailCat", logId=99, fromLineNum=1)["msg"] == "Log id is invalid"
-    assert admin.call("/joblog/logDetailCat", logId=add_log(job_id, group_id), fromLineNum=1)["msg"] == "The run has no executor address"
+    assert (
+        admin.call("/joblog/logDetailCat", logId=add_log(job_id, group_id), fromLineNum=1)["msg"]
+        == "The run has no executor address"
+    )
     unreachable = add_log(job_id, group_id, address="http://127.0.0.1:1024")
-    assert admin.call("/joblog/logDetailCat", logId=unreachable, fromLineNum=1)["msg"].startswith("http://127.0.0.1:1024: ")
+    assert admin.call("/joblog/logDetailCat", logId=unreachable, fromLineNum=1)["msg"].startswith(
+        "http://127.0.0.1:1024: "
+    )
     foreign = add_log(job_id, group_id, address="http://169.254.169.254:80")
     assert "refused" in admin.call("/joblog/logDetailCat", logId=foreign, fromLineNum=1)["msg"]
 
 
 @pytest.mark.parametrize(("trigger_code", "handle_code"), [(500, 0), (0, 0), (200, 200), (200, 500)])
-def test_a_run_that_does_not_run_cannot_be_killed(admin: Console, trigger_code: int, handle_code: int) -> None:
+def test_a_run_that_does_not_run_cannot_be_killed(
+    admin: Console, trigger_code: int, handle_code: int
+) -> None:
     group_id = add_group()
-    log_id = add_log(add_job(group_id), group_id, trigger_code=trigger_code, handle_code=handle_code, address="http://127.0.0.1:1024")
+    log_id = add_log(
+        add_job(group_id),
+        group_id,
+        trigger_code=trigger_code,
+        handle_code=handle_code,
+        address="http://127.0.0.1:1024",
+    )
     assert admin.call("/joblog/logKill", id=log_id)["code"] == 500
     with session_scope() as session:
         log = session.get(JobLog, log_id)
@@ -258,7 +331,16 @@ def test_runs_are_cleared_by_age_or_altogether(admin: Console, kind: int, left: 
     for age_days in (0, 1, 27, 60, 120, 300, 500):
         log_id = add_log(job_id, group_id, handle_code=200, at_ms=at_ms - age_days * DAY_MS)
         with session_scope() as session:
-            session.add(Fire(job_id=job_id, fire_key=f"x:{log_id}", due_time=1, trigger_type="CRON", state="ACCEPTED", log_id=log_id))
+            session.add(
+                Fire(
+                    job_id=job_id,
+                    fire_key=f"x:{log_id}",
+                    due_time=1,
+                    trigger_type="CRON",
+                    state="ACCEPTED",
+                    log_id=log_id,
+                )
+            )
     assert admin.call("/joblog/clearLog", jobGroup=group_id, jobId=job_id, type=kind)["code"] == 200
     with session_scope() as session:
         logs, fires = set(session.scalars(select(JobLog.id))), set(session.scalars(select(Fire.log_id)))
@@ -270,7 +352,13 @@ def test_clearing_keeps_the_newest(admin: Console) -> None:
     job_id, at_ms = add_job(group_id), now_ms() // 1000 * 1000
     with session_scope() as session:
         rows = [
-            JobLog(job_group=group_id, job_id=job_id, trigger_code=0, handle_code=0, trigger_time=at_ms - n // 3 * 1000)
+            JobLog(
+                job_group=group_id,
+                job_id=job_id,
+                trigger_code=0,
+                handle_code=0,
+                trigger_time=at_ms - n // 3 * 1000,
+            )
             for n in range(2205)
         ]
         session.add_all(rows)
@@ -279,12 +367,21 @@ def test_clearing_keeps_the_newest(admin: Console) -> None:
         kept = list(session.scalars(select(JobLog.trigger_time)))
     assert len(kept) == 1_000
     assert min(kept) == at_ms - 333_000
-    assert admin.call("/joblog/clearLog", jobGroup=0, jobId=0, type=10)["msg"] == "The kind of cleaning is invalid"
+    assert (
+        admin.call("/joblog/clearLog", jobGroup=0, jobId=0, type=10)["msg"]
+        == "The kind of cleaning is invalid"
+    )
 
 
 def test_the_chart_is_seven_empty_days_where_nothing_ran(admin: Console) -> None:
-    content = admin.call("/chartInfo", startDate="2000-01-01 00:00:00", endDate="2000-01-08 00:00:00")["content"]
+    content = admin.call("/chartInfo", startDate="2000-01-01 00:00:00", endDate="2000-01-08 00:00:00")[
+        "content"
+    ]
     assert len(content["triggerDayList"]) == 7
     assert content["triggerDayCountSucList"] == [0] * 7
-    assert (content["triggerCountRunningTotal"], content["triggerCountSucTotal"], content["triggerCountFailTotal"]) == (0, 0, 0)
+    assert (
+        content["triggerCountRunningTotal"],
+        content["triggerCountSucTotal"],
+        content["triggerCountFailTotal"],
+    ) == (0, 0, 0)
     assert admin.post("/chartInfo", {"startDate": "yesterday"}).status_code == 400

@@ -51,13 +51,17 @@ CHANGING = [
 
 
 @pytest.mark.parametrize(("path", "parameters"), READING.items(), ids=list(READING))
-def test_what_only_reads_takes_get_and_post_query_and_form(admin: Console, path: str, parameters: dict[str, Any]) -> None:
+def test_what_only_reads_takes_get_and_post_query_and_form(
+    admin: Console, path: str, parameters: dict[str, Any]
+) -> None:
     add_group()
     answers = [
         admin.client.get(CONTEXT + path, query_string=parameters),
         admin.client.post(CONTEXT + path, query_string=parameters),
         admin.post(path, parameters),
-        admin.post(path, {name: str(value) for name, value in parameters.items()}, content_type="multipart/form-data"),
+        admin.post(
+            path, {name: str(value) for name, value in parameters.items()}, content_type="multipart/form-data"
+        ),
     ]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert len({answer.data for answer in answers}) == 1
@@ -71,7 +75,9 @@ def test_what_changes_something_is_405_by_get(admin: Console, path: str) -> None
 
 
 @pytest.mark.parametrize(("path", "parameters"), READING.items(), ids=list(READING))
-def test_a_missing_number_is_code_500_and_one_that_is_none_is_400(admin: Console, path: str, parameters: dict[str, Any]) -> None:
+def test_a_missing_number_is_code_500_and_one_that_is_none_is_400(
+    admin: Console, path: str, parameters: dict[str, Any]
+) -> None:
     add_group()
     for name in parameters:
         missing = admin.call(path, **{key: value for key, value in parameters.items() if key != name})
@@ -80,13 +86,17 @@ def test_a_missing_number_is_code_500_and_one_that_is_none_is_400(admin: Console
             assert admin.post(path, parameters | {name: text}).status_code == 400, (name, text)
 
 
-@pytest.mark.parametrize("path", ["/jobgroup/pageList", "/jobinfo/pageList", "/joblog/pageList", "/user/pageList"])
+@pytest.mark.parametrize(
+    "path", ["/jobgroup/pageList", "/jobinfo/pageList", "/joblog/pageList", "/user/pageList"]
+)
 def test_a_page_is_ten_rows_from_the_first_unless_asked_otherwise(admin: Console, path: str) -> None:
     group_id = add_group()
     for number in range(12):
         add_group(f"app-{number:02d}")
         log_id = add_log(add_job(group_id), group_id)
-        admin.call("/user/add", username=f"user{log_id:02d}", password="battery-staple-9") if path.startswith("/user") else None
+        admin.call("/user/add", username=f"user{log_id:02d}", password="battery-staple-9") if path.startswith(
+            "/user"
+        ) else None
     found = admin.call(path, **READING[path])
     assert list(found) == ["recordsTotal", "recordsFiltered", "data"]
     assert found["recordsTotal"] == found["recordsFiltered"] >= 12
@@ -119,7 +129,10 @@ def test_no_run_lies_beyond_the_instants_that_can_be_stored(admin: Console) -> N
     group_id = add_group()
     add_log(add_job(group_id), group_id)
     for span in ("9999-12-31 23:59:59 - 0001-01-01 00:00:00", "9998-01-01 00:00:00 - 9999-12-31 23:59:59"):
-        assert admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1, filterTime=span)["recordsTotal"] == 0
+        assert (
+            admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1, filterTime=span)["recordsTotal"]
+            == 0
+        )
     for query in ("from=0001-01-01&to=9999-12-31", "to=0001-01-01T00:00", "from=9999-12-31T23:59:59"):
         assert admin.get(f"/joblog?{query}").status_code == 200
 
@@ -139,7 +152,9 @@ def test_a_filter_of_time_is_read_as_leniently_as_in_the_original(admin: Console
 
 
 def test_a_chart_of_all_time_is_answered(admin: Console) -> None:
-    content = admin.call("/chartInfo", startDate="0001-01-01 00:00:00", endDate="9999-12-31 23:59:59")["content"]
+    content = admin.call("/chartInfo", startDate="0001-01-01 00:00:00", endDate="9999-12-31 23:59:59")[
+        "content"
+    ]
     assert list(content) == [
         "triggerDayList",
         "triggerDayCountRunningList",
@@ -149,16 +164,35 @@ def test_a_chart_of_all_time_is_answered(admin: Console) -> None:
         "triggerCountSucTotal",
         "triggerCountFailTotal",
     ]
-    for day in ("2024-05-01", "2024-05-01T00:00:00", "2024-13-01 00:00:00", "2024-05-01 24:00:00", "Wed May 01"):
+    for day in (
+        "2024-05-01",
+        "2024-05-01T00:00:00",
+        "2024-13-01 00:00:00",
+        "2024-05-01 24:00:00",
+        "Wed May 01",
+    ):
         assert admin.post("/chartInfo", {"startDate": day}).status_code == 400
-    assert admin.call("/chartInfo", startDate="2024-05-01 00:00:00.000", endDate="2024-05-02 23:59:59.999")["code"] == 200
+    assert (
+        admin.call("/chartInfo", startDate="2024-05-01 00:00:00.000", endDate="2024-05-02 23:59:59.999")[
+            "code"
+        ]
+        == 200
+    )
 
 
 def test_an_exporter_gets_the_count_of_all_runs(admin: Console) -> None:
     group_id = add_group()
     job_id, at_ms = add_job(group_id), now_ms()
     with session_scope() as session:
-        rows = [{"job_group": group_id, "job_id": job_id, "trigger_code": 200, "handle_code": 200, "trigger_time": at_ms}] * 10_020
+        rows = [
+            {
+                "job_group": group_id,
+                "job_id": job_id,
+                "trigger_code": 200,
+                "handle_code": 200,
+                "trigger_time": at_ms,
+            }
+        ] * 10_020
         session.execute(JobLog.__table__.insert(), rows)  # type: ignore[attr-defined]
     found = admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=1, start=10_015, length=10)
     assert (found["recordsTotal"], found["recordsFiltered"], len(found["data"])) == (10_020, 10_020, 5)
@@ -169,27 +203,45 @@ def test_texts_in_chinese_go_in_and_come_out_as_they_are(admin: Console) -> None
     texts = {"jobDesc": "夜间对账 “x”", "author": "李娜", "executorParam": '区域=华东 & <b> "引号" \\ 𠮷'}
     response = admin.post("/jobinfo/add", BEAN | texts | {"jobGroup": "1"})
     assert response.data == b'{"code":200,"msg":null,"content":"1"}'
-    raw = admin.client.post(f"{CONTEXT}/jobinfo/pageList?jobGroup=1&triggerStatus=-1&jobDesc=对账&author=娜").data.decode()
+    raw = admin.client.post(
+        f"{CONTEXT}/jobinfo/pageList?jobGroup=1&triggerStatus=-1&jobDesc=对账&author=娜"
+    ).data.decode()
     (row,) = json.loads(raw)["data"]
     assert {name: row[name] for name in texts} == texts
     assert "夜间对账" in raw
     assert admin.call("/jobgroup/pageList", title="订单")["data"][0]["title"] == "订单服务"
-    refused = admin.post("/jobinfo/add", BEAN | {"jobGroup": "1", "jobDesc": " "}, headers={"Accept-Language": "zh-CN"}).text
+    refused = admin.post(
+        "/jobinfo/add", BEAN | {"jobGroup": "1", "jobDesc": " "}, headers={"Accept-Language": "zh-CN"}
+    ).text
     assert re.fullmatch(r'\{"code":500,"msg":"[一-鿿]+","content":null\}', refused)
 
 
 @pytest.mark.parametrize(
-    "path", ["/jobinfo/start", "/jobinfo/stop", "/jobinfo/trigger", "/jobinfo/update", "/jobcode/save", "/joblog/logKill"]
+    "path",
+    [
+        "/jobinfo/start",
+        "/jobinfo/stop",
+        "/jobinfo/trigger",
+        "/jobinfo/update",
+        "/jobcode/save",
+        "/joblog/logKill",
+    ],
 )
 @pytest.mark.parametrize("number", ["0", "-1", "77", "2147483647"])
 def test_an_unknown_id_is_code_500(admin: Console, path: str, number: str) -> None:
     answer = admin.call(path, id=number, glueSource="echo", glueRemark="four")
-    assert answer == {"code": 500, "msg": "Log id is invalid" if "Kill" in path else "Job id is invalid", "content": None}
+    assert answer == {
+        "code": 500,
+        "msg": "Log id is invalid" if "Kill" in path else "Job id is invalid",
+        "content": None,
+    }
 
 
 @pytest.mark.parametrize("path", ["/jobinfo/remove", "/user/remove", "/user/update"])
 @pytest.mark.parametrize("number", ["0", "-1", "77", "2147483647"])
-def test_an_unknown_id_is_fine_where_nothing_would_be_left_of_it(admin: Console, path: str, number: str) -> None:
+def test_an_unknown_id_is_fine_where_nothing_would_be_left_of_it(
+    admin: Console, path: str, number: str
+) -> None:
     assert admin.call(path, id=number, username="somebody") == {"code": 200, "msg": None, "content": None}
 
 
@@ -208,7 +260,12 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
         piece = {"fromLineNum": 1, "toLineNum": 2, "logContent": "<a>\n&", "isEnd": False}
         executor.tell("log", Answer.json(data=piece), Answer.json(code=404, msg="no such log"))
         read = admin.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)
-        assert read["content"] == {"fromLineNum": 1, "toLineNum": 2, "logContent": "&lt;a&gt;\n&amp;", "end": False}
+        assert read["content"] == {
+            "fromLineNum": 1,
+            "toLineNum": 2,
+            "logContent": "&lt;a&gt;\n&amp;",
+            "end": False,
+        }
         refused = admin.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)
         assert (refused["code"], refused["msg"].endswith("no such log")) == (500, True)
         executor.tell("kill", Answer.json(code=500, msg="not supported"), Answer.json(msg=None))
@@ -218,12 +275,20 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
         assert admin.call("/joblog/logKill", id=log_id)["msg"] == "The run has ended already"
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1024", "http://169.254.169.254:80", "http://127.0.0.1:22"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1024", "http://169.254.169.254:80", "http://127.0.0.1:22"]
+)
 def test_why_an_executor_was_not_reached_is_told_in_one_language(admin: Console, address: str) -> None:
     group_id = add_group()
     log_id = add_log(add_job(group_id), group_id, address=address)
     chinese = {"Accept-Language": "zh-CN"}
-    for path, form in (("/joblog/logDetailCat", {"logId": log_id, "fromLineNum": 1}), ("/joblog/logKill", {"id": log_id})):
+    for path, form in (
+        ("/joblog/logDetailCat", {"logId": log_id, "fromLineNum": 1}),
+        ("/joblog/logKill", {"id": log_id}),
+    ):
         said = admin.post(path, form, headers=chinese).get_json()["msg"]
-        assert re.findall("[A-Za-z]{3,}", said.replace(address, "").replace("XXL_JOB_EXECUTOR_NETWORKS", "")) == [], said
+        assert (
+            re.findall("[A-Za-z]{3,}", said.replace(address, "").replace("XXL_JOB_EXECUTOR_NETWORKS", ""))
+            == []
+        ), said
     assert "error" in admin.get(f"/joblog/{log_id}/lines", headers=chinese).get_json()

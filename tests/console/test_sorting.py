@@ -28,7 +28,9 @@ CHOSEN = re.compile(r'<option value="([^"]*)" selected>([^<]+)</option>')
 def heads(page: str) -> dict[str, tuple[str, str]]:
     """Return title -> (the head's ``aria-sort``, where it leads to) of the heads that are links."""
     return {
-        title: (state, unescape(href).removeprefix(CONTEXT)) for state, head in HEAD.findall(page) for href, title in LINK.findall(head)
+        title: (state, unescape(href).removeprefix(CONTEXT))
+        for state, head in HEAD.findall(page)
+        for href, title in LINK.findall(head)
     }
 
 
@@ -72,7 +74,9 @@ def test_the_lists_own_order_is_shown_and_turned_round(admin: Console) -> None:
     page = admin.get("/jobinfo?sort=id").text
     assert (heads(page)["Job ID"], listed(page)) == (("ascending", "/jobinfo"), ids)
     assert [state for state, _href in heads(page).values() if state] == ["ascending"]
-    assert heads(admin.get("/jobinfo?sort=-id").text)["Job ID"] == ("descending", "/jobinfo?sort=id"), "named, it is the same as none"
+    assert heads(admin.get("/jobinfo?sort=-id").text)["Job ID"] == ("descending", "/jobinfo?sort=id"), (
+        "named, it is the same as none"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,17 +89,24 @@ def test_the_lists_own_order_is_shown_and_turned_round(admin: Console) -> None:
         ("/user/audit", ["time"]),
     ],
 )
-def test_each_list_offers_its_columns_and_ignores_what_is_none(admin: Console, path: str, first_clicks: list[str]) -> None:
+def test_each_list_offers_its_columns_and_ignores_what_is_none(
+    admin: Console, path: str, first_clicks: list[str]
+) -> None:
     make_log(_job(admin))
     page = admin.get(path).text
     glue = "&" if "?" in path else "?"
-    assert [href for _state, href in heads(page).values()] == [f"{path}{glue}sort={text}" for text in first_clicks]
+    assert [href for _state, href in heads(page).values()] == [
+        f"{path}{glue}sort={text}" for text in first_clicks
+    ]
     values = re.findall(r'<option value="([^"]*)"', order_field(page))
     assert len(values) == 2 * len(first_clicks)
     for value in values:
         shown = admin.get(f"{path}{glue}sort={value}").text
         assert [chosen for chosen, _text in CHOSEN.findall(order_field(shown))] == [value]
-        assert '<span class="visually-hidden"> ascending</span>' in shown or '<span class="visually-hidden"> descending</span>' in shown
+        assert (
+            '<span class="visually-hidden"> ascending</span>' in shown
+            or '<span class="visually-hidden"> descending</span>' in shown
+        )
     for unknown in ("nothing", "--id", "id,desc", "trigger_msg", "'"):
         shown = admin.get(f"{path}{glue}sort={quote(unknown)}")
         assert shown.status_code == 200
@@ -125,10 +136,21 @@ def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
     ids = [str(add_job(group_id, job_desc=f"job {number:02}", author="ann")) for number in range(12)]
     first, second = (admin.get(f"/jobinfo?author=ann&sort=desc&page={number}").text for number in (1, 2))
     assert listed(first) + listed(second) == ids
-    kept = {unescape(href) for href in re.findall(r'href="/xxl-job-admin(/jobinfo\?[^"]*sort=desc[^"]*)"', first)}
-    assert {"/jobinfo?author=ann&sort=desc&page=2", "/jobinfo?author=ann&sort=desc&length=25", "/jobinfo?sort=desc"} <= kept
-    assert CHOSEN.findall(order_field(first)) == [("desc", "Job description, ascending")], "the form of the filters sends it again"
-    for path, chip in (("/joblog?range=all&sort=time", "/joblog?sort=time"), ("/user?username=adm&sort=-role", "/user?sort=-role")):
+    kept = {
+        unescape(href) for href in re.findall(r'href="/xxl-job-admin(/jobinfo\?[^"]*sort=desc[^"]*)"', first)
+    }
+    assert {
+        "/jobinfo?author=ann&sort=desc&page=2",
+        "/jobinfo?author=ann&sort=desc&length=25",
+        "/jobinfo?sort=desc",
+    } <= kept
+    assert CHOSEN.findall(order_field(first)) == [("desc", "Job description, ascending")], (
+        "the form of the filters sends it again"
+    )
+    for path, chip in (
+        ("/joblog?range=all&sort=time", "/joblog?sort=time"),
+        ("/user?username=adm&sort=-role", "/user?sort=-role"),
+    ):
         assert f'<a class="chip" href="{CONTEXT}{chip}">' in admin.get(path).text
 
 
@@ -146,9 +168,12 @@ def test_a_view_holds_its_order(admin: Console) -> None:
     page = admin.get("/jobinfo?sort=desc&page=2").text
     assert 'href="/xxl-job-admin/views/jobs/new?sort=desc" data-dialog' in page
     assert (
-        path_after(submit(admin, "/views/jobs/new?author=ann&sort=desc", name="By name")) == "/jobinfo?author=ann&sort=desc&done=view_saved"
+        path_after(submit(admin, "/views/jobs/new?author=ann&sort=desc", name="By name"))
+        == "/jobinfo?author=ann&sort=desc&done=view_saved"
     )
-    assert '<a href="/xxl-job-admin/jobinfo?author=ann&amp;sort=desc">By name</a>' in admin.get("/jobinfo").text
+    assert (
+        '<a href="/xxl-job-admin/jobinfo?author=ann&amp;sort=desc">By name</a>' in admin.get("/jobinfo").text
+    )
     page = admin.get("/jobinfo?author=ann&sort=desc").text
     assert 'sort=desc" aria-current="page">By name</a>' in page
     assert listed(page) == ids

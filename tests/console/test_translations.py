@@ -32,13 +32,24 @@ def catalogue(locale: str) -> Catalog:
 def wanted() -> set[str]:
     """The texts of the program as the extractor finds them."""
     found = extract_from_dir(APP, METHODS, keywords=KEYWORDS)
-    return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found if text}
+    return {
+        text if isinstance(text, str) else text[0]
+        for _file, _line, text, _comments, _context in found
+        if text
+    }
 
 
 def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
     # it passes over those inside f-strings
-    calls = (node for file in APP.rglob("*.py") for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
-    named = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in KEYWORDS and call.args]
+    calls = (
+        node
+        for file in APP.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+    )
+    named = [
+        call for call in calls if isinstance(call.func, ast.Name) and call.func.id in KEYWORDS and call.args
+    ]
     texts = {call.args[0].value for call in named if isinstance(call.args[0], ast.Constant)}
     assert len(texts) > 100
     assert texts - wanted == set()
@@ -47,7 +58,9 @@ def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
 @pytest.mark.parametrize("locale", LOCALES)
 def test_every_text_is_translated(locale: str, wanted: set[str]) -> None:
     messages = [message for message in catalogue(locale) if message.id]
-    translated = {texts_of(message)[0] for message in messages if all(strings_of(message)) and not message.fuzzy}
+    translated = {
+        texts_of(message)[0] for message in messages if all(strings_of(message)) and not message.fuzzy
+    }
     assert len(wanted) > 100
     assert wanted - translated == set()
 

@@ -30,7 +30,9 @@ class Parts:
     def has_minute(self, local: datetime) -> bool:
         """Tell whether this local minute is allowed, whatever its seconds."""
         in_day = local.minute in self.minutes and local.hour in self.hours
-        return in_day and local.month in self.months and local.year in self.years and self.is_day(local.date())
+        return (
+            in_day and local.month in self.months and local.year in self.years and self.is_day(local.date())
+        )
 
 
 def quartz_fires(expression: str, tz: tzinfo, after_ms: int, until_ms: int) -> list[int]:
@@ -45,7 +47,11 @@ def quartz_fires(expression: str, tz: tzinfo, after_ms: int, until_ms: int) -> l
         if not parts.has_minute(local):
             second += 60 - local.second
             continue
-        if local.second in parts.seconds and not _comes_again(local) and local.replace(tzinfo=None, fold=0) >= earliest:
+        if (
+            local.second in parts.seconds
+            and not _comes_again(local)
+            and local.replace(tzinfo=None, fold=0) >= earliest
+        ):
             fires.append(second * 1000)
         second += 1
     return fires
@@ -97,7 +103,9 @@ def _unix_parts(expression: str) -> Parts:
         hours=_values(hour, 0, 23),
         months=_values(month, 1, 12, MONTHS),
         years=set(range(1970, 2300)),
-        is_day=lambda date_: (by_day(date_) or by_weekday(date_)) if either else (by_day(date_) and by_weekday(date_)),
+        is_day=lambda date_: (
+            (by_day(date_) or by_weekday(date_)) if either else (by_day(date_) and by_weekday(date_))
+        ),
         hour_text=hour,
     )
 
@@ -113,7 +121,9 @@ def _values(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> set[
             end = _value(last, low, names)
         else:
             end = high if first == "*" or step else begin
-        circle = list(range(begin, end + 1)) if begin <= end else [*range(begin, high + 1), *range(low, end + 1)]
+        circle = (
+            list(range(begin, end + 1)) if begin <= end else [*range(begin, high + 1), *range(low, end + 1)]
+        )
         allowed.update(circle[:: _value(step or "1", 1, ())])
     if not all(low <= value <= high for value in allowed):
         raise ValueError(text)
@@ -185,4 +195,7 @@ def _skipped_minutes(second: int, tz: tzinfo) -> list[datetime]:
     """Return the local minutes that the clock left out just before this instant."""
     here, before = datetime.fromtimestamp(second, tz), datetime.fromtimestamp(second - 60, tz)
     step = here.replace(tzinfo=None) - before.replace(tzinfo=None)
-    return [before.replace(tzinfo=None) + timedelta(minutes=minute) for minute in range(1, step // timedelta(minutes=1))]
+    return [
+        before.replace(tzinfo=None) + timedelta(minutes=minute)
+        for minute in range(1, step // timedelta(minutes=1))
+    ]

@@ -15,10 +15,15 @@ def children_of(job_ids: Collection[int]) -> dict[int, list[int]]:
 
 
 def parents_of(job_ids: Collection[int]) -> dict[int, list[int]]:
-    return {job_id: [parent for parent, children in FAMILY.items() if job_id in children] for job_id in job_ids}
+    return {
+        job_id: [parent for parent, children in FAMILY.items() if job_id in children] for job_id in job_ids
+    }
 
 
-@pytest.mark.parametrize(("text", "ids"), [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])])
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])],
+)
 def test_ids_as_they_are_typed(text: str, ids: list[int]) -> None:
     assert parse_child_ids(text) == ids
     assert child_ids_text(ids) == ",".join(map(str, ids))
@@ -33,7 +38,17 @@ def test_anything_else_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("start", "job_id", "leads"),
-    [(1, 1, True), (2, 1, False), (1, 6, True), (5, 6, True), (6, 6, True), (4, 1, False), (5, 1, False), (7, 8, False), (7, 99, True)],
+    [
+        (1, 1, True),
+        (2, 1, False),
+        (1, 6, True),
+        (5, 6, True),
+        (6, 6, True),
+        (4, 1, False),
+        (5, 1, False),
+        (7, 8, False),
+        (7, 99, True),
+    ],
 )
 def test_whether_a_success_comes_round(start: int, job_id: int, leads: bool) -> None:
     assert leads_to(start, job_id, children_of) is leads

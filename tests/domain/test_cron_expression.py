@@ -52,29 +52,63 @@ def test_check_values(expression: str, start: str, expected: str | None) -> None
 @pytest.mark.parametrize(
     ("expression", "time_zone", "start", "expected"),
     [
-        ("0 30 2 * * ?", "America/New_York", "2025-03-08 12:00", ["2025-03-10 02:30:00-0400", "2025-03-11 02:30:00-0400"]),
-        ("0 30 * * * ?", "America/New_York", "2025-03-09 01:00", ["2025-03-09 01:30:00-0500", "2025-03-09 03:30:00-0400"]),
+        (
+            "0 30 2 * * ?",
+            "America/New_York",
+            "2025-03-08 12:00",
+            ["2025-03-10 02:30:00-0400", "2025-03-11 02:30:00-0400"],
+        ),
+        (
+            "0 30 * * * ?",
+            "America/New_York",
+            "2025-03-09 01:00",
+            ["2025-03-09 01:30:00-0500", "2025-03-09 03:30:00-0400"],
+        ),
         ("0 0 2 * * ?", "Australia/Lord_Howe", "2025-10-04 12:00", ["2025-10-06 02:00:00+1100"]),
-        ("0 15,40 2 * * ?", "Australia/Lord_Howe", "2025-10-04 12:00", ["2025-10-05 02:40:00+1100", "2025-10-06 02:15:00+1100"]),
+        (
+            "0 15,40 2 * * ?",
+            "Australia/Lord_Howe",
+            "2025-10-04 12:00",
+            ["2025-10-05 02:40:00+1100", "2025-10-06 02:15:00+1100"],
+        ),
         ("0 0 0 * * ?", "America/Sao_Paulo", "2018-11-03 12:00", ["2018-11-05 00:00:00-0200"]),
         ("0 0 0/12 30 12 ? 2011", "Pacific/Apia", "2011-12-29 00:00", []),
     ],
 )
-def test_a_local_time_that_does_not_exist_is_left_out(expression: str, time_zone: str, start: str, expected: list[str]) -> None:
+def test_a_local_time_that_does_not_exist_is_left_out(
+    expression: str, time_zone: str, start: str, expected: list[str]
+) -> None:
     assert fires(expression, time_zone, start, max(len(expected), 1)) == expected
 
 
 @pytest.mark.parametrize(
     ("expression", "time_zone", "start", "expected"),
     [
-        ("0 30 1 * * ?", "America/New_York", "2025-11-01 12:00", ["2025-11-02 01:30:00-0500", "2025-11-03 01:30:00-0500"]),
-        ("0 0/30 * * * ?", "Europe/Berlin", "2025-10-26 01:30", ["2025-10-26 02:00:00+0100", "2025-10-26 02:30:00+0100"]),
-        ("0 40 1 * * ?", "Australia/Lord_Howe", "2025-04-05 12:00", ["2025-04-06 01:40:00+1030", "2025-04-07 01:40:00+1030"]),
+        (
+            "0 30 1 * * ?",
+            "America/New_York",
+            "2025-11-01 12:00",
+            ["2025-11-02 01:30:00-0500", "2025-11-03 01:30:00-0500"],
+        ),
+        (
+            "0 0/30 * * * ?",
+            "Europe/Berlin",
+            "2025-10-26 01:30",
+            ["2025-10-26 02:00:00+0100", "2025-10-26 02:30:00+0100"],
+        ),
+        (
+            "0 40 1 * * ?",
+            "Australia/Lord_Howe",
+            "2025-04-05 12:00",
+            ["2025-04-06 01:40:00+1030", "2025-04-07 01:40:00+1030"],
+        ),
         # started at the first 01:40: counts as the second
         ("0 30 1 * * ?", "America/New_York", "2025-11-02 01:40", ["2025-11-03 01:30:00-0500"]),
     ],
 )
-def test_a_local_time_that_comes_twice_fires_at_the_second(expression: str, time_zone: str, start: str, expected: list[str]) -> None:
+def test_a_local_time_that_comes_twice_fires_at_the_second(
+    expression: str, time_zone: str, start: str, expected: list[str]
+) -> None:
     assert fires(expression, time_zone, start, len(expected)) == expected
 
 

@@ -94,7 +94,9 @@ def test_a_field_keeps_its_option(field: Field, text: str, allowed: Allowed) -> 
         ("", "expression", "", "5, 6 or 7 fields"),
     ],
 )
-def test_an_error_names_the_field_the_text_and_what_would_be_right(expression: str, field: str, text: str, hint: str) -> None:
+def test_an_error_names_the_field_the_text_and_what_would_be_right(
+    expression: str, field: str, text: str, hint: str
+) -> None:
     with pytest.raises(InvalidCronExpression) as caught:
         CronExpression.parse(expression)
     assert (caught.value.field, caught.value.text) == (field, text)

@@ -33,7 +33,13 @@ def numbers(low: int, high: int) -> st.SearchStrategy[str]:
     """Return items of a field: a, a-b, a/s, a-b/s, *, */s."""
     value, step = st.integers(low, high).map(str), st.integers(1, high).map(str)
     span = st.builds("{}-{}".format, value, value)
-    return st.one_of(value, value, span, st.just("*"), st.builds("{}/{}".format, st.one_of(value, span, st.just("*")), step))
+    return st.one_of(
+        value,
+        value,
+        span,
+        st.just("*"),
+        st.builds("{}/{}".format, st.one_of(value, span, st.just("*")), step),
+    )
 
 
 def listed(items: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -41,7 +47,9 @@ def listed(items: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 name_range = st.builds("{}-{}".format, st.sampled_from(WEEKDAYS), st.sampled_from(WEEKDAYS))
-month_field = st.one_of(st.just("*"), st.just("*"), listed(st.one_of(numbers(1, 12), st.sampled_from(MONTHS))))
+month_field = st.one_of(
+    st.just("*"), st.just("*"), listed(st.one_of(numbers(1, 12), st.sampled_from(MONTHS)))
+)
 day_field = st.one_of(
     st.just("*"),
     listed(numbers(1, 31)),
@@ -51,10 +59,14 @@ day_field = st.one_of(
 weekday_field = st.one_of(
     st.just("*"),
     listed(st.one_of(numbers(1, 7), st.sampled_from(WEEKDAYS), name_range)),
-    st.builds("{}{}".format, st.sampled_from(["1", "7", "SUN", "FRI"]), st.sampled_from(["L", "#1", "#4", "#5"])),
+    st.builds(
+        "{}{}".format, st.sampled_from(["1", "7", "SUN", "FRI"]), st.sampled_from(["L", "#1", "#4", "#5"])
+    ),
     st.just("L"),
 )
-day_fields = st.one_of(st.tuples(day_field, month_field, st.just("?")), st.tuples(st.just("?"), month_field, weekday_field))
+day_fields = st.one_of(
+    st.tuples(day_field, month_field, st.just("?")), st.tuples(st.just("?"), month_field, weekday_field)
+)
 quartz = st.builds(
     "{0} {1} {2} {3[0]} {3[1]} {3[2]}".format,
     st.one_of(st.sampled_from(["0", "0/20", "59"]), listed(numbers(0, 59))),
@@ -69,7 +81,11 @@ unix = st.builds(
     st.sampled_from(["*", "*", "1-9"]),
     st.sampled_from(["*", "*", "SUN", "1-5", "0,6"]),
 )
-starts = st.builds(lambda day, shift_s: (day[0], noon_ms(*day) + shift_s * 1000), st.sampled_from(DAYS), st.integers(0, 24 * 3600))
+starts = st.builds(
+    lambda day, shift_s: (day[0], noon_ms(*day) + shift_s * 1000),
+    st.sampled_from(DAYS),
+    st.integers(0, 24 * 3600),
+)
 
 
 def noon_ms(time_zone: str, local: str) -> int:
@@ -78,7 +94,9 @@ def noon_ms(time_zone: str, local: str) -> int:
 
 @settings(max_examples=300, deadline=None)
 @given(quartz, starts, st.integers(0, 999))
-def test_quartz_fires_are_those_of_the_brute_force(expression: str, start: tuple[str, int], millis: int) -> None:
+def test_quartz_fires_are_those_of_the_brute_force(
+    expression: str, start: tuple[str, int], millis: int
+) -> None:
     tz, after_ms = zone(start[0]), start[1] + millis
     until_ms = after_ms + 6 * HOUR_MS
     cron, at, found = CronExpression.parse(expression), after_ms, []
@@ -90,8 +108,14 @@ def test_quartz_fires_are_those_of_the_brute_force(expression: str, start: tuple
 
 
 @settings(max_examples=300, deadline=None)
-@given(day_fields, st.sampled_from(["", " *", " 2024-2026", " 2025/3,2024"]), st.datetimes(datetime(2023, 1, 1), datetime(2101, 1, 1)))
-def test_the_days_of_two_years_are_those_of_the_brute_force(fields: tuple[str, str, str], years: str, start: datetime) -> None:
+@given(
+    day_fields,
+    st.sampled_from(["", " *", " 2024-2026", " 2025/3,2024"]),
+    st.datetimes(datetime(2023, 1, 1), datetime(2101, 1, 1)),
+)
+def test_the_days_of_two_years_are_those_of_the_brute_force(
+    fields: tuple[str, str, str], years: str, start: datetime
+) -> None:
     noon = start.replace(hour=12, minute=0, second=0, microsecond=0)
     expression = f"0 0 12 {' '.join(fields)}{years}"
     cron, at, found = CronExpression.parse(expression), noon - timedelta(seconds=1), []
@@ -125,8 +149,14 @@ def test_any_text_is_refused_or_fires_later(text: str, after_ms: int) -> None:
 
 @pytest.mark.parametrize("expression", ["0/20 * 1,2 ? * *", "0 15,40 * * * ?"])
 @pytest.mark.parametrize(("time_zone", "noon"), DAYS)
-def test_a_whole_day_of_clock_change_is_that_of_the_brute_force(expression: str, time_zone: str, noon: str) -> None:
+def test_a_whole_day_of_clock_change_is_that_of_the_brute_force(
+    expression: str, time_zone: str, noon: str
+) -> None:
     after_ms = noon_ms(time_zone, noon)
     until_ms = after_ms + 24 * HOUR_MS
-    found = [fire for fire in next_times(Schedule(ScheduleType.CRON, expression, time_zone), after_ms, 2000) if fire <= until_ms]
+    found = [
+        fire
+        for fire in next_times(Schedule(ScheduleType.CRON, expression, time_zone), after_ms, 2000)
+        if fire <= until_ms
+    ]
     assert found == quartz_fires(expression, zone(time_zone), after_ms, until_ms)

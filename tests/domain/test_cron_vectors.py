@@ -11,7 +11,10 @@ from app.domain.cron.fields import InvalidCronExpression
 from app.domain.schedule import zone
 from tests.domain.brute_cron import quartz_fires
 
-VECTORS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()]
+VECTORS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()
+]
 CHUNKS = 12
 FIRES_A_VECTOR = 5
 #: the brute-force evaluator looks only at answers that follow within this time
@@ -26,7 +29,11 @@ def answer(vector: dict[str, Any]) -> list[int] | str:
         return str(exc)
     fires: list[int] = []
     at: int | None = vector.get("start_ms", 0)
-    while len(fires) < FIRES_A_VECTOR and at is not None and (at := cron.next_after_ms(at, zone(vector.get("tz", "UTC")))) is not None:
+    while (
+        len(fires) < FIRES_A_VECTOR
+        and at is not None
+        and (at := cron.next_after_ms(at, zone(vector.get("tz", "UTC")))) is not None
+    ):
         fires.append(at)
     return fires
 
@@ -45,7 +52,9 @@ def test_every_valid_expression_fires_as_the_reference(chunk: int) -> None:
 
 @pytest.mark.parametrize("kind", ["error", "throws"])
 def test_every_expression_the_reference_cannot_use_is_refused_with_a_message(kind: str) -> None:
-    accepted = [vector["expr"] for vector in VECTORS if kind in vector and not isinstance(answer(vector), str)]
+    accepted = [
+        vector["expr"] for vector in VECTORS if kind in vector and not isinstance(answer(vector), str)
+    ]
     assert not accepted
 
 
@@ -56,7 +65,9 @@ def test_the_brute_force_evaluator_agrees_with_the_reference_too() -> None:
         if not fires or fires[0] - vector["start_ms"] > BRUTE_WINDOW_MS or not is_documented(vector["expr"]):
             continue
         looked_at += 1
-        assert quartz_fires(vector["expr"], zone(vector["tz"]), vector["start_ms"], fires[0]) == fires[:1], vector
+        assert quartz_fires(vector["expr"], zone(vector["tz"]), vector["start_ms"], fires[0]) == fires[:1], (
+            vector
+        )
     assert looked_at > 500
 
 

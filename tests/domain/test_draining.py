@@ -36,7 +36,9 @@ def test_two_spellings_of_one_address_are_the_same(one: str, other: str, same: b
     ],
     ids=["none", "one", "another spelling", "capitals", "all", "one that is not in the list"],
 )
-def test_drained_addresses_are_left_out_and_the_order_stays(drained: list[str], left: tuple[str, ...], left_out: tuple[str, ...]) -> None:
+def test_drained_addresses_are_left_out_and_the_order_stays(
+    drained: list[str], left: tuple[str, ...], left_out: tuple[str, ...]
+) -> None:
     found = leave_out([A, B, C], frozenset(map(bare_address, drained)))
     assert (found.open, found.drained) == (left, left_out)
 
@@ -51,7 +53,9 @@ def test_drained_addresses_are_left_out_and_the_order_stays(drained: list[str], 
         ([A], True, (f"Drained: 1 address entered for this run all the same [{A}]",)),
     ],
 )
-def test_the_story_names_what_was_left_out(addresses: list[str], entered: bool, lines: tuple[str, ...]) -> None:
+def test_the_story_names_what_was_left_out(
+    addresses: list[str], entered: bool, lines: tuple[str, ...]
+) -> None:
     assert tell_drained(addresses, entered=entered) == lines
 
 
@@ -62,6 +66,10 @@ def test_a_story_names_no_more_than_fits() -> None:
     assert line.count("http") == SHOWN_MAX
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "its only address is drained"), (3, "all 3 addresses are drained")])
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "its only address is drained"), (3, "all 3 addresses are drained")]
+)
 def test_a_run_nobody_may_take_names_the_drain(count: int, said: str) -> None:
-    assert tell_all_drained("orders", count) == f"Result: not sent, no executor of orders takes new runs: {said}"
+    assert (
+        tell_all_drained("orders", count) == f"Result: not sent, no executor of orders takes new runs: {said}"
+    )

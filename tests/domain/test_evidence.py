@@ -37,7 +37,12 @@ def said(**envelope: Any) -> bytes:
         ("npm xxl-job fails in HTML", 500, b"<!DOCTYPE html><pre>Error</pre>", REFUSED),
         ("litert is busy", 402, said(code=402, msg="busy"), REFUSED),
         ("litert, wrong token", 401, said(code=401, msg="unauthorized"), REFUSED),
-        ("xxl-job-executor-go refuses by an array", 200, b'[{"logId":7,"handleCode":500,"handleMsg":"no"}]', REFUSED),
+        (
+            "xxl-job-executor-go refuses by an array",
+            200,
+            b'[{"logId":7,"handleCode":500,"handleMsg":"no"}]',
+            REFUSED,
+        ),
         ("hyperf has no token", 500, said(code=500, msg="no token"), REFUSED),
         ("hyperf, wrong token", 401, b"", REFUSED),
         ("no such path", 404, b"not found", REFUSED),
@@ -59,7 +64,9 @@ def test_the_answers_of_all_clients(who: str, status: int, body: bytes, fate: Fa
 
 
 def test_a_refusal_keeps_the_text_of_the_executor() -> None:
-    verdict = judge_answer(Reply.parse(200, said(code=500, msg="job handler [x] not found.")), sent_here=False)
+    verdict = judge_answer(
+        Reply.parse(200, said(code=500, msg="job handler [x] not found.")), sent_here=False
+    )
     assert verdict.text == "job handler [x] not found."
     array = judge_answer(Reply.parse(200, b'[{"handleMsg":"nobody is there"}]'), sent_here=False)
     assert "nobody is there" in array.text

@@ -19,6 +19,8 @@ from app.domain.list_filters import VALUE_MAX, ListName, filters_text, kept_filt
         (ListName.LOGS, {"jobId": "9" * (VALUE_MAX + 1), "logStatus": "2"}, {"logStatus": "2"}),
     ],
 )
-def test_only_known_filters_in_use_are_kept(name: ListName, given: dict[str, str], kept: dict[str, str]) -> None:
+def test_only_known_filters_in_use_are_kept(
+    name: ListName, given: dict[str, str], kept: dict[str, str]
+) -> None:
     assert kept_filters(name, given) == kept
     assert read_filters(name, filters_text(given)) == kept

@@ -27,9 +27,17 @@ from executor_client.protocol import Reply
 
 AUTO, ONCE, LEAST = Delivery.AUTO, Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE
 BUSY, OVER, NO_TRACE, MUTE, SILENT = Sign.BUSY, Sign.OVER, Sign.NO_TRACE, Sign.MUTE, Sign.SILENT
-WAIT, STARTED, AGAIN, ELSEWHERE, LOST = Outcome.WAIT, Outcome.STARTED, Outcome.SEND_AGAIN, Outcome.SEND_ELSEWHERE, Outcome.UNRESOLVED
+WAIT, STARTED, AGAIN, ELSEWHERE, LOST = (
+    Outcome.WAIT,
+    Outcome.STARTED,
+    Outcome.SEND_AGAIN,
+    Outcome.SEND_ELSEWHERE,
+    Outcome.UNRESOLVED,
+)
 
-UNKNOWN = Look(FireState.UNKNOWN, AUTO, NO_TRACE, durable=False, registered=True, probes=0, attempt=1, age_ms=0)
+UNKNOWN = Look(
+    FireState.UNKNOWN, AUTO, NO_TRACE, durable=False, registered=True, probes=0, attempt=1, age_ms=0
+)
 ACCEPTED = replace(UNKNOWN, state=FireState.ACCEPTED)
 
 
@@ -165,7 +173,9 @@ def test_no_run_is_watched_for_ever(delivery: Delivery, durable: bool, state: Fi
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("probes", range(PROBES_LOST + 1))
 @pytest.mark.parametrize("age_ms", [0, FENCE_MS, UNKNOWN_MAX_MS, 10**9])
-def test_at_most_once_is_never_sent_again(sign: Sign, state: FireState, durable: bool, probes: int, age_ms: int) -> None:
+def test_at_most_once_is_never_sent_again(
+    sign: Sign, state: FireState, durable: bool, probes: int, age_ms: int
+) -> None:
     look = Look(state, ONCE, sign, durable=durable, registered=False, probes=probes, attempt=1, age_ms=age_ms)
     assert judge_look(look).outcome in (WAIT, STARTED, LOST)
 
@@ -181,7 +191,12 @@ def log(text: str | None, **more: Any) -> Reply:
 @pytest.mark.parametrize(
     ("who", "idle", "found", "sign"),
     [
-        ("busy, whatever its log says", Reply(500, "job thread is running or has trigger queue."), log(ABSENT), BUSY),
+        (
+            "busy, whatever its log says",
+            Reply(500, "job thread is running or has trigger queue."),
+            log(ABSENT),
+            BUSY,
+        ),
         ("litert, busy", Reply.parse(402, b'{"code":402,"msg":"Busy"}'), None, BUSY),
         ("idle, and the log cannot be asked for", OK, None, MUTE),
         ("no answer to idleBeat", None, None, MUTE),
@@ -194,7 +209,12 @@ def log(text: str | None, **more: Any) -> Reply:
         ("a path nobody serves", OK, Reply(500, "HTTP status 404: 404 page not found"), MUTE),
         ("another refusal", OK, Reply(500, "The access token is wrong."), MUTE),
         ("a log", OK, log("12:00:00 job execute start\n12:00:01 done"), OVER),
-        ("a handler that writes what executors say", OK, log("12:00:00 the table does not exist\n" + ABSENT), OVER),
+        (
+            "a handler that writes what executors say",
+            OK,
+            log("12:00:00 the table does not exist\n" + ABSENT),
+            OVER,
+        ),
         ("an empty log", OK, log(""), MUTE),
         ("no log at all", OK, log(None), MUTE),
         ("no payload", OK, Reply(200), MUTE),
@@ -205,12 +225,32 @@ def log(text: str | None, **more: Any) -> Reply:
         ("idleBeat says nothing", Reply.parse(200, b""), log(ABSENT), MUTE),
         ("idleBeat is no content", Reply.parse(204, b""), log(ABSENT), MUTE),
         ("idleBeat is a redirect", Reply.parse(302, b""), log(ABSENT), MUTE),
-        ("idleBeat is plain HTTP to a TLS port", Reply.parse(400, b"<h1>400 Bad Request</h1>"), log(ABSENT), MUTE),
+        (
+            "idleBeat is plain HTTP to a TLS port",
+            Reply.parse(400, b"<h1>400 Bad Request</h1>"),
+            log(ABSENT),
+            MUTE,
+        ),
         ("idleBeat is a page", Reply.parse(200, b"<html>welcome</html>"), log(ABSENT), MUTE),
         ("idleBeat is JSON without a code", Reply.parse(200, b'{"status":"UP"}'), log(ABSENT), MUTE),
-        ("idleBeat is not served", Reply(500, "invalid request, uri-mapping(/idleBeat) not found."), log(ABSENT), MUTE),
-        ("idleBeat is another program's code", Reply.parse(200, b'{"code":1001,"msg":"please log in"}'), log(ABSENT), MUTE),
-        ("idleBeat is another program's JSON error", Reply.parse(400, b'{"code":10001,"msg":"bad"}'), log(ABSENT), MUTE),
+        (
+            "idleBeat is not served",
+            Reply(500, "invalid request, uri-mapping(/idleBeat) not found."),
+            log(ABSENT),
+            MUTE,
+        ),
+        (
+            "idleBeat is another program's code",
+            Reply.parse(200, b'{"code":1001,"msg":"please log in"}'),
+            log(ABSENT),
+            MUTE,
+        ),
+        (
+            "idleBeat is another program's JSON error",
+            Reply.parse(400, b'{"code":10001,"msg":"bad"}'),
+            log(ABSENT),
+            MUTE,
+        ),
     ],
 )
 def test_what_probes_say_together(who: str, idle: Reply | None, found: Reply | None, sign: Sign) -> None:
@@ -236,7 +276,14 @@ def test_a_busy_executor_may_be_busy_with_our_first_send(sent_here: bool, text: 
 
 @pytest.mark.parametrize(
     ("delivered", "remembered", "fate"),
-    [(False, False, Fate.REFUSED), (False, True, Fate.UNKNOWN), (True, False, Fate.UNKNOWN), (True, True, Fate.UNKNOWN)],
+    [
+        (False, False, Fate.REFUSED),
+        (False, True, Fate.UNKNOWN),
+        (True, False, Fate.UNKNOWN),
+        (True, True, Fate.UNKNOWN),
+    ],
 )
-def test_a_refused_connection_does_not_undo_what_an_executor_remembers(delivered: bool, remembered: bool, fate: Fate) -> None:
+def test_a_refused_connection_does_not_undo_what_an_executor_remembers(
+    delivered: bool, remembered: bool, fate: Fate
+) -> None:
     assert judge_silence(delivered=delivered, reason="refused", remembered=remembered).fate is fate

@@ -46,13 +46,22 @@ def test_a_mute_ends_after_its_span(span: MuteSpan, end: Millis) -> None:
         ("2024-03-30 22:00:00", "Europe/Berlin", "2024-03-31 08:00:00"),
         ("2024-10-26 22:00:00", "Europe/Berlin", "2024-10-27 08:00:00"),
     ],
-    ids=["in the evening", "after midnight", "before eight", "new year", "summer time begins", "summer time ends"],
+    ids=[
+        "in the evening",
+        "after midnight",
+        "before eight",
+        "new year",
+        "summer time begins",
+        "summer time ends",
+    ],
 )
 def test_tomorrow_is_eight_in_the_morning_of_the_readers_next_day(now: str, zone: str, end: str) -> None:
     assert end_of(MuteSpan.TOMORROW, now_ms=at(now, zone), zone=zone) == at(end, zone)
 
 
-@pytest.mark.parametrize(("until_ms", "muted"), [(NOW + 1, True), (NOW, False), (NOW - 1, False), (UNTIL_UNDONE_MS, True)])
+@pytest.mark.parametrize(
+    ("until_ms", "muted"), [(NOW + 1, True), (NOW, False), (NOW - 1, False), (UNTIL_UNDONE_MS, True)]
+)
 def test_a_mute_holds_until_its_end_and_not_at_it(until_ms: Millis, muted: bool) -> None:
     assert is_muted(until_ms, NOW) is muted
 

@@ -17,7 +17,12 @@ from app.domain.permissions import (
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound, PermissionDenied
 
-NORMAL = Actor(user_id=2, username="norman", is_admin=False, rights={1: frozenset({Right.VIEW, Right.OPERATE}), 2: ALL_RIGHTS})
+NORMAL = Actor(
+    user_id=2,
+    username="norman",
+    is_admin=False,
+    rights={1: frozenset({Right.VIEW, Right.OPERATE}), 2: ALL_RIGHTS},
+)
 
 
 def test_an_administrator_may_everything_everywhere() -> None:
@@ -44,7 +49,12 @@ def test_a_foreign_object_is_missing_and_a_visible_one_denied() -> None:
 
 @pytest.mark.parametrize(
     ("text", "rights"),
-    [("", set()), ("nonsense", set()), ("edit", {Right.VIEW, Right.EDIT}), (" view , operate ,x", {Right.VIEW, Right.OPERATE})],
+    [
+        ("", set()),
+        ("nonsense", set()),
+        ("edit", {Right.VIEW, Right.EDIT}),
+        (" view , operate ,x", {Right.VIEW, Right.OPERATE}),
+    ],
 )
 def test_rights_are_read_and_written(text: str, rights: set[Right]) -> None:
     assert parse_rights(text) == rights
@@ -55,14 +65,18 @@ def test_a_group_without_a_row_has_all_rights() -> None:
     assert rights_by_group([1, 2, 3], {2: "view", 3: "", 4: "edit"}) == {1: ALL_RIGHTS, 2: {Right.VIEW}}
 
 
-@pytest.mark.parametrize(("text", "ids"), [("", []), (" ", []), ("7", [7]), ("7,8", [7, 8]), ("7,8,,", [7, 8]), (",", []), ("-1", [-1])])
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [("", []), (" ", []), ("7", [7]), ("7,8", [7, 8]), ("7,8,,", [7, 8]), (",", []), ("-1", [-1])],
+)
 def test_child_ids_are_read_like_java_does(text: str, ids: list[int]) -> None:
     assert parse_child_ids(text) == ids
     assert child_ids_text(ids) == ",".join(map(str, ids))
 
 
 @pytest.mark.parametrize(
-    ("text", "piece"), [("x", "x"), ("1, 2", " 2"), (",1", ""), ("1,,2", ""), ("1.5", "1.5"), ("٣", "٣"), ("9" * 11, "9" * 11)]
+    ("text", "piece"),
+    [("x", "x"), ("1, 2", " 2"), (",1", ""), ("1,,2", ""), ("1.5", "1.5"), ("٣", "٣"), ("9" * 11, "9" * 11)],
 )
 def test_a_child_id_that_is_none_is_named(text: str, piece: str) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -70,14 +84,28 @@ def test_a_child_id_that_is_none_is_named(text: str, piece: str) -> None:
     assert refused.value.message == f"Child job id ({piece}) is invalid"
 
 
-@pytest.mark.parametrize("password", ["correct-horse-7", "密码很长很长很长", " blanks inside and around ", "x1y" * 42])
+@pytest.mark.parametrize(
+    "password", ["correct-horse-7", "密码很长很长很长", " blanks inside and around ", "x1y" * 42]
+)
 def test_good_passwords(password: str) -> None:
     check_new_password(password, username="norman")
 
 
 @pytest.mark.parametrize(
     "password",
-    ["", " " * 9, "short-7", "x" * 129, "Password123", "11111111", "abababab", "abcdefgh", "87654321", "normannorman", "admin123"],
+    [
+        "",
+        " " * 9,
+        "short-7",
+        "x" * 129,
+        "Password123",
+        "11111111",
+        "abababab",
+        "abcdefgh",
+        "87654321",
+        "normannorman",
+        "admin123",
+    ],
 )
 def test_bad_passwords(password: str) -> None:
     with pytest.raises(InvalidInput):
@@ -86,5 +114,9 @@ def test_bad_passwords(password: str) -> None:
 
 def test_a_text_remembers_what_it_is_made_of() -> None:
     text = N_("Child job id (%(id)s) is invalid", id=7)
-    assert (text, text.msgid, text.params) == ("Child job id (7) is invalid", "Child job id (%(id)s) is invalid", {"id": 7})
+    assert (text, text.msgid, text.params) == (
+        "Child job id (7) is invalid",
+        "Child job id (%(id)s) is invalid",
+        {"id": 7},
+    )
     assert N_("100 %") == "100 %"

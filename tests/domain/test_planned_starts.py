@@ -46,7 +46,9 @@ def stepped(schedule: Schedule, window: Window) -> list[int]:
 
 
 def counted(schedule: Schedule, window: Window) -> list[int]:
-    starts = bounded_starts(schedule.conf, schedule.time_zone, schedule.not_before_ms, schedule.not_after_ms, window)
+    starts = bounded_starts(
+        schedule.conf, schedule.time_zone, schedule.not_before_ms, schedule.not_after_ms, window
+    )
     return total_starts([(starts, 1)], (), window)
 
 
@@ -55,7 +57,10 @@ def cron(expression: str, zone: str = "UTC", **bounds: int) -> Schedule:
 
 
 windows = st.builds(
-    lambda day, quarters: (day[0], Window(noon_ms(*day) // QUARTER_MS * QUARTER_MS + quarters * QUARTER_MS, WINDOW_QUARTERS)),
+    lambda day, quarters: (
+        day[0],
+        Window(noon_ms(*day) // QUARTER_MS * QUARTER_MS + quarters * QUARTER_MS, WINDOW_QUARTERS),
+    ),
     st.sampled_from(DAYS),
     st.integers(0, 70),
 )
@@ -79,7 +84,9 @@ def test_five_fields_count_as_stepping_does(expression: str, where: tuple[str, W
 
 @settings(max_examples=40, deadline=None)
 @given(quartz, windows, st.integers(-3_600_000, 80_000_000), st.integers(0, 50_000_000))
-def test_bounds_inside_the_window_are_kept(expression: str, where: tuple[str, Window], after_ms: int, open_ms: int) -> None:
+def test_bounds_inside_the_window_are_kept(
+    expression: str, where: tuple[str, Window], after_ms: int, open_ms: int
+) -> None:
     zone, window = where
     begin = window.from_ms + after_ms
     schedule = cron(expression, zone, not_before_ms=begin, not_after_ms=begin + open_ms)
@@ -116,7 +123,12 @@ def test_hours_are_those_of_the_reader() -> None:
     assert window.from_ms == instant("Asia/Kolkata", "2026-05-04T23:00:00")
     hours = hours_of(window, "Asia/Kolkata")
     assert len(hours) == 25
-    assert (hours[0].day, hours[0].hour, hours[-1].day, hours[-1].hour) == (date(2026, 5, 4), 23, date(2026, 5, 5), 23)
+    assert (hours[0].day, hours[0].hour, hours[-1].day, hours[-1].hour) == (
+        date(2026, 5, 4),
+        23,
+        date(2026, 5, 5),
+        23,
+    )
     # 3:45 in UTC is 9:15 there
     found = counted(cron("0 45 3 * * ?"), window)
     assert [at.hour for at in hours if any(found[quarter] for quarter in at.quarters)] == [9]
@@ -130,17 +142,31 @@ def test_the_last_hour_of_an_evening_leads_to_the_next_day() -> None:
 @pytest.mark.parametrize("shift_days", [0, 7])
 def test_hours_of_a_day_whose_clock_changes(shift_days: int) -> None:
     # Lord Howe moves its clocks by half an hour
-    window = next_days(instant("Australia/Lord_Howe", "2026-04-04T23:30:00") + shift_days * 86_400_000, "Australia/Lord_Howe", days=1)
+    window = next_days(
+        instant("Australia/Lord_Howe", "2026-04-04T23:30:00") + shift_days * 86_400_000,
+        "Australia/Lord_Howe",
+        days=1,
+    )
     lengths = {at.hour: len(at.quarters) for at in hours_of(window, "Australia/Lord_Howe")}
     assert lengths == {hour: 6 if (hour, shift_days) == (1, 0) else 4 for hour in range(24)}
 
 
-PERIODS = st.tuples(st.sampled_from(["1", "60", "900", "901", "3600", "5000", "200000", "9999999999"]), st.integers(0, 200_000_000))
+PERIODS = st.tuples(
+    st.sampled_from(["1", "60", "900", "901", "3600", "5000", "200000", "9999999999"]),
+    st.integers(0, 200_000_000),
+)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(PERIODS, max_size=5), st.integers(-5, 5), st.sampled_from([0, 20_000_000]), st.sampled_from([0, 50_000_000, 300_000_000]))
-def test_fixed_periods_count_as_stepping_does(jobs: list[tuple[str, int]], early: int, not_before: int, not_after: int) -> None:
+@given(
+    st.lists(PERIODS, max_size=5),
+    st.integers(-5, 5),
+    st.sampled_from([0, 20_000_000]),
+    st.sampled_from([0, 50_000_000, 300_000_000]),
+)
+def test_fixed_periods_count_as_stepping_does(
+    jobs: list[tuple[str, int]], early: int, not_before: int, not_after: int
+) -> None:
     window = Window(2_000_000 * QUARTER_MS, 120)
     made, wanted = [], [0] * window.quarters
     for conf, offset_ms in jobs:
@@ -169,18 +195,25 @@ def total_of(made: list[CronStarts | RepeatedStarts], window: Window) -> list[in
 def test_a_single_instant_counts_once_and_only_inside() -> None:
     window, at = Window(4 * QUARTER_MS, 8), 5 * QUARTER_MS
     found = {
-        time: single_start(f"1970-01-01 {time}", "UTC", 0, 0, window).single for time in ("00:59:59", "01:00:00", "02:59:59", "03:00:00")
+        time: single_start(f"1970-01-01 {time}", "UTC", 0, 0, window).single
+        for time in ("00:59:59", "01:00:00", "02:59:59", "03:00:00")
     }
     assert found == {"00:59:59": (), "01:00:00": ((0, 1),), "02:59:59": ((7, 1),), "03:00:00": ()}
     bounds = {(at, at): ((1, 1),), (at + 1, 0): (), (0, at - 1): (), (0, at): ((1, 1),)}
-    assert {each: single_start("1970-01-01 01:15:00", "UTC", *each, window).single for each in bounds} == bounds
+    assert {
+        each: single_start("1970-01-01 01:15:00", "UTC", *each, window).single for each in bounds
+    } == bounds
     with pytest.raises(InvalidCronExpression):
         single_start("tomorrow", "UTC", 0, 0, window)
 
 
 def test_one_schedule_is_counted_in_some_quarters_alone() -> None:
     window = next_days(instant("Europe/Berlin", "2026-10-24T23:30:00"), "Europe/Berlin", days=1)
-    for schedule in (cron("0 0/20 1-2 * * ?", "Europe/Berlin"), cron("*/20 1,2 * * *", "Europe/Berlin"), cron("0 0/7 * * * ?")):
+    for schedule in (
+        cron("0 0/20 1-2 * * ?", "Europe/Berlin"),
+        cron("*/20 1,2 * * *", "Europe/Berlin"),
+        cron("0 0/7 * * * ?"),
+    ):
         starts, totals = cron_starts(schedule.conf, schedule.time_zone, window), counted(schedule, window)
         assert [counts_in([starts], (quarter,), window)[0] for quarter in range(window.quarters)] == totals
         assert counts_in([starts], range(window.quarters), window) == [sum(totals)]
@@ -195,7 +228,12 @@ def test_what_cannot_be_read_is_refused(expression: str) -> None:
 def test_many_jobs_of_one_schedule_count_each() -> None:
     window = Window(0, 4)
     starts = cron_starts("0 5 0 * * ?", "UTC", window)
-    assert total_starts([(starts, 10_000), (cron_starts("0 20 * * * ?", "UTC", window), 3)], (), window) == [10_000, 3, 0, 0]
+    assert total_starts([(starts, 10_000), (cron_starts("0 20 * * * ?", "UTC", window), 3)], (), window) == [
+        10_000,
+        3,
+        0,
+        0,
+    ]
 
 
 def test_nearest_workdays_behind_the_end_of_a_month_are_left_out_as_by_the_scheduler() -> None:
@@ -211,7 +249,9 @@ def test_nearest_workdays_behind_the_end_of_a_month_are_left_out_as_by_the_sched
     ):
         window = next_days(instant("UTC", f"{begin}T00:30:00"), "UTC", days=7)
         found = counted(cron(expression), window)
-        assert [hour.day for hour in hours_of(window, "UTC") if any(found[at] for at in hour.quarters)] == days, (expression, begin)
+        assert [
+            hour.day for hour in hours_of(window, "UTC") if any(found[at] for at in hour.quarters)
+        ] == days, (expression, begin)
 
 
 def test_what_a_bound_leaves_of_a_week_is_told_by_days_where_it_can_be() -> None:
@@ -222,7 +262,9 @@ def test_what_a_bound_leaves_of_a_week_is_told_by_days_where_it_can_be() -> None
     assert counts_in([starts], range(window.quarters), window) == [4 * 96 + 1]
 
 
-def test_what_is_stepped_near_a_change_of_clocks_is_kept_for_other_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_stepped_near_a_change_of_clocks_is_kept_for_other_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     zone, expression = "Europe/Berlin", "7-59/13 1-23 * * *"
     early, late = (next_days(instant(zone, f"2026-10-{day}T08:10:00"), zone, days=7) for day in (20, 22))
     found = counted(cron(expression, zone), early)

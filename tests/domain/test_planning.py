@@ -103,7 +103,9 @@ def test_fire_once_of_a_single_missed_instant_skips_nothing() -> None:
 @pytest.mark.parametrize("misfire", MisfireStrategy)
 @pytest.mark.parametrize("seconds", [1, 7, 60, 3600])
 @pytest.mark.parametrize("late_s", [6, 61, 40_001, 3 * YEAR_S + 5])
-def test_a_fixed_rate_keeps_its_phase_over_any_gap(seconds: int, late_s: int, misfire: MisfireStrategy) -> None:
+def test_a_fixed_rate_keeps_its_phase_over_any_gap(
+    seconds: int, late_s: int, misfire: MisfireStrategy
+) -> None:
     due_ms = T0 - late_s * 1000 + 123
     decided = rate(due_ms, seconds, misfire)
     assert decided.next_ms is not None
@@ -111,9 +113,13 @@ def test_a_fixed_rate_keeps_its_phase_over_any_gap(seconds: int, late_s: int, mi
     assert decided.next_ms > T0 + PRE_READ_MS or len(decided.fires) >= MAX_FIRES_A_PASS
 
 
-@pytest.mark.parametrize(("misfire", "count", "to_ms"), [(NOTHING, MAX_COUNTED, T0), (ONCE, MAX_COUNTED, T0 - 1000)])
+@pytest.mark.parametrize(
+    ("misfire", "count", "to_ms"), [(NOTHING, MAX_COUNTED, T0), (ONCE, MAX_COUNTED, T0 - 1000)]
+)
 @pytest.mark.parametrize("conf", ["* * * * * ?", ""])
-def test_a_gap_of_more_instants_than_are_counted(conf: str, misfire: MisfireStrategy, count: int, to_ms: Millis) -> None:
+def test_a_gap_of_more_instants_than_are_counted(
+    conf: str, misfire: MisfireStrategy, count: int, to_ms: Millis
+) -> None:
     due_ms = T0 - 10_500_000  # 10,501 instants
     decided = (
         plan(due_ms, misfire, now_ms=T0, next_after=calendar(conf))
@@ -125,7 +131,9 @@ def test_a_gap_of_more_instants_than_are_counted(conf: str, misfire: MisfireStra
     assert decided.fires[-1] == (T0 + 5000, TriggerType.CRON)
 
 
-@pytest.mark.parametrize("instants", [MAX_COUNTED - 2, MAX_COUNTED - 1, MAX_COUNTED, MAX_COUNTED + 1, MAX_COUNTED + 2])
+@pytest.mark.parametrize(
+    "instants", [MAX_COUNTED - 2, MAX_COUNTED - 1, MAX_COUNTED, MAX_COUNTED + 1, MAX_COUNTED + 2]
+)
 @pytest.mark.parametrize("misfire", MisfireStrategy)
 def test_the_count_around_its_limit(instants: int, misfire: MisfireStrategy) -> None:
     due_ms = T0 - (instants - 1) * 1000
@@ -140,7 +148,13 @@ def test_the_count_around_its_limit(instants: int, misfire: MisfireStrategy) -> 
 
 @pytest.mark.parametrize(
     ("conf", "years"),
-    [("* * * * * ?", 3), ("0 0/5 * * * ?", 2), ("0 0 8 ? * MON-FRI", 40), ("0 30 3 29 2 ?", 20), ("0 0 0 1 1 ? 2023/2", 5)],
+    [
+        ("* * * * * ?", 3),
+        ("0 0/5 * * * ?", 2),
+        ("0 0 8 ? * MON-FRI", 40),
+        ("0 30 3 29 2 ?", 20),
+        ("0 0 0 1 1 ? 2023/2", 5),
+    ],
 )
 def test_a_calendar_job_that_slept_for_years(conf: str, years: int) -> None:
     next_after = calendar(conf)
@@ -162,7 +176,9 @@ def test_a_calendar_that_ended_long_ago_ends_its_job() -> None:
     decided = plan(due_ms, NOTHING, now_ms=T0, next_after=next_after)
     assert decided == Plan((), Skipped(due_ms, T0 - 5_000_000, MAX_COUNTED), None)
     once = plan(due_ms, ONCE, now_ms=T0, next_after=next_after)
-    assert once == Plan(((T0 - 5_000_000, TriggerType.MISFIRE),), Skipped(due_ms, T0 - 5_001_000, MAX_COUNTED), None)
+    assert once == Plan(
+        ((T0 - 5_000_000, TriggerType.MISFIRE),), Skipped(due_ms, T0 - 5_001_000, MAX_COUNTED), None
+    )
 
 
 def test_the_end_of_a_schedule_is_no_next_time() -> None:
@@ -172,7 +188,9 @@ def test_the_end_of_a_schedule_is_no_next_time() -> None:
 
 def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
     """The instants after the end of the validity are not counted as missed."""
-    decided = plan(T0 - 60_000, NOTHING, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000)
+    decided = plan(
+        T0 - 60_000, NOTHING, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000
+    )
     assert decided == Plan((), Skipped(T0 - 60_000, T0 - 40_000, 3), None)
     once = plan(T0 - 60_000, ONCE, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000)
     assert once == Plan(((T0 - 40_000, TriggerType.MISFIRE),), Skipped(T0 - 60_000, T0 - 50_000, 2), None)
@@ -189,7 +207,11 @@ def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
     ],
 )
 def test_a_fixed_delay_has_one_fire_and_waits_for_its_result(
-    late_ms: Millis, misfire: MisfireStrategy, fires: tuple[tuple[Millis, TriggerType], ...], skipped: Skipped | None, next_ms: Millis
+    late_ms: Millis,
+    misfire: MisfireStrategy,
+    fires: tuple[tuple[Millis, TriggerType], ...],
+    skipped: Skipped | None,
+    next_ms: Millis,
 ) -> None:
     decided = plan_delay(T0 - late_ms, misfire, now_ms=T0, delay_ms=30_000, after_run_ms=99)
     assert decided == Plan(fires, skipped, next_ms)
@@ -211,19 +233,30 @@ def decided_instants(plans: Iterable[Plan], next_after: Callable[[Millis], Milli
     return sorted(found)
 
 
-waits = st.lists(st.one_of(st.integers(0, 2000), st.integers(0, 30_000), st.integers(0, 4_000_000)), min_size=1, max_size=12)
+waits = st.lists(
+    st.one_of(st.integers(0, 2000), st.integers(0, 30_000), st.integers(0, 4_000_000)),
+    min_size=1,
+    max_size=12,
+)
 schedules = st.one_of(
     st.integers(1, 400).map(lambda seconds: (every(seconds), seconds * 1000)),
     st.integers(1, 400).map(lambda seconds: (every(seconds, until_ms=T0 + 1_000_000), seconds * 1000)),
-    st.sampled_from(["* * * * * ?", "0/7 * * * * ?", "0 0/2 * * * ?", "5,6,40 1,3 * * * ?"]).map(lambda conf: (calendar(conf), 0)),
-    st.sampled_from(["* * * * * ?", "0/9 * * * * ?"]).map(lambda conf: (calendar(conf, until_ms=T0 + 900_000), 0)),
+    st.sampled_from(["* * * * * ?", "0/7 * * * * ?", "0 0/2 * * * ?", "5,6,40 1,3 * * * ?"]).map(
+        lambda conf: (calendar(conf), 0)
+    ),
+    st.sampled_from(["* * * * * ?", "0/9 * * * * ?"]).map(
+        lambda conf: (calendar(conf, until_ms=T0 + 900_000), 0)
+    ),
 )
 
 
 @given(schedule=schedules, gaps=waits, misfire=st.sampled_from(MisfireStrategy), due=st.integers(-20, 20))
 @example(schedule=(every(10, until_ms=T0 + 25_000), 10_000), gaps=[0, 60_000], misfire=ONCE, due=0)
 def test_no_instant_is_lost_or_doubled_whenever_the_scans_run(
-    schedule: tuple[Callable[[Millis], Millis | None], int], gaps: list[int], misfire: MisfireStrategy, due: int
+    schedule: tuple[Callable[[Millis], Millis | None], int],
+    gaps: list[int],
+    misfire: MisfireStrategy,
+    due: int,
 ) -> None:
     next_after, period_ms = schedule
     first = next_after(T0 + due * 1000)

@@ -29,7 +29,9 @@ def test_every_golden_vector_of_the_consistent_hash() -> None:
     vectors = [json.loads(line) for line in (DATA / "consistent_hash.jsonl").read_text().splitlines()]
     assert len(vectors) == 400
     for vector in vectors:
-        chosen = pick(RouteStrategy.CONSISTENT_HASH, RouteState(), tuple(vector["addresses"]), vector["job_id"])
+        chosen = pick(
+            RouteStrategy.CONSISTENT_HASH, RouteState(), tuple(vector["addresses"]), vector["job_id"]
+        )
         assert chosen == vector["address"], vector
 
 
@@ -53,7 +55,9 @@ def test_the_check_values_of_the_consistent_hash(job_id: int, point: int, host: 
 
 
 def test_the_hash_spreads_jobs_as_the_original_does() -> None:
-    chosen = Counter(pick(RouteStrategy.CONSISTENT_HASH, RouteState(), ABC, job_id) for job_id in range(1, 10_001))
+    chosen = Counter(
+        pick(RouteStrategy.CONSISTENT_HASH, RouteState(), ABC, job_id) for job_id in range(1, 10_001)
+    )
     assert chosen == {A: 3073, B: 3310, C: 3617}
 
 

@@ -7,9 +7,19 @@ from app.domain.run_statistics import Ended, percentile, statistics_of
 
 @pytest.mark.parametrize(
     ("values", "percent", "wanted"),
-    [([], 50, None), ([7], 50, 7), ([7], 95, 7), ([1, 2], 50, 1), ([1, 2, 3], 50, 2), (list(range(1, 101)), 95, 95), ([1, 9], 95, 9)],
+    [
+        ([], 50, None),
+        ([7], 50, 7),
+        ([7], 95, 7),
+        ([1, 2], 50, 1),
+        ([1, 2, 3], 50, 2),
+        (list(range(1, 101)), 95, 95),
+        ([1, 9], 95, 9),
+    ],
 )
-def test_a_percentile_is_a_value_that_was_measured(values: list[int], percent: int, wanted: int | None) -> None:
+def test_a_percentile_is_a_value_that_was_measured(
+    values: list[int], percent: int, wanted: int | None
+) -> None:
     assert percentile(values, percent) == wanted
 
 

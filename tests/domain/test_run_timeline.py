@@ -15,7 +15,15 @@ def test_trouble_comes_before_many_runs() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "total", "wanted"),
-    [([], 10, 0), ([3, 4], 10, 4), ([1, 1, 100], 12, 10), ([50, 50], 10, 5), ([2, 8, 90, 90], 40, 15), ([7], 7, 7), ([5, 5, 5], 2, 0)],
+    [
+        ([], 10, 0),
+        ([3, 4], 10, 4),
+        ([1, 1, 100], 12, 10),
+        ([50, 50], 10, 5),
+        ([2, 8, 90, 90], 40, 15),
+        ([7], 7, 7),
+        ([5, 5, 5], 2, 0),
+    ],
 )
 def test_what_some_jobs_leave_the_others_get(counts: list[int], total: int, wanted: int) -> None:
     share = fair_share(counts, total=total)

@@ -11,12 +11,19 @@ from app.domain.enums import ScheduleType
 from app.domain.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
 from app.errors import InvalidInput
 
-SHANGHAI, NEW_YORK, BERLIN, LORD_HOWE = "Asia/Shanghai", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe"
+SHANGHAI, NEW_YORK, BERLIN, LORD_HOWE = (
+    "Asia/Shanghai",
+    "America/New_York",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+)
 
 
 def ms(local: str, time_zone: str = SHANGHAI, fold: int = 0) -> int:
     """Return the instant of a local time."""
-    return int(datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(time_zone), fold=fold).timestamp() * 1000)
+    return int(
+        datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(time_zone), fold=fold).timestamp() * 1000
+    )
 
 
 def schedule(type_: ScheduleType, conf: str = "", time_zone: str = SHANGHAI, **bounds: int) -> Schedule:
@@ -50,7 +57,11 @@ def test_the_next_instant_lies_strictly_after(type_: ScheduleType, conf: str, ex
 
 
 def test_an_instant_is_not_after_itself() -> None:
-    for type_, conf in [(ScheduleType.CRON, "0 0 10 * * ?"), (ScheduleType.CRON, "0 10 * * *"), (ScheduleType.AT, "2025-06-01 10:00:00")]:
+    for type_, conf in [
+        (ScheduleType.CRON, "0 0 10 * * ?"),
+        (ScheduleType.CRON, "0 10 * * *"),
+        (ScheduleType.AT, "2025-06-01 10:00:00"),
+    ]:
         instant = ms("2025-06-01 10:00")
         assert next_after_ms(schedule(type_, conf), instant - 1) == instant
         assert next_after_ms(schedule(type_, conf), instant) != instant
@@ -70,8 +81,12 @@ def test_an_instant_is_not_after_itself() -> None:
         (ScheduleType.AT, "2025-06-01 12:00:00", "10:00", "12:00:01", None),
     ],
 )
-def test_nothing_fires_before_the_window(type_: ScheduleType, conf: str, after: str, not_before: str, expected: str | None) -> None:
-    found = next_after_ms(schedule(type_, conf, not_before_ms=ms(f"2025-06-01 {not_before}")), ms(f"2025-06-01 {after}"))
+def test_nothing_fires_before_the_window(
+    type_: ScheduleType, conf: str, after: str, not_before: str, expected: str | None
+) -> None:
+    found = next_after_ms(
+        schedule(type_, conf, not_before_ms=ms(f"2025-06-01 {not_before}")), ms(f"2025-06-01 {after}")
+    )
     assert found == (expected and ms(f"2025-06-01 {expected}"))
 
 
@@ -92,7 +107,9 @@ def test_nothing_fires_after_the_window(type_: ScheduleType, conf: str) -> None:
 
 
 def test_the_preview_is_a_chain() -> None:
-    assert next_times(schedule(ScheduleType.CRON, "0 0 12 * * ?"), NOW, 3) == [ms(f"2025-06-0{day} 12:00") for day in (1, 2, 3)]
+    assert next_times(schedule(ScheduleType.CRON, "0 0 12 * * ?"), NOW, 3) == [
+        ms(f"2025-06-0{day} 12:00") for day in (1, 2, 3)
+    ]
     assert next_times(schedule(ScheduleType.FIX_RATE, "10"), NOW) == [NOW + 10_000 * n for n in range(1, 6)]
     assert next_times(schedule(ScheduleType.AT, "2025-06-02 00:00:00"), NOW) == [ms("2025-06-02 00:00")]
     assert next_times(schedule(ScheduleType.NONE), NOW) == []
@@ -111,30 +128,68 @@ def test_the_preview_is_a_chain() -> None:
         ("2025-04-06 01:45:00", LORD_HOWE, ms("2025-04-06 01:45", LORD_HOWE, fold=0)),
     ],
 )
-def test_at_a_clock_change_a_time_means_the_first_valid_instant(conf: str, time_zone: str, expected: int) -> None:
+def test_at_a_clock_change_a_time_means_the_first_valid_instant(
+    conf: str, time_zone: str, expected: int
+) -> None:
     assert next_after_ms(schedule(ScheduleType.AT, conf, time_zone), 0) == expected
 
 
 @pytest.mark.parametrize(
     ("expression", "time_zone", "after", "expected"),
     [
-        ("30 2 * * *", NEW_YORK, "2025-03-08 12:00", ["2025-03-09T03:00:00-04:00", "2025-03-10T02:30:00-04:00"]),
-        ("*/30 * * * *", NEW_YORK, "2025-03-09 01:00", ["2025-03-09T01:30:00-05:00", "2025-03-09T03:00:00-04:00"]),
-        ("30 1 * * *", NEW_YORK, "2025-11-01 12:00", ["2025-11-02T01:30:00-04:00", "2025-11-03T01:30:00-05:00"]),
-        ("0-59/20 2 * * *", BERLIN, "2026-10-25 02:30", ["2026-10-25T02:40:00+02:00", "2026-10-26T02:00:00+01:00"]),
+        (
+            "30 2 * * *",
+            NEW_YORK,
+            "2025-03-08 12:00",
+            ["2025-03-09T03:00:00-04:00", "2025-03-10T02:30:00-04:00"],
+        ),
+        (
+            "*/30 * * * *",
+            NEW_YORK,
+            "2025-03-09 01:00",
+            ["2025-03-09T01:30:00-05:00", "2025-03-09T03:00:00-04:00"],
+        ),
+        (
+            "30 1 * * *",
+            NEW_YORK,
+            "2025-11-01 12:00",
+            ["2025-11-02T01:30:00-04:00", "2025-11-03T01:30:00-05:00"],
+        ),
+        (
+            "0-59/20 2 * * *",
+            BERLIN,
+            "2026-10-25 02:30",
+            ["2026-10-25T02:40:00+02:00", "2026-10-26T02:00:00+01:00"],
+        ),
         (
             "0 * * * *",
             NEW_YORK,
             "2025-11-02 00:30",
             ["2025-11-02T01:00:00-04:00", "2025-11-02T01:00:00-05:00", "2025-11-02T02:00:00-05:00"],
         ),
-        ("15 2 * * *", LORD_HOWE, "2025-10-04 12:00", ["2025-10-05T02:30:00+11:00", "2025-10-06T02:15:00+11:00"]),
-        ("45 1 * * *", LORD_HOWE, "2025-04-05 12:00", ["2025-04-06T01:45:00+11:00", "2025-04-07T01:45:00+10:30"]),
+        (
+            "15 2 * * *",
+            LORD_HOWE,
+            "2025-10-04 12:00",
+            ["2025-10-05T02:30:00+11:00", "2025-10-06T02:15:00+11:00"],
+        ),
+        (
+            "45 1 * * *",
+            LORD_HOWE,
+            "2025-04-05 12:00",
+            ["2025-04-06T01:45:00+11:00", "2025-04-07T01:45:00+10:30"],
+        ),
     ],
 )
-def test_five_fields_at_a_clock_change(expression: str, time_zone: str, after: str, expected: list[str]) -> None:
-    times = next_times(schedule(ScheduleType.CRON, expression, time_zone), ms(after, time_zone), len(expected))
-    assert [datetime.fromtimestamp(time / 1000, ZoneInfo(time_zone)).isoformat() for time in times] == expected
+def test_five_fields_at_a_clock_change(
+    expression: str, time_zone: str, after: str, expected: list[str]
+) -> None:
+    times = next_times(
+        schedule(ScheduleType.CRON, expression, time_zone), ms(after, time_zone), len(expected)
+    )
+    assert [
+        datetime.fromtimestamp(time / 1000, ZoneInfo(time_zone)).isoformat() for time in times
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -162,7 +217,9 @@ def test_five_fields_at_a_clock_change(expression: str, time_zone: str, after: s
         (ScheduleType.NONE, "", "Mars/Olympus", "timeZone", "Mars/Olympus"),
     ],
 )
-def test_a_wrong_schedule_is_refused_with_its_field(type_: ScheduleType, conf: str, time_zone: str, field: str, hint: str) -> None:
+def test_a_wrong_schedule_is_refused_with_its_field(
+    type_: ScheduleType, conf: str, time_zone: str, field: str, hint: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_schedule(schedule(type_, conf, time_zone))
     assert caught.value.field == field
@@ -189,13 +246,28 @@ def test_a_window_must_not_end_before_it_begins() -> None:
         (ScheduleType.AT, "2025-06-01 00:00:00", "../etc"),
     ],
 )
-def test_whatever_cannot_be_read_is_one_error_for_the_scan(type_: ScheduleType, conf: str, time_zone: str) -> None:
+def test_whatever_cannot_be_read_is_one_error_for_the_scan(
+    type_: ScheduleType, conf: str, time_zone: str
+) -> None:
     with pytest.raises(InvalidCronExpression):
         next_after_ms(schedule(type_, conf, time_zone), NOW)
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "/", "America", "../../etc/passwd", "/etc/localtime", "a\0b", "x" * 5000, "localtime", "\ud800", "zone.tab"]
+    "name",
+    [
+        "",
+        ".",
+        "/",
+        "America",
+        "../../etc/passwd",
+        "/etc/localtime",
+        "a\0b",
+        "x" * 5000,
+        "localtime",
+        "\ud800",
+        "zone.tab",
+    ],
 )
 def test_a_name_that_is_no_time_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -216,7 +288,11 @@ def test_a_herd_of_equal_crons_shares_one_search() -> None:
 
 @pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
 def test_the_end_of_time_is_no_error(type_: ScheduleType) -> None:
-    for conf in ("* * * * * ?", "* * * * *") if type_ is ScheduleType.CRON else ("2025-06-01 00:00:00", "9998-12-31 23:59:59"):
+    for conf in (
+        ("* * * * * ?", "* * * * *")
+        if type_ is ScheduleType.CRON
+        else ("2025-06-01 00:00:00", "9998-12-31 23:59:59")
+    ):
         assert next_after_ms(schedule(type_, conf, NEW_YORK), 2**63 - 1) is None
 
 

@@ -13,7 +13,23 @@ from app.domain.sharding import WHOLE, Shard, parse_shard
         ("7/3", Shard(7, 3)),
         ("0/0", Shard(0, 0)),
         ("999999999/1", Shard(999_999_999, 1)),
-        *((text, None) for text in ("", None, "1", "1/", "/2", "1/2/3", "a/b", "-1/2", " 1/2", "1/2\n", "1/ 2", "9999999999/1")),
+        *(
+            (text, None)
+            for text in (
+                "",
+                None,
+                "1",
+                "1/",
+                "/2",
+                "1/2/3",
+                "a/b",
+                "-1/2",
+                " 1/2",
+                "1/2\n",
+                "1/ 2",
+                "9999999999/1",
+            )
+        ),
     ],
 )
 def test_a_pair_of_whole_numbers_is_a_shard(text: str | None, shard: Shard | None) -> None:

@@ -35,10 +35,19 @@ AT = "2026-11-20 08:00:00.250 +0800"
             {"action": "beat", "address": "http://a", "reason": "no answer in time", "ms": "301"},
         ),
         ("Result: accepted, answered after 3 ms, code 200", {"fate": "accepted", "ms": "3", "code": "200"}),
-        ("Result: refused, answered after 3 ms, code -1: a: b", {"fate": "refused", "ms": "3", "code": "-1", "reason": "a: b"}),
-        (f"Result: not sent, no executor of a; b is registered; the last one was seen {AT}", {"app": "a; b", "instant": AT}),
+        (
+            "Result: refused, answered after 3 ms, code -1: a: b",
+            {"fate": "refused", "ms": "3", "code": "-1", "reason": "a: b"},
+        ),
+        (
+            f"Result: not sent, no executor of a; b is registered; the last one was seen {AT}",
+            {"app": "a; b", "instant": AT},
+        ),
         ("Result: not sent, no executor of a; b is registered", {"app": "a; b"}),
-        ("Resolver: send again, delivery is at_least_once", {"outcome": "send again", "reason": "delivery is at_least_once"}),
+        (
+            "Resolver: send again, delivery is at_least_once",
+            {"outcome": "send again", "reason": "delivery is at_least_once"},
+        ),
     ],
 )
 def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> None:
@@ -49,7 +58,16 @@ def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize(
-    "line", ["", "Trigger type: CRON", "Sent to: ", "任务触发类型：Cron触发", "Claimed: yesterday, node one", ">>> other <<<", "x" * 20_000]
+    "line",
+    [
+        "",
+        "Trigger type: CRON",
+        "Sent to: ",
+        "任务触发类型：Cron触发",
+        "Claimed: yesterday, node one",
+        ">>> other <<<",
+        "x" * 20_000,
+    ],
 )
 def test_a_line_of_others_is_nobodys(line: str) -> None:
     assert find_sentence(line, LINES) is None
@@ -59,10 +77,21 @@ def test_every_reason_of_the_resolver_is_known() -> None:
     reasons = set()
     states, registered = (FireState.UNKNOWN, FireState.ACCEPTED), (True, False)
     for state, delivery, sign, durable, there in product(states, Delivery, Sign, registered, registered):
-        for probes, attempt, age_ms, reachable in product((0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), registered):
-            reasons.add(judge_look(Look(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)).reason)
+        for probes, attempt, age_ms, reachable in product(
+            (0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), registered
+        ):
+            reasons.add(
+                judge_look(
+                    Look(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)
+                ).reason
+            )
     assert len(reasons) > 15
-    passing = {"running", "idle and without a log", "what was sent may still be on its way", "no console is there to take a result"}
+    passing = {
+        "running",
+        "idle and without a log",
+        "what was sent may still be on its way",
+        "no console is there to take a result",
+    }
     assert sorted(reason for reason in reasons - passing if find_sentence(reason, REASONS) is None) == []
 
 

@@ -29,7 +29,9 @@ def test_tags_are_trimmed_and_each_is_kept_once(typed: str, stored: tuple[str, .
     assert check_tags(split_tags(tags_text(stored))) == stored
 
 
-@pytest.mark.parametrize("tag", ["", "  ", "x" * (TAG_MAX + 1), "a,b", "a，b", "a\nb", "a\tb", "a\x00b", "a\u202eb", "\ud800"])
+@pytest.mark.parametrize(
+    "tag", ["", "  ", "x" * (TAG_MAX + 1), "a,b", "a，b", "a\nb", "a\tb", "a\x00b", "a\u202eb", "\ud800"]
+)
 def test_what_is_no_tag_is_refused_at_the_field(tag: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_tags(["fine", tag])

@@ -3,7 +3,15 @@
 import pytest
 
 from app.clock import Millis
-from app.domain.trigger_report import ANSWER_MAX, STORY_MAX, banner, clean_text, format_instant, join_lines, one_line
+from app.domain.trigger_report import (
+    ANSWER_MAX,
+    STORY_MAX,
+    banner,
+    clean_text,
+    format_instant,
+    join_lines,
+    one_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +39,11 @@ def test_text_a_database_can_hold(text: str, limit: int, clean: str) -> None:
         (0, "UTC", "1970-01-01 00:00:00.000 +0000"),
         (1_714_532_645_250, "Asia/Shanghai", "2024-05-01 11:04:05.250 +0800"),
         (1_714_532_645_007, "America/New_York", "2024-04-30 23:04:05.007 -0400"),
-        (1_729_987_200_000, "Europe/Berlin", "2024-10-27 02:00:00.000 +0200"),  # the first of two equal local times
+        (
+            1_729_987_200_000,
+            "Europe/Berlin",
+            "2024-10-27 02:00:00.000 +0200",
+        ),  # the first of two equal local times
         (1_729_990_800_000, "Europe/Berlin", "2024-10-27 02:00:00.000 +0100"),
         (-1, "UTC", "1969-12-31 23:59:59.999 +0000"),
     ],
@@ -41,7 +53,10 @@ def test_an_instant_as_people_of_a_zone_read_it(millis: Millis, zone: str, text:
 
 
 def test_lines_and_lists_of_lines_make_one_story() -> None:
-    assert join_lines("first", None, (), "", ["second", "third"], (banner("trigger"),)) == "first\nsecond\nthird\n>>> trigger <<<"
+    assert (
+        join_lines("first", None, (), "", ["second", "third"], (banner("trigger"),))
+        == "first\nsecond\nthird\n>>> trigger <<<"
+    )
     assert join_lines() == ""
 
 

@@ -89,7 +89,9 @@ class Caller:
         assert reply["code"] == 200, reply
 
     def log(self, log_id: int, from_line: int = 1) -> dict[str, Any]:
-        return dict(self.post("/log", {"logId": log_id, "logDateTim": T0, "fromLineNum": from_line})["content"])
+        return dict(
+            self.post("/log", {"logId": log_id, "logDateTim": T0, "fromLineNum": from_line})["content"]
+        )
 
     def is_busy(self, job_id: int = 1) -> bool:
         return self.post("/idleBeat", {"jobId": job_id})["code"] == 500
@@ -140,7 +142,9 @@ def executors() -> Iterator[list[Executor]]:
 
 
 @pytest.fixture
-def start(config: Callable[..., ExecutorConfig], handlers: HandlerRegistry, executors: list[Executor]) -> MakeExecutor:
+def start(
+    config: Callable[..., ExecutorConfig], handlers: HandlerRegistry, executors: list[Executor]
+) -> MakeExecutor:
     """Start an executor in this process; what is returned calls it."""
 
     def make(**settings: Any) -> Caller:

@@ -29,7 +29,16 @@ class ExecutorProcess:
         self.port = free_port()
         self.recording = home / "recording"
         self.output = home / "output"
-        self._argv = [sys.executable, "-m", "executor_client", "tests.executor_client.recording", "--admin", admin, "--appname", "test"]
+        self._argv = [
+            sys.executable,
+            "-m",
+            "executor_client",
+            "tests.executor_client.recording",
+            "--admin",
+            admin,
+            "--appname",
+            "test",
+        ]
         self._argv += ["--port", str(self.port), "--home", str(home), *options]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -43,10 +52,15 @@ class ExecutorProcess:
         return self._process.pid
 
     def start(self) -> None:
-        settings = {"XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "0"}  # conftest.T0 is long ago
+        settings = {
+            "XXL_JOB_ACCESS_TOKEN": TOKEN,
+            "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "0",
+        }  # conftest.T0 is long ago
         environment = {**os.environ, **settings, "RECORDING": str(self.recording), "PYTHONPATH": str(ROOT)}
         with self.output.open("ab") as output:
-            self._process = subprocess.Popen(self._argv, cwd=self.home, env=environment, stdout=output, stderr=output)
+            self._process = subprocess.Popen(
+                self._argv, cwd=self.home, env=environment, stdout=output, stderr=output
+            )
 
     def wait_until_up(self) -> None:
         eventually(self._is_up, message=f"the executor does not start: {self.output.read_text()}")

@@ -56,7 +56,9 @@ class StandInAdmin:
     def headers(self, action: str) -> dict[str, str]:
         """Return the headers of the last call of an action."""
         with self.lock:
-            return next(headers for path, headers, _ in reversed(self.requests) if path.endswith(f"/api/{action}"))
+            return next(
+                headers for path, headers, _ in reversed(self.requests) if path.endswith(f"/api/{action}")
+            )
 
     def codes(self) -> dict[int, int]:
         """Return log id -> first result code."""
@@ -95,7 +97,9 @@ class StandInAdmin:
     def take_results(self, body: Any) -> dict[str, Any]:
         if self.version >= "3.5":
             if not isinstance(body, dict):
-                return self.envelope(500, "Expected BEGIN_OBJECT but was BEGIN_ARRAY at line 1 column 2 path $")
+                return self.envelope(
+                    500, "Expected BEGIN_OBJECT but was BEGIN_ARRAY at line 1 column 2 path $"
+                )
             body = body["callbackList"]
         elif not isinstance(body, list):
             return self.envelope(500, "Expected BEGIN_ARRAY but was BEGIN_OBJECT at line 1 column 2 path $")

@@ -28,7 +28,9 @@ def of_version() -> Iterator[Callable[[str], StandInAdmin]]:
 
 
 @pytest.mark.parametrize("version", ["2.2", "2.4", "3.4", "3.5"])
-def test_an_admin_of_any_version_gets_results(of_version: Callable[[str], StandInAdmin], start: MakeExecutor, version: str) -> None:
+def test_an_admin_of_any_version_gets_results(
+    of_version: Callable[[str], StandInAdmin], start: MakeExecutor, version: str
+) -> None:
     admin = of_version(version)
     caller = start(admin_addresses=(admin.url,))
     for log_id in (1, 2):
@@ -38,7 +40,9 @@ def test_an_admin_of_any_version_gets_results(of_version: Callable[[str], StandI
     eventually(lambda: "callback finished" in caller.log(2)["logContent"])
 
 
-def test_the_form_an_admin_wants_is_remembered(of_version: Callable[[str], StandInAdmin], start: MakeExecutor) -> None:
+def test_the_form_an_admin_wants_is_remembered(
+    of_version: Callable[[str], StandInAdmin], start: MakeExecutor
+) -> None:
     admin = of_version("3.5")
     caller = start(admin_addresses=(admin.url,))
     for log_id in (1, 2, 3):
@@ -48,7 +52,9 @@ def test_the_form_an_admin_wants_is_remembered(of_version: Callable[[str], Stand
     assert shapes == ["list", "dict", "dict", "dict"]
 
 
-def test_results_wait_for_an_admin_that_is_away(caller: Caller, admin: StandInAdmin, handlers: HandlerRegistry) -> None:
+def test_results_wait_for_an_admin_that_is_away(
+    caller: Caller, admin: StandInAdmin, handlers: HandlerRegistry
+) -> None:
     handlers.job("fail")(lambda: context.fail("no"))
     admin.down()
     for log_id in range(1, 121):
@@ -114,7 +120,9 @@ def test_the_second_admin_gets_what_the_first_cannot_take(
     eventually(lambda: other.codes() == {2: 200}, 30)
 
 
-def test_a_wrong_token_is_no_reason_to_drop_results(caller: Caller, admin: StandInAdmin, result: Result) -> None:
+def test_a_wrong_token_is_no_reason_to_drop_results(
+    caller: Caller, admin: StandInAdmin, result: Result
+) -> None:
     right, admin.token = admin.token, "another-token-0123456789"
     caller.accepted(1)
     eventually(lambda: "The access token is wrong" in caller.log(1)["logContent"])

@@ -40,7 +40,9 @@ A_PROGRAM = "Executor.from_env(admin_addresses=('http://127.0.0.1:1/x',), appnam
 
 def lines_of(home: Path, admin: str, *words: str, **environment: str) -> tuple[int, list[str]]:
     settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
-    ended = command(home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings)
+    ended = command(
+        home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings
+    )
     assert ended.stderr == ""
     return ended.returncode, ended.stdout.splitlines()
 
@@ -62,7 +64,9 @@ def test_all_is_well(tmp_path: Path, admin: StandInAdmin) -> None:
         ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str) -> None:
+def test_what_is_wrong_is_said(
+    tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str
+) -> None:
     code, lines = lines_of(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
     assert code == 1
     assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
@@ -70,18 +74,27 @@ def test_what_is_wrong_is_said(tmp_path: Path, admin: StandInAdmin, path: str, t
 
 def test_an_admin_that_is_away_is_named(tmp_path: Path) -> None:
     code, lines = lines_of(tmp_path, "http://127.0.0.1:1/x")
-    assert (code, problems(lines)) == (1, ["PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused"])
+    assert (code, problems(lines)) == (
+        1,
+        ["PROBLEM admin http://127.0.0.1:1/x: not reachable: Connection refused"],
+    )
 
 
 def test_an_address_that_is_none_is_named_once(tmp_path: Path) -> None:
     code, lines = lines_of(tmp_path, "127.0.0.1:8080/x")
-    assert (code, problems(lines)) == (1, ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"])
+    assert (code, problems(lines)) == (
+        1,
+        ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"],
+    )
 
 
 def test_a_port_in_use_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
     taken = admin.url.removeprefix("http://").partition("/")[0]
     code, lines = lines_of(tmp_path, admin.url, "--port", taken.partition(":")[2])
-    assert (code, problems(lines)) == (1, [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"])
+    assert (code, problems(lines)) == (
+        1,
+        [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"],
+    )
 
 
 def test_an_executor_that_runs_already_is_no_problem(
@@ -91,18 +104,30 @@ def test_an_executor_that_runs_already_is_no_problem(
         port = executor.address.rstrip("/").rpartition(":")[2]
         code, lines = lines_of(tmp_path, admin.url, "--port", port)
     assert (code, problems(lines)) == (0, [])
-    assert f"ok      port: 127.0.0.1:{port} is served by an executor of this kind, fine if it is this one" in lines
+    assert (
+        f"ok      port: 127.0.0.1:{port} is served by an executor of this kind, fine if it is this one"
+        in lines
+    )
 
 
 @pytest.mark.parametrize(
     ("home", "reason"),
-    [("file", "Not a directory"), ("x" * 300, "File name too long"), ("loop", "Too many levels of symbolic links")],
+    [
+        ("file", "Not a directory"),
+        ("x" * 300, "File name too long"),
+        ("loop", "Too many levels of symbolic links"),
+    ],
 )
-def test_folders_that_cannot_be_written_are_named(tmp_path: Path, admin: StandInAdmin, home: str, reason: str) -> None:
+def test_folders_that_cannot_be_written_are_named(
+    tmp_path: Path, admin: StandInAdmin, home: str, reason: str
+) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     code, lines = lines_of(tmp_path, admin.url, "--home", home)
-    named = [f"PROBLEM {name} cannot be written: {reason}" for name in (f"XXL_JOB_HOME: {home}", f"log path: {home}/executor-logs")]
+    named = [
+        f"PROBLEM {name} cannot be written: {reason}"
+        for name in (f"XXL_JOB_HOME: {home}", f"log path: {home}/executor-logs")
+    ]
     assert (code, problems(lines)) == (1, named)
 
 
@@ -118,7 +143,10 @@ def test_a_host_that_is_none_is_named(tmp_path: Path, admin: StandInAdmin) -> No
     [
         (b"", "the connection was closed without an answer"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "what answers there does not speak HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "the connection was closed in the middle of the answer"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
+            "the connection was closed in the middle of the answer",
+        ),
     ],
 )
 def test_what_is_no_web_server_is_named(tmp_path: Path, answer: bytes, reason: str) -> None:
@@ -131,15 +159,29 @@ def test_what_is_no_web_server_is_named(tmp_path: Path, answer: bytes, reason: s
 @pytest.mark.parametrize(
     ("source", "code", "line"),
     [
-        ("from executor_client import job\n@job('b')\ndef b(): ...\n@job('a')\ndef a(): ...", 0, "ok      handlers: a, b"),
+        (
+            "from executor_client import job\n@job('b')\ndef b(): ...\n@job('a')\ndef a(): ...",
+            0,
+            "ok      handlers: a, b",
+        ),
         ("", 1, "PROBLEM handlers: none in mine"),
-        (f"{ONE_JOB}\nimport sys\nsys.exit(3)", 1, "PROBLEM handlers: cannot import mine: SystemExit: 3 (mine.py:5)"),
+        (
+            f"{ONE_JOB}\nimport sys\nsys.exit(3)",
+            1,
+            "PROBLEM handlers: cannot import mine: SystemExit: 3 (mine.py:5)",
+        ),
         (f"{ONE_JOB}\n{A_PROGRAM}.run()\n1 // 0", 0, "ok      handlers: a"),
         (f"{ONE_JOB}\nwith {A_PROGRAM}:\n    1 // 0", 0, "ok      handlers: a"),
-        ("1 // 0", 1, "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)"),
+        (
+            "1 // 0",
+            1,
+            "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)",
+        ),
     ],
 )
-def test_the_modules_are_tried_too(tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str) -> None:
+def test_the_modules_are_tried_too(
+    tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str
+) -> None:
     (tmp_path / "mine.py").write_text(source + "\n")
     ended, lines = lines_of(tmp_path, admin.url, "mine")
     assert (ended, lines[-1]) == (code, line)

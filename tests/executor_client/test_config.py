@@ -45,7 +45,12 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
 def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = ExecutorConfig.from_env({}, appname="my app/1")
-    assert (config.host, config.port, config.home, config.access_tokens) == ("127.0.0.1", 9999, Path("instance"), ())
+    assert (config.host, config.port, config.home, config.access_tokens) == (
+        "127.0.0.1",
+        9999,
+        Path("instance"),
+        (),
+    )
     assert config.log_root == Path("instance/executor-logs")
     assert config.journal_path == Path("instance/executor-my_app_1-9999.sqlite3")
 
@@ -97,6 +102,8 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], words: 
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("settings", [{}, {"access_tokens": ("default_token",)}, {"host": "0.0.0.0", "access_tokens": (TOKEN,)}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"access_tokens": ("default_token",)}, {"host": "0.0.0.0", "access_tokens": (TOKEN,)}]
+)
 def test_settings_that_work_are_taken(settings: dict[str, Any]) -> None:
     ExecutorConfig(**{**GOOD, **settings}).check()

@@ -32,17 +32,35 @@ def test_the_first_handler_passes_the_test_shown_for_it(tmp_path: Path) -> None:
     (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py"))
     (tmp_path / "test_myjobs.py").write_text(snippet("run_handler"))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    ended = subprocess.run(words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_the_handlers_shown_are_handlers(tmp_path: Path) -> None:
     foreign = "open_pool = close_pool = print\ndatabase = None\n"
-    classes = snippet("class Reports:").replace("class Reports:", "class Reports:\n    def __init__(self, database): ...\n")
+    classes = snippet("class Reports:").replace(
+        "class Reports:", "class Reports:\n    def __init__(self, database): ...\n"
+    )
     (tmp_path / "mine.py").write_text(foreign + classes + snippet("moveAccounts"))
     code = "import mine; from executor_client.handlers import registry; registry.require_bound(); print(*registry.names())"
     words = [sys.executable, "-c", code]
-    ended = subprocess.run(words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert ended.stdout == "moveAccounts name nightly\n", ended.stderr
 
 
@@ -50,11 +68,15 @@ def test_every_setting_is_in_the_table_and_no_other() -> None:
     assert set(re.findall(r"`(XXL_JOB_\w+)`", SETTINGS)) == set(VARIABLES)
     options = {name for action in _parser()._actions for name in action.option_strings} - {"-h", "--help"}
     assert set(re.findall(r"`(--[a-z-]+)`", SETTINGS)) == options
-    assert re.findall(r"`(\w+)`", SETTINGS.partition("`--allow-glue` | none |")[2].partition("\n")[0]) == list(GLUE_LANGUAGES)
+    assert re.findall(
+        r"`(\w+)`", SETTINGS.partition("`--allow-glue` | none |")[2].partition("\n")[0]
+    ) == list(GLUE_LANGUAGES)
 
 
 def test_every_path_and_metric_named_exists() -> None:
-    assert snippet("register_blueprint").partition("blueprint())  # ")[2].partition("\n")[0].split() == list(PATHS)
+    assert snippet("register_blueprint").partition("blueprint())  # ")[2].partition("\n")[0].split() == list(
+        PATHS
+    )
     served = render(Counters(), {"results_waiting": 0})
     named = re.findall(r"`(xxl_job_executor_\w+)`", TEXT)
     assert len(named) >= 3

@@ -50,8 +50,20 @@ BAD_TOKEN = "The access token is wrong."
         ("POST", "/run", TOKEN, b'{"jobId":"x"}', "request error:"),
         ("POST", "/kill", TOKEN, b"", "request error:"),
         ("POST", "/log", TOKEN, b"5", "request error:"),
-        ("POST", "/kill", TOKEN, b'{"jobId":' + b"9" * 5_000 + b"}", "request error:a number has too many digits"),
-        ("POST", "/run", TOKEN, b'{"jobId":1,"glueType":"BEAN","executorHandler":"ok"}', "a run needs a logId"),
+        (
+            "POST",
+            "/kill",
+            TOKEN,
+            b'{"jobId":' + b"9" * 5_000 + b"}",
+            "request error:a number has too many digits",
+        ),
+        (
+            "POST",
+            "/run",
+            TOKEN,
+            b'{"jobId":1,"glueType":"BEAN","executorHandler":"ok"}',
+            "a run needs a logId",
+        ),
     ],
 )
 def test_a_bad_request_gets_the_originals_answer(
@@ -67,7 +79,9 @@ def test_a_bad_request_gets_the_originals_answer(
     assert answer["msg"].startswith(expected)
 
 
-def test_what_has_become_of_a_run_can_be_asked(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_what_has_become_of_a_run_can_be_asked(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     let_go = threading.Event()
 
     def wait_and_fail() -> None:
@@ -77,7 +91,9 @@ def test_what_has_become_of_a_run_can_be_asked(caller: Caller, handlers: Handler
     handlers.job("wait")(wait_and_fail)
 
     def known(log_id: int) -> Any:
-        reply = caller.session.get(f"{caller.base}/known?logId={log_id}", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10).json()
+        reply = caller.session.get(
+            f"{caller.base}/known?logId={log_id}", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10
+        ).json()
         return reply["code"], reply["content"]
 
     caller.accepted(1, executorHandler="wait")
@@ -91,13 +107,20 @@ def test_what_has_become_of_a_run_can_be_asked(caller: Caller, handlers: Handler
 
 @pytest.mark.parametrize("body", [b'""', b"{}", b"", None])
 def test_beat_takes_any_body(caller: Caller, body: bytes | None) -> None:
-    assert caller.session.post(caller.base + "/beat", data=body, headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10).json()["code"] == 200
+    assert (
+        caller.session.post(
+            caller.base + "/beat", data=body, headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10
+        ).json()["code"]
+        == 200
+    )
 
 
 def test_beat_takes_a_request_without_any_length(caller: Caller) -> None:
     host, port = caller.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(f"POST /beat HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(
+            f"POST /beat HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nConnection: close\r\n\r\n".encode()
+        )
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
@@ -111,7 +134,12 @@ def test_every_answer_announces_what_this_executor_can_do(caller: Caller) -> Non
 
 
 def test_a_request_that_is_too_large_is_refused_unread(caller: Caller) -> None:
-    response = requests.post(caller.base + "/run", data=b"x" * (5 * 1024 * 1024 + 1), headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10)
+    response = requests.post(
+        caller.base + "/run",
+        data=b"x" * (5 * 1024 * 1024 + 1),
+        headers={"XXL-JOB-ACCESS-TOKEN": TOKEN},
+        timeout=10,
+    )
     assert response.status_code == 413
 
 
@@ -121,13 +149,19 @@ def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ["/run", "/trigger"])
-@pytest.mark.parametrize("strip", [dict, without_nulls, lambda fields: {**fields, "executorParams": None, "somethingNew": [1]}])
-def test_a_trigger_of_any_version_is_taken(caller: Caller, admin: StandInAdmin, path: str, strip: Any) -> None:
+@pytest.mark.parametrize(
+    "strip", [dict, without_nulls, lambda fields: {**fields, "executorParams": None, "somethingNew": [1]}]
+)
+def test_a_trigger_of_any_version_is_taken(
+    caller: Caller, admin: StandInAdmin, path: str, strip: Any
+) -> None:
     assert caller.post(path, strip(run_fields(5)))["code"] == 200
     eventually(lambda: admin.codes() == {5: 200})
 
 
-def test_a_log_is_answered_for_both_spellings_in_both_places(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_a_log_is_answered_for_both_spellings_in_both_places(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     handlers.job("talk")(lambda: context.log("hello %s", context.param))
     caller.accepted(7, executorHandler="talk", executorParams="you")
     eventually(lambda: admin.codes() == {7: 200})
@@ -177,7 +211,9 @@ def test_without_metrics_the_path_is_unknown(caller: Caller) -> None:
     assert requests.get(caller.base + "/metrics", timeout=10).json()["msg"] == METHOD
 
 
-def test_a_blueprint_serves_its_own_paths_and_no_other(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+def test_a_blueprint_serves_its_own_paths_and_no_other(
+    config: Any, handlers: HandlerRegistry, executors: list[Executor]
+) -> None:
     executor = Executor(config(port=5000), handlers)
     app = Flask(__name__)
     app.register_blueprint(executor.blueprint())
@@ -200,17 +236,24 @@ def test_a_blueprint_serves_its_own_paths_and_no_other(config: Any, handlers: Ha
     assert client.post("/nope", headers=headers).status_code == 404
 
 
-def test_a_blueprint_may_live_under_a_prefix(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+def test_a_blueprint_may_live_under_a_prefix(
+    config: Any, handlers: HandlerRegistry, executors: list[Executor]
+) -> None:
     executor = Executor(config(address="http://127.0.0.1:5000/jobs"), handlers)
     app = Flask(__name__)
     app.register_blueprint(executor.blueprint(), url_prefix="/jobs")
     executor.start()
     executors.append(executor)
     assert executor.address == "http://127.0.0.1:5000/jobs/"
-    assert app.test_client().post("/jobs/beat", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}).get_json()["code"] == 200
+    assert (
+        app.test_client().post("/jobs/beat", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}).get_json()["code"]
+        == 200
+    )
 
 
-def test_a_blueprint_without_token_answers_no_other_machine(config: Any, handlers: HandlerRegistry, executors: list[Executor]) -> None:
+def test_a_blueprint_without_token_answers_no_other_machine(
+    config: Any, handlers: HandlerRegistry, executors: list[Executor]
+) -> None:
     executor = Executor(config(access_tokens=()), handlers)
     app = Flask(__name__)
     app.register_blueprint(executor.blueprint())

@@ -29,10 +29,18 @@ def test_importing_the_package_costs_the_standard_library_only(tmp_path: Path) -
         "assert not {'flask', 'requests', 'waitress', 'werkzeug'} & set(sys.modules), sorted(sys.modules)\n"
         "assert context.job_id == -1 and callable(job)\n"
     )
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True, timeout=30)
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        check=True,
+        timeout=30,
+    )
 
 
-def test_a_with_block_starts_and_stops(config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_a_with_block_starts_and_stops(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     with Executor(config(), handlers) as executor:
         caller = Caller(executor.address.rstrip("/"))
         caller.accepted(1)
@@ -52,7 +60,9 @@ def test_it_can_be_started_again(config: MakeConfig, handlers: HandlerRegistry, 
             eventually(lambda log_id=log_id: log_id in admin.codes())
 
 
-def test_what_runs_too_long_at_the_stop_is_killed(config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_what_runs_too_long_at_the_stop_is_killed(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     def spin() -> None:
         while True:
             pass
@@ -86,7 +96,9 @@ def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
     assert admin.codes() == {1: 200}
 
 
-def test_a_port_in_use_is_refused_and_leaves_nothing_open(config: MakeConfig, handlers: HandlerRegistry) -> None:
+def test_a_port_in_use_is_refused_and_leaves_nothing_open(
+    config: MakeConfig, handlers: HandlerRegistry
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -97,7 +109,9 @@ def test_a_port_in_use_is_refused_and_leaves_nothing_open(config: MakeConfig, ha
         pass
 
 
-def test_a_refused_start_closes_its_port(config: MakeConfig, handlers: HandlerRegistry, tmp_path: Path) -> None:
+def test_a_refused_start_closes_its_port(
+    config: MakeConfig, handlers: HandlerRegistry, tmp_path: Path
+) -> None:
     port = free_port()
     with Executor(config(port=0), handlers), pytest.raises(StartRefused, match="another executor"):
         Executor(config(port=0), handlers).start()
@@ -122,12 +136,28 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         ((*GOOD, "--host", "0.0.0.0"), {}, "refused to start"),
         ((*GOOD, "--host", "0.0.0.0"), {"XXL_JOB_ACCESS_TOKEN": "default_token"}, "known default"),
         ((*GOOD, "--host", "192.0.2.1"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on 192.0.2.1:0"),
-        ((*GOOD, "--host", "nowhere.invalid"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on nowhere.invalid:0"),
-        ((*GOOD, "--host", "a..b"), {"XXL_JOB_ACCESS_TOKEN": TOKEN}, "cannot listen on a..b:0: this is no host name"),
+        (
+            (*GOOD, "--host", "nowhere.invalid"),
+            {"XXL_JOB_ACCESS_TOKEN": TOKEN},
+            "cannot listen on nowhere.invalid:0",
+        ),
+        (
+            (*GOOD, "--host", "a..b"),
+            {"XXL_JOB_ACCESS_TOKEN": TOKEN},
+            "cannot listen on a..b:0: this is no host name",
+        ),
         ((*GOOD, "--token-file", "none"), {}, "no such token file"),
         ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
-        (("no.such.module", *GOOD[1:]), {}, "cannot import no.such.module: ModuleNotFoundError: No module named 'no'"),
-        (("broken", *GOOD[1:]), {}, "cannot import broken: ZeroDivisionError: integer division or modulo by zero (broken.py:1)"),
+        (
+            ("no.such.module", *GOOD[1:]),
+            {},
+            "cannot import no.such.module: ModuleNotFoundError: No module named 'no'",
+        ),
+        (
+            ("broken", *GOOD[1:]),
+            {},
+            "cannot import broken: ZeroDivisionError: integer division or modulo by zero (broken.py:1)",
+        ),
         (("wordy", *GOOD[1:]), {}, "cannot import wordy: ImportError: one (wordy.py:1)"),
         (("leaves", *GOOD[1:]), {}, "cannot import leaves: SystemExit: set DATABASE_URL (leaves.py:1)"),
         (("twice", *GOOD[1:]), {}, "naming conflicts"),
@@ -144,8 +174,12 @@ def test_a_start_that_cannot_work_ends_in_one_line(
     (tmp_path / "wordy.py").write_text("raise ImportError('one\\n\\ntwo')\n")
     (tmp_path / "leaves.py").write_text("raise SystemExit('set DATABASE_URL')\n")
     (tmp_path / "empty.py").write_text("")
-    (tmp_path / "twice.py").write_text("from executor_client import job\n@job('a')\ndef one(): pass\n@job('a')\ndef two(): pass\n")
-    (tmp_path / "bound.py").write_text("from executor_client import job\nclass A:\n    @job('a')\n    def one(self): pass\n")
+    (tmp_path / "twice.py").write_text(
+        "from executor_client import job\n@job('a')\ndef one(): pass\n@job('a')\ndef two(): pass\n"
+    )
+    (tmp_path / "bound.py").write_text(
+        "from executor_client import job\nclass A:\n    @job('a')\n    def one(self): pass\n"
+    )
     ended = command(tmp_path, *arguments, **environment)
     assert ended.returncode == 2
     assert words in ended.stderr
@@ -174,9 +208,21 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
         "Executor.from_env().run()\n"
     )
     port = free_port()
-    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(port)}
-    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+    settings = {
+        "XXL_JOB_ADMIN_ADDRESSES": admin.url,
+        "XXL_JOB_EXECUTOR_APPNAME": "mine",
+        "XXL_JOB_EXECUTOR_PORT": str(port),
+    }
+    environment = {
+        **os.environ,
+        **settings,
+        "XXL_JOB_ACCESS_TOKEN": TOKEN,
+        "XXL_JOB_HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    with subprocess.Popen(
+        [sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    ) as process:
         eventually(lambda: admin.told("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
         caller.accepted(1, executorHandler="hello", executorParams="you")
@@ -191,9 +237,21 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
 
 
 def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: StandInAdmin) -> None:
-    (tmp_path / "mine.py").write_text("from executor_client import Executor, job\n@job('h')\ndef h(): ...\nExecutor.from_env().run()\n")
-    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(free_port())}
-    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    (tmp_path / "mine.py").write_text(
+        "from executor_client import Executor, job\n@job('h')\ndef h(): ...\nExecutor.from_env().run()\n"
+    )
+    settings = {
+        "XXL_JOB_ADMIN_ADDRESSES": admin.url,
+        "XXL_JOB_EXECUTOR_APPNAME": "mine",
+        "XXL_JOB_EXECUTOR_PORT": str(free_port()),
+    }
+    environment = {
+        **os.environ,
+        **settings,
+        "XXL_JOB_ACCESS_TOKEN": TOKEN,
+        "XXL_JOB_HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
     argv = [sys.executable, "-m", "executor_client", "mine"]
     with subprocess.Popen(argv, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
         try:
@@ -206,15 +264,32 @@ def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: Stand
     assert errors.count(b"executor started appname=mine") == 1
 
 
-@pytest.mark.parametrize("main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"])
-def test_a_process_handler_may_live_in_the_program_itself(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
+@pytest.mark.parametrize(
+    "main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"]
+)
+def test_a_process_handler_may_live_in_the_program_itself(
+    tmp_path: Path, admin: StandInAdmin, main: str
+) -> None:
     (tmp_path / "mine.py").write_text(
-        "from executor_client import Executor, context, job\n@job('h', process=True)\ndef handle():\n    return 'from the child'\n" + main
+        "from executor_client import Executor, context, job\n@job('h', process=True)\ndef handle():\n    return 'from the child'\n"
+        + main
     )
     port = free_port()
-    settings = {"XXL_JOB_ADMIN_ADDRESSES": admin.url, "XXL_JOB_EXECUTOR_APPNAME": "mine", "XXL_JOB_EXECUTOR_PORT": str(port)}
-    environment = {**os.environ, **settings, "XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+    settings = {
+        "XXL_JOB_ADMIN_ADDRESSES": admin.url,
+        "XXL_JOB_EXECUTOR_APPNAME": "mine",
+        "XXL_JOB_EXECUTOR_PORT": str(port),
+    }
+    environment = {
+        **os.environ,
+        **settings,
+        "XXL_JOB_ACCESS_TOKEN": TOKEN,
+        "XXL_JOB_HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    with subprocess.Popen(
+        [sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    ) as process:
         eventually(lambda: admin.told("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
         caller.accepted(1, executorHandler="h")

@@ -37,12 +37,16 @@ def needing(program: str, language: str, *values: str) -> Any:
     [
         needing("bash", "SHELL", 'echo "got $1|$2|$3"; exit 4'),
         needing("python3", "PYTHON", "import sys\nprint('got ' + '|'.join(sys.argv[1:]))\nsys.exit(4)"),
-        needing("node", "NODEJS", "console.log('got ' + process.argv.slice(2).join('|')); process.exitCode = 4"),
+        needing(
+            "node", "NODEJS", "console.log('got ' + process.argv.slice(2).join('|')); process.exitCode = 4"
+        ),
         needing("php", "PHP", "<?php echo 'got ' . implode('|', array_slice($argv, 1)) . \"\\n\"; exit(4);"),
         needing("pwsh", "POWERSHELL", "Write-Output \"got $($args -join '|')\"\nexit 4"),
     ],
 )
-def test_a_script_gets_parameter_and_shard_and_its_exit_code_counts(glue: Caller, result: Result, language: str, source: str) -> None:
+def test_a_script_gets_parameter_and_shard_and_its_exit_code_counts(
+    glue: Caller, result: Result, language: str, source: str
+) -> None:
     fields = {"executorParams": "a b", "broadcastIndex": 1, "broadcastTotal": 3}
     glue.accepted(1, **script(language, source, **fields))
     assert result(1) == (500, "script exit value(4) is failed")
@@ -73,20 +77,31 @@ exit 5
     ],
 )
 def test_an_interpreter_is_started_with_file_parameter_index_and_total(
-    glue: Caller, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, program: str, suffix: str
+    glue: Caller,
+    result: Result,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    language: str,
+    program: str,
+    suffix: str,
 ) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "cat").symlink_to("/bin/cat")
     (tmp_path / "bin" / program).write_text(STAND_IN)
     (tmp_path / "bin" / program).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    glue.accepted(1, **script(language, "the source", executorParams="-x 'a b' $(c)", broadcastIndex=1, broadcastTotal=3))
+    glue.accepted(
+        1,
+        **script(language, "the source", executorParams="-x 'a b' $(c)", broadcastIndex=1, broadcastTotal=3),
+    )
     assert result(1) == (500, "script exit value(5) is failed")
     file = tmp_path / "executor-logs" / "gluesource" / f"1_1541254891000{suffix}"
     assert f"\n<{file}>\n<-x 'a b' $(c)>\n<1>\n<3>\nthe source\n" in glue.log(1)["logContent"]
 
 
-@pytest.mark.parametrize(("language", "program"), [("SHELL", "bash"), ("NODEJS", "node"), ("PHP", "php"), ("POWERSHELL", "pwsh")])
+@pytest.mark.parametrize(
+    ("language", "program"), [("SHELL", "bash"), ("NODEJS", "node"), ("PHP", "php"), ("POWERSHELL", "pwsh")]
+)
 def test_a_language_that_is_not_installed_is_named(
     glue: Caller, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, program: str
 ) -> None:
@@ -106,7 +121,9 @@ def test_the_exit_code_is_the_result(glue: Caller, result: Result) -> None:
 
 def test_output_arrives_line_by_line_while_it_runs(glue: Caller, result: Result, tmp_path: Path) -> None:
     flag = tmp_path / "go"
-    glue.accepted(1, **script("SHELL", f"echo first; until [ -e {flag} ]; do sleep 0.02; done; printf 'a\\r\\nlast'"))
+    glue.accepted(
+        1, **script("SHELL", f"echo first; until [ -e {flag} ]; do sleep 0.02; done; printf 'a\\r\\nlast'")
+    )
     eventually(lambda: "first\n" in glue.log(1)["logContent"])
     flag.touch()
     assert result(1) == (200, None)
@@ -126,12 +143,17 @@ def test_a_new_version_replaces_script_and_thread(glue: Caller, result: Result, 
     glue.accepted(1, **script("SHELL", "echo started; sleep 60"))
     eventually(lambda: "started" in glue.log(1)["logContent"])
     glue.accepted(2, **script("SHELL", "echo new", glueUpdatetime=2000))
-    assert result(1) == (500, "change job source or glue type, and terminate the old job thread. [job running, killed]")
+    assert result(1) == (
+        500,
+        "change job source or glue type, and terminate the old job thread. [job running, killed]",
+    )
     assert result(2) == (200, None)
     assert [path.name for path in (tmp_path / "executor-logs" / "gluesource").iterdir()] == ["1_2000.sh"]
 
 
-def test_a_script_that_was_tampered_with_is_written_anew(glue: Caller, result: Result, tmp_path: Path) -> None:
+def test_a_script_that_was_tampered_with_is_written_anew(
+    glue: Caller, result: Result, tmp_path: Path
+) -> None:
     fields = script("SHELL", "echo mine", glueUpdatetime=5)
     glue.accepted(1, **fields)
     result(1)
@@ -142,7 +164,8 @@ def test_a_script_that_was_tampered_with_is_written_anew(glue: Caller, result: R
 
 
 @pytest.mark.parametrize(
-    "source", ["sleep 60 & echo ready; sleep 60", "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done"]
+    "source",
+    ["sleep 60 & echo ready; sleep 60", "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done"],
 )
 @pytest.mark.parametrize("timeout", [0, 1])
 def test_a_script_dies_with_its_descendants(glue: Caller, result: Result, source: str, timeout: int) -> None:
@@ -169,9 +192,15 @@ def test_much_output_is_kept_whole(glue: Caller, result: Result) -> None:
     assert result(1) == (200, None)
     lines, line = [], 1
     while True:
-        piece = glue.post("/log", {"logId": 1, "logDateTim": 1_714_532_645_123, "logDateTime": 1_714_532_645_123, "fromLineNum": line})[
-            "content"
-        ]
+        piece = glue.post(
+            "/log",
+            {
+                "logId": 1,
+                "logDateTim": 1_714_532_645_123,
+                "logDateTime": 1_714_532_645_123,
+                "fromLineNum": line,
+            },
+        )["content"]
         if piece["toLineNum"] < line:
             break
         lines += piece["logContent"].splitlines()

@@ -103,7 +103,13 @@ def test_any_callable_can_be_a_handler(handlers: HandlerRegistry) -> None:
 
 
 def test_outside_a_run_the_context_says_so() -> None:
-    assert (context.job_id, context.log_id, context.shard_index, context.shard_total, context.param) == (-1, -1, -1, -1, None)
+    assert (context.job_id, context.log_id, context.shard_index, context.shard_total, context.param) == (
+        -1,
+        -1,
+        -1,
+        -1,
+        None,
+    )
     assert not context.log("goes to the process log")
     assert not context.success()
     assert not context.fail("x")
@@ -124,13 +130,20 @@ def test_log_formats_like_logging_and_names_the_caller() -> None:
             context.log_exception()
 
     lines = run_handler(handler).log.splitlines()
-    assert [line.partition("] ")[2] for line in lines[:4]] == ["one of 2", "100%", "wrong %d ('x',)", "{'a': 1}"]
+    assert [line.partition("] ")[2] for line in lines[:4]] == [
+        "one of 2",
+        "100%",
+        "wrong %d ('x',)",
+        "{'a': 1}",
+    ]
     assert "[test_handlers#handler]-[" in lines[0]
     assert lines[-1] == "ValueError: seen"
 
 
 def test_run_handler_passes_parameter_and_shard() -> None:
-    result = run_handler(lambda: f"{context.param} {context.shard_index}/{context.shard_total}", "p", shard=(1, 3))
+    result = run_handler(
+        lambda: f"{context.param} {context.shard_index}/{context.shard_total}", "p", shard=(1, 3)
+    )
     assert (result.code, result.msg, result.error) == (200, "p 1/3", None)
 
 

@@ -12,7 +12,9 @@ from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 
-def test_it_registers_at_once_and_again_and_removes_itself(start: MakeExecutor, executors: list[Executor], admin: StandInAdmin) -> None:
+def test_it_registers_at_once_and_again_and_removes_itself(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin
+) -> None:
     caller = start()
     eventually(lambda: len(admin.told("registry")) >= 3)
     expected = {"registryGroup": "EXECUTOR", "registryKey": "test", "registryValue": caller.base + "/"}
@@ -51,9 +53,16 @@ def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandIn
     eventually(lambda: admin.codes() == {1: 200})
 
 
-@pytest.mark.parametrize(("away", "words"), [(False, "deregistered admin="), (True, "deregistration failed admin=")])
+@pytest.mark.parametrize(
+    ("away", "words"), [(False, "deregistered admin="), (True, "deregistration failed admin=")]
+)
 def test_a_goodbye_that_nobody_takes_is_not_called_one(
-    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, caplog: pytest.LogCaptureFixture, away: bool, words: str
+    start: MakeExecutor,
+    executors: list[Executor],
+    admin: StandInAdmin,
+    caplog: pytest.LogCaptureFixture,
+    away: bool,
+    words: str,
 ) -> None:
     caplog.set_level("INFO", "executor_client.heartbeat")
     start()
@@ -61,7 +70,9 @@ def test_a_goodbye_that_nobody_takes_is_not_called_one(
     if away:
         admin.down()
     executors.pop().stop()
-    assert [record.getMessage().startswith(words) for record in caplog.records if "dereg" in record.getMessage()] == [True]
+    assert [
+        record.getMessage().startswith(words) for record in caplog.records if "dereg" in record.getMessage()
+    ] == [True]
 
 
 def test_an_admin_that_comes_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:

@@ -79,7 +79,10 @@ def test_cover_early_ends_the_running_one_first(caller: Caller, gate: Gate, resu
     begin(caller, gate, 3, executorBlockStrategy="COVER_EARLY")
     assert gate.ended == [1]
     assert result(1) == (500, "block strategy effect\uff1aCover Early [job running, killed]")
-    assert result(2) == (500, "block strategy effect\uff1aCover Early [job not executed, in the job queue, killed.]")
+    assert result(2) == (
+        500,
+        "block strategy effect\uff1aCover Early [job not executed, in the job queue, killed.]",
+    )
     gate.open.set()
     assert result(3) == (200, None)
     assert gate.begun == [1, 3]
@@ -103,7 +106,9 @@ def test_a_run_after_a_kill_begins_at_once(caller: Caller, gate: Gate, result: R
     assert result(2) == (200, None)
 
 
-def test_nothing_overlaps_a_run_that_is_slow_to_end(start: MakeExecutor, handlers: HandlerRegistry, result: Result) -> None:
+def test_nothing_overlaps_a_run_that_is_slow_to_end(
+    start: MakeExecutor, handlers: HandlerRegistry, result: Result
+) -> None:
     """Whatever takes its place, and however often that is replaced, begins when it has ended."""
     let_go, events = threading.Event(), []
 
@@ -157,7 +162,9 @@ def test_a_log_id_runs_once(caller: Caller, gate: Gate, result: Result) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["DISCARD_LATER", "COVER_EARLY"])
-def test_a_repeated_trigger_never_harms_its_own_run(caller: Caller, gate: Gate, result: Result, strategy: str) -> None:
+def test_a_repeated_trigger_never_harms_its_own_run(
+    caller: Caller, gate: Gate, result: Result, strategy: str
+) -> None:
     begin(caller, gate, 1, executorBlockStrategy=strategy)
     reply = caller.run(1, executorHandler="gate", executorBlockStrategy=strategy)
     assert (reply["code"], "duplicate" in reply["msg"]) == (200, True)
@@ -173,7 +180,9 @@ def test_the_same_log_id_of_another_job_is_another_run(caller: Caller, admin: St
     eventually(lambda: admin.repeats()[1] == 2)
 
 
-def test_a_trigger_sent_again_with_another_time_is_the_same_run(caller: Caller, gate: Gate, result: Result) -> None:
+def test_a_trigger_sent_again_with_another_time_is_the_same_run(
+    caller: Caller, gate: Gate, result: Result
+) -> None:
     begin(caller, gate, 1)
     assert "duplicate" in caller.run(1, executorHandler="gate", logDateTime=T0 + 60_000)["msg"]
     gate.open.set()
@@ -189,12 +198,17 @@ def test_an_admin_that_asks_again_is_told_the_result_again(caller: Caller, admin
     eventually(lambda: admin.repeats()[1] == 2)
 
 
-def test_many_at_once_with_one_log_id_run_once(caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_many_at_once_with_one_log_id_run_once(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     begun: list[int] = []
     handlers.job("count")(lambda: begun.append(context.log_id))
     replies: list[str | None] = []
     callers = [Caller(caller.base) for _ in range(8)]
-    threads = [threading.Thread(target=lambda each=each: replies.append(each.run(9, executorHandler="count")["msg"])) for each in callers]
+    threads = [
+        threading.Thread(target=lambda each=each: replies.append(each.run(9, executorHandler="count")["msg"]))
+        for each in callers
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -207,11 +221,16 @@ def test_many_at_once_with_one_log_id_run_once(caller: Caller, handlers: Handler
 def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result: Result) -> None:
     begin(caller, gate, 1)
     caller.accepted(2, executorHandler="ok")
-    assert result(1) == (500, "change jobhandler or glue type, and terminate the old job thread. [job running, killed]")
+    assert result(1) == (
+        500,
+        "change jobhandler or glue type, and terminate the old job thread. [job running, killed]",
+    )
     assert result(2) == (200, None)
 
 
-def test_an_unknown_handler_is_refused_and_leaves_the_thread_alone(caller: Caller, gate: Gate, result: Result) -> None:
+def test_an_unknown_handler_is_refused_and_leaves_the_thread_alone(
+    caller: Caller, gate: Gate, result: Result
+) -> None:
     begin(caller, gate, 1)
     reply = caller.run(2, executorHandler="nope")
     assert (reply["code"], reply["msg"]) == (500, "job handler [nope] not found.")
@@ -224,13 +243,18 @@ def test_a_thread_without_work_ends_and_comes_back(start: MakeExecutor, gate: Ga
     gate.open.set()
     caller.accepted(1, executorHandler="gate", jobId=77)
     result(1)
-    eventually(lambda: not any(thread.name == "job-77" for thread in threading.enumerate()), message="the thread stays")
+    eventually(
+        lambda: not any(thread.name == "job-77" for thread in threading.enumerate()),
+        message="the thread stays",
+    )
     assert caller.post("/kill", {"jobId": 77})["msg"] == "job thread already killed."
     caller.accepted(2, executorHandler="gate", jobId=77)
     assert result(2) == (200, None)
 
 
-def test_a_trigger_never_meets_a_thread_that_is_ending(start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin) -> None:
+def test_a_trigger_never_meets_a_thread_that_is_ending(
+    start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
     caller = start(timing=replace(FAST, idle_limit_s=0.001))
     for log_id in range(1, 101):
         caller.accepted(log_id)

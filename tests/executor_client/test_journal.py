@@ -42,7 +42,12 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     run_id = accept(journal)
     assert run_id is not None
     (left,) = journal.open_runs()
-    assert (left.run_id, left.started, left.request.log_id, left.request.executor_params) == (run_id, False, 5, "p?")
+    assert (left.run_id, left.started, left.request.log_id, left.request.executor_params) == (
+        run_id,
+        False,
+        5,
+        "p?",
+    )
     assert journal.start(run_id)
     assert not journal.start(run_id), "only one caller starts it"
     journal.note_process(run_id, "7:8")
@@ -72,13 +77,23 @@ HOUR_MS = 3_600_000
         (0, 1, True, True),
         (877, 1, True, True),
         (9_999, 1, True, True),
-        (HOUR_MS, 1, True, False),  # another database, or an admin that changes the time of what it sends again
+        (
+            HOUR_MS,
+            1,
+            True,
+            False,
+        ),  # another database, or an admin that changes the time of what it sends again
         (-HOUR_MS, 1, True, False),
         (0, 2, False, False),  # a log id never changes its job
     ],
 )
 def test_a_log_id_is_one_run(
-    journal: Journal, state: str, later_ms: int, job_id: int, known_while_open: bool, known_when_acknowledged: bool
+    journal: Journal,
+    state: str,
+    later_ms: int,
+    job_id: int,
+    known_while_open: bool,
+    known_when_acknowledged: bool,
 ) -> None:
     run_id = accept(journal) or 0
     if state != "accepted":
@@ -109,7 +124,10 @@ def test_it_survives_its_process(path: Path) -> None:
     first.finish(ids[2], 200, None, now_ms=T0).result(5)
     first.close()
     second = Journal(path)
-    assert [(left.request.log_id, left.started, left.process) for left in second.open_runs()] == [(1, False, ""), (2, True, "1:2")]
+    assert [(left.request.log_id, left.started, left.process) for left in second.open_runs()] == [
+        (1, False, ""),
+        (2, True, "1:2"),
+    ]
     assert [item.log_id for _, item in second.unacknowledged(10)] == [3]
     second.close()
 
@@ -161,7 +179,12 @@ def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> 
 
 def test_many_writers_each_get_their_own_run(journal: Journal) -> None:
     accepted: list[int | None] = []
-    threads = [threading.Thread(target=lambda n=n: accepted.extend(accept(journal, n * 100 + i + 1) for i in range(50))) for n in range(8)]
+    threads = [
+        threading.Thread(
+            target=lambda n=n: accepted.extend(accept(journal, n * 100 + i + 1) for i in range(50))
+        )
+        for n in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -176,7 +199,10 @@ def test_what_waits_for_a_commit_shares_the_next_one(tmp_path: Path) -> None:
     said: list[str] = []
     connection.set_trace_callback(said.append)
     commits = GroupCommit(connection)
-    done = [commits.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount) for n in range(GROUP_MAX + 1)]
+    done = [
+        commits.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount)
+        for n in range(GROUP_MAX + 1)
+    ]
     commits.start()
     assert [each.result(5) for each in done] == [1] * (GROUP_MAX + 1)
     commits.close()
@@ -185,7 +211,10 @@ def test_what_waits_for_a_commit_shares_the_next_one(tmp_path: Path) -> None:
 
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
     opened = journal_module._connect(tmp_path / "x")
-    full, wal = opened.execute("PRAGMA synchronous").fetchone()[0], opened.execute("PRAGMA journal_mode").fetchone()[0]
+    full, wal = (
+        opened.execute("PRAGMA synchronous").fetchone()[0],
+        opened.execute("PRAGMA journal_mode").fetchone()[0],
+    )
     opened.close()
     assert (full, wal) == (2, "wal")
 
@@ -217,7 +246,10 @@ def full_disk() -> Iterator[None]:
 
 
 def test_without_disk_nothing_is_accepted_and_nothing_is_lost(
-    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin, result: Callable[[int], tuple[int, str | None]]
+    caller: Caller,
+    handlers: HandlerRegistry,
+    admin: StandInAdmin,
+    result: Callable[[int], tuple[int, str | None]],
 ) -> None:
     let_go = threading.Event()
     handlers.job("wait")(lambda: let_go.wait(10) and None)

@@ -29,14 +29,25 @@ def read(root: Path, from_line: int = 1, max_bytes: int = PAGE_MAX_BYTES) -> Log
 
 @pytest.mark.parametrize(
     ("from_line", "to_line", "text"),
-    [(1, 3, "a\nb\nc\n"), (0, 3, "a\nb\nc\n"), (-7, 3, "a\nb\nc\n"), (2, 3, "b\nc\n"), (3, 3, "c\n"), (4, 3, ""), (99, 3, "")],
+    [
+        (1, 3, "a\nb\nc\n"),
+        (0, 3, "a\nb\nc\n"),
+        (-7, 3, "a\nb\nc\n"),
+        (2, 3, "b\nc\n"),
+        (3, 3, "c\n"),
+        (4, 3, ""),
+        (99, 3, ""),
+    ],
 )
 def test_reading_from_a_line(tmp_path: Path, from_line: int, to_line: int, text: str) -> None:
     make_log(tmp_path, b"a\nb\nc\n")
     assert read(tmp_path, from_line) == LogResult(from_line, to_line, text, is_end=False)
 
 
-@pytest.mark.parametrize(("content", "to_line", "text"), [(b"", 0, ""), (b"half", 0, ""), (b"a\nhalf", 1, "a\n"), (b"\n\n", 2, "\n\n")])
+@pytest.mark.parametrize(
+    ("content", "to_line", "text"),
+    [(b"", 0, ""), (b"half", 0, ""), (b"a\nhalf", 1, "a\n"), (b"\n\n", 2, "\n\n")],
+)
 def test_only_whole_lines_are_handed_out(tmp_path: Path, content: bytes, to_line: int, text: str) -> None:
     make_log(tmp_path, content)
     assert read(tmp_path) == LogResult(1, to_line, text, is_end=False)
@@ -55,13 +66,19 @@ def test_a_follower_gets_each_line_once(tmp_path: Path) -> None:
     assert got == [f"line {number}" for number in range(300) for _ in range(number % 3)]
 
 
-def test_following_a_large_log_does_not_read_what_lies_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_a_large_log_does_not_read_what_lies_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_log(tmp_path, b"x" * 99 + b"\n" + (b"y" * 99 + b"\n") * 100_000)
     reader = LogReader(tmp_path)
     assert reader.read(LogRequest(5, T0, 100_002)).to_line_num == 100_001
     offsets: list[int] = []
     pread = os.pread
-    monkeypatch.setattr(os, "pread", lambda descriptor, size, offset: offsets.append(offset) or pread(descriptor, size, offset))
+    monkeypatch.setattr(
+        os,
+        "pread",
+        lambda descriptor, size, offset: offsets.append(offset) or pread(descriptor, size, offset),
+    )
     with log_file(tmp_path, 5, T0).open("ab") as stream:
         stream.write(b"new\n")
     assert reader.read(LogRequest(5, T0, 100_002)).log_content == "new\n"
@@ -92,7 +109,10 @@ def test_an_answer_is_bounded_and_loses_nothing(tmp_path: Path, line: bytes) -> 
 def test_a_page_leaves_room_for_both_copies_in_512_kib(tmp_path: Path) -> None:
     make_log(tmp_path, b'"\x01\n' * 400_000)
     piece = read(tmp_path).to_wire()
-    assert len(json.dumps({"code": 200, "msg": None, "content": piece, "data": piece}, ensure_ascii=False)) < 512 * 1024
+    assert (
+        len(json.dumps({"code": 200, "msg": None, "content": piece, "data": piece}, ensure_ascii=False))
+        < 512 * 1024
+    )
 
 
 def test_one_overlong_line_is_cut_and_the_next_one_follows(tmp_path: Path) -> None:
@@ -149,7 +169,10 @@ def test_a_log_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
     log = RunLog(log_file(tmp_path, 5, T0))
     log.open()
-    threads = [threading.Thread(target=lambda n=n: [log.write(f"{n}" * 200 + "\n") for _ in range(100)]) for n in range(5)]
+    threads = [
+        threading.Thread(target=lambda n=n: [log.write(f"{n}" * 200 + "\n") for _ in range(100)])
+        for n in range(5)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -19,7 +19,9 @@ from executor_client.protocol import (
     says_repeated,
 )
 
-RUN = RunRequest(17, "report", "day=1", "SERIAL_EXECUTION", 30, 90213, 1714530000123, "BEAN", "", 1541254891000, 1, 3)
+RUN = RunRequest(
+    17, "report", "day=1", "SERIAL_EXECUTION", 30, 90213, 1714530000123, "BEAN", "", 1541254891000, 1, 3
+)
 RUN_KEYS = (
     "jobId executorHandler executorParams executorBlockStrategy executorTimeout logId logDateTime glueType glueSource glueUpdatetime"
     " broadcastIndex broadcastTotal"
@@ -52,14 +54,24 @@ def test_a_trigger_is_read_leniently(changes: dict[str, object], field: str, exp
 
 @pytest.mark.parametrize(
     "changes",
-    [{"jobId": "x"}, {"jobId": True}, {"jobId": 1.5}, {"logId": 2**63}, {"executorParams": {}}, {"glueSource": []}, {"jobId": [1]}],
+    [
+        {"jobId": "x"},
+        {"jobId": True},
+        {"jobId": 1.5},
+        {"logId": 2**63},
+        {"executorParams": {}},
+        {"glueSource": []},
+        {"jobId": [1]},
+    ],
 )
 def test_a_trigger_with_a_wrong_type_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         RunRequest.from_wire({**RUN.to_wire(), **changes})
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000]
+)
 def test_what_is_not_json_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         load_json(body)
@@ -83,7 +95,9 @@ def test_a_result_is_sent_in_every_spelling() -> None:
             "executeResult": {"code": 200, "msg": "ok"},
         }
     ]
-    assert json.loads(callback_body([CallbackItem(5, 1000, 200, "ok")], as_object=True)) == {"callbackList": wire}
+    assert json.loads(callback_body([CallbackItem(5, 1000, 200, "ok")], as_object=True)) == {
+        "callbackList": wire
+    }
 
 
 @pytest.mark.parametrize(
@@ -91,12 +105,18 @@ def test_a_result_is_sent_in_every_spelling() -> None:
     [
         ({"logId": 1, "logDateTim": 2, "handleCode": 200, "handleMsg": "x"}, CallbackItem(1, 2, 200, "x")),
         ({"logId": "1", "logDateTim": "2", "handleCode": "200"}, CallbackItem(1, 2, 200, None)),
-        ({"logId": 1, "logDateTime": 2, "handleCode": 502.0, "handleMsg": None}, CallbackItem(1, 2, 502, None)),
+        (
+            {"logId": 1, "logDateTime": 2, "handleCode": 502.0, "handleMsg": None},
+            CallbackItem(1, 2, 502, None),
+        ),
         ({"logId": 1, "handleCode": 411, "handleMsg": 7}, CallbackItem(1, 0, 411, "7")),
         ({"logId": 1, "handleCode": 500, "handleMsg": {"a": "ä"}}, CallbackItem(1, 0, 500, '{"a": "ä"}')),
         ({"logId": 1, "executeResult": {"code": 200, "msg": "m"}}, CallbackItem(1, 0, 200, "m")),
         ({"logId": 1, "executeResult": {"code": 500, "content": "c"}}, CallbackItem(1, 0, 500, "c")),
-        ({"logId": 1, "handleCode": 200, "executeResult": {"code": 500, "msg": "m"}}, CallbackItem(1, 0, 200, "m")),
+        (
+            {"logId": 1, "handleCode": 200, "executeResult": {"code": 500, "msg": "m"}},
+            CallbackItem(1, 0, 200, "m"),
+        ),
         ({"logId": 1, "handleCode": 200, "executeResult": None}, CallbackItem(1, 0, 200, None)),
         ({"logId": 1}, CallbackItem(1, 0, 0, None)),
         ({"handleCode": 200}, CallbackItem(0, 0, 200, None)),
@@ -115,7 +135,10 @@ def test_a_bad_element_spoils_only_itself() -> None:
     assert "logId" in batch.rejected[0]
 
 
-@pytest.mark.parametrize("body", [b'[{"logId":1}]', b'{"callbackList":[{"logId":1}]}', b'[{"logId":1},]', b'\xef\xbb\xbf[{"logId":1}]'])
+@pytest.mark.parametrize(
+    "body",
+    [b'[{"logId":1}]', b'{"callbackList":[{"logId":1}]}', b'[{"logId":1},]', b'\xef\xbb\xbf[{"logId":1}]'],
+)
 def test_both_forms_of_a_batch_are_read(body: bytes) -> None:
     assert [item.log_id for item in parse_callbacks(body).items] == [1]
 
@@ -168,7 +191,11 @@ def test_every_answer_becomes_a_reply(status: int, body: bytes, code: int, msg: 
 
 @pytest.mark.parametrize(
     ("body", "content"),
-    [(b'{"code":200,"content":1,"data":2}', 1), (b'{"code":200,"content":null,"data":2}', 2), (b'{"code":200,"data":2}', 2)],
+    [
+        (b'{"code":200,"content":1,"data":2}', 1),
+        (b'{"code":200,"content":null,"data":2}', 2),
+        (b'{"code":200,"data":2}', 2),
+    ],
 )
 def test_the_payload_is_content_or_data(body: bytes, content: int) -> None:
     assert Reply.parse(200, body).content == content
@@ -182,8 +209,14 @@ def test_a_reply_keeps_the_originals_key_order() -> None:
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
-        ({"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": False}, LogResult(1, 2, "a\nb\n", False)),
-        ({"fromLineNum": 1, "toLineNum": "2", "logContent": "a\nb\n", "end": True}, LogResult(1, 2, "a\nb\n", True)),
+        (
+            {"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": False},
+            LogResult(1, 2, "a\nb\n", False),
+        ),
+        (
+            {"fromLineNum": 1, "toLineNum": "2", "logContent": "a\nb\n", "end": True},
+            LogResult(1, 2, "a\nb\n", True),
+        ),
         ({"logContent": "a\nb"}, LogResult(3, 4, "a\nb", False)),
         ("a\n", LogResult(3, 3, "a\n", False)),
         (None, LogResult(3, 2, "", False)),
@@ -205,7 +238,9 @@ def test_capabilities_survive_their_header() -> None:
     assert known.to_header() == "durable-dedup,boot=abc"
     assert Capabilities.from_header(known.to_header()) == known
     assert Capabilities.from_header(None) == Capabilities()
-    assert Capabilities.from_header("new, durable-dedup , boot=x") == Capabilities(durable_dedup=True, boot_id="x")
+    assert Capabilities.from_header("new, durable-dedup , boot=x") == Capabilities(
+        durable_dedup=True, boot_id="x"
+    )
 
 
 @pytest.mark.parametrize("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])
@@ -214,6 +249,8 @@ def test_a_repeated_trigger_is_recognised_in_both_spellings(text: str) -> None:
     assert not says_repeated(Reply(500, "other"))
 
 
-@pytest.mark.parametrize(("header", "boot_id"), [("boot=5f0c", "5f0c"), ("boot=a\x00b", ""), ("boot=ä", ""), ("boot=", "")])
+@pytest.mark.parametrize(
+    ("header", "boot_id"), [("boot=5f0c", "5f0c"), ("boot=a\x00b", ""), ("boot=ä", ""), ("boot=", "")]
+)
 def test_a_boot_id_is_plain_text(header: str, boot_id: str) -> None:
     assert Capabilities.from_header(f"durable-dedup,{header}") == Capabilities(True, boot_id)

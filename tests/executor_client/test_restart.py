@@ -28,7 +28,9 @@ def process(tmp_path: Path, admin: StandInAdmin) -> Iterator[ExecutorProcess]:
     made.kill()
 
 
-def test_each_run_of_a_killed_executor_is_accounted_for(process: ExecutorProcess, admin: StandInAdmin) -> None:
+def test_each_run_of_a_killed_executor_is_accounted_for(
+    process: ExecutorProcess, admin: StandInAdmin
+) -> None:
     caller = process.caller
     admin.down()
     caller.accepted(1, executorHandler="record", jobId=1)  # finished, not called back
@@ -49,7 +51,10 @@ def test_each_run_of_a_killed_executor_is_accounted_for(process: ExecutorProcess
     assert process.starts() == {1: 1, 2: 1, 3: 1}
 
 
-@pytest.mark.parametrize("fields", [{"executorHandler": "recordInChild"}, {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"executorHandler": "recordInChild"}, {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"}],
+)
 def test_a_restart_ends_what_the_killed_executor_left_running(
     process: ExecutorProcess, admin: StandInAdmin, fields: dict[str, str]
 ) -> None:
@@ -61,10 +66,14 @@ def test_a_restart_ends_what_the_killed_executor_left_running(
     process.kill()
     process.start()
     eventually(lambda: admin.codes() == {1: 500})
-    eventually(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+    eventually(
+        lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
+    )
 
 
-def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(process: ExecutorProcess, admin: StandInAdmin) -> None:
+def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(
+    process: ExecutorProcess, admin: StandInAdmin
+) -> None:
     caller = process.caller
     caller.accepted(1, executorHandler="record", executorParams="300")
     eventually(lambda: process.starts()[1])
@@ -86,7 +95,9 @@ def test_a_second_term_ends_it_at_once(process: ExecutorProcess) -> None:
     assert process.terminate() == 128 + 15
 
 
-def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(process: ExecutorProcess, admin: StandInAdmin) -> None:
+def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(
+    process: ExecutorProcess, admin: StandInAdmin
+) -> None:
     """Kill -9 every 0.2 to 0.7 s while 200 runs are sent, each until it is accepted, as our own admin does."""
     seed = int(os.environ.get("XXL_TEST_SEED", random.randrange(10**6)))
     chance = random.Random(seed)
@@ -94,7 +105,9 @@ def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(p
 
     def send(log_id: int) -> None:
         fields = {"executorHandler": "record", "executorParams": str(log_id % 40), "jobId": log_id % JOBS}
-        eventually(lambda: _accepted(process, log_id, fields), timeout_s=60, message=f"{log_id} is not accepted")
+        eventually(
+            lambda: _accepted(process, log_id, fields), timeout_s=60, message=f"{log_id} is not accepted"
+        )
 
     def kill_until_sent() -> int:
         kills = 0
@@ -117,7 +130,9 @@ def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(p
     assert len(set(admin.results)) == 200, f"two results of one run, seed {seed}"
     assert max(starts.values()) == 1, f"started twice: {[i for i, n in starts.items() if n > 1]}, seed {seed}"
     for log_id, code in admin.codes().items():
-        assert code == (200 if ends[log_id] else 500) or (ends[log_id] and admin.message(log_id) == MSG_RESTARTED), (log_id, code, seed)
+        assert code == (200 if ends[log_id] else 500) or (
+            ends[log_id] and admin.message(log_id) == MSG_RESTARTED
+        ), (log_id, code, seed)
         if code == 500:
             assert admin.message(log_id) == MSG_RESTARTED
 

@@ -60,14 +60,18 @@ OUTCOMES: dict[str, tuple[Callable[[], Any], int, str | None]] = {
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_a_run_ends_as_its_handler_says(caller: Caller, handlers: HandlerRegistry, result: Result, name: str) -> None:
+def test_a_run_ends_as_its_handler_says(
+    caller: Caller, handlers: HandlerRegistry, result: Result, name: str
+) -> None:
     handler, code, msg = OUTCOMES[name]
     handlers.job("h")(handler)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (code, msg)
 
 
-def test_a_traceback_is_in_the_log_and_begins_in_the_handler(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_traceback_is_in_the_log_and_begins_in_the_handler(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     handlers.job("h")(raise_error)
     caller.accepted(1, executorHandler="h", executorParams="p1")
     result(1)
@@ -80,7 +84,11 @@ def test_a_traceback_is_in_the_log_and_begins_in_the_handler(caller: Caller, han
 
 def test_the_context_knows_the_run(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
     seen: list[Any] = []
-    handlers.job("h")(lambda: seen.extend([context.param, context.job_id, context.log_id, context.shard_index, context.shard_total]))
+    handlers.job("h")(
+        lambda: seen.extend(
+            [context.param, context.job_id, context.log_id, context.shard_index, context.shard_total]
+        )
+    )
     caller.accepted(8, executorHandler="h", executorParams="p", jobId=3, broadcastIndex=1, broadcastTotal=4)
     result(8)
     assert seen == ["p", 3, 8, 1, 4]
@@ -102,7 +110,9 @@ def test_hooks_run_once_in_the_jobs_thread(caller: Caller, handlers: HandlerRegi
     assert {thread for _, thread in seen} == {"job-5"}
 
 
-def test_a_hook_that_fails_does_not_stop_the_job(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_hook_that_fails_does_not_stop_the_job(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     handlers.job("h", init=raise_error, destroy=raise_error)(lambda: "done")
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, "done")
@@ -136,13 +146,18 @@ def test_a_handler_that_takes_too_long_is_ended(
 
 
 @pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
-def test_a_killed_handler_ends(caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]) -> None:
+def test_a_killed_handler_ends(
+    caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
+) -> None:
     handlers.job("h")(handler)
     caller.accepted(1, executorHandler="h", jobId=6)
     eventually(lambda: "execute start" in caller.log(1)["logContent"])
     caller.post("/kill", {"jobId": 6})
     assert result(1) == (500, "scheduling center kill job. [job running, killed]")
-    eventually(lambda: not any(thread.name == "job-6" for thread in threading.enumerate()), message="the thread stays")
+    eventually(
+        lambda: not any(thread.name == "job-6" for thread in threading.enumerate()),
+        message="the thread stays",
+    )
 
 
 @pytest.mark.parametrize(("timeout", "kind"), [(1, JobTimedOut), (0, JobKilled)])
@@ -177,10 +192,14 @@ def test_an_async_handler_succeeds(caller: Caller, handlers: HandlerRegistry, re
     handlers.job("h")(handler)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, "done")
-    assert {"from the task", "from a thread of it"} <= {line.rpartition("] ")[2] for line in caller.log(1)["logContent"].splitlines()}
+    assert {"from the task", "from a thread of it"} <= {
+        line.rpartition("] ")[2] for line in caller.log(1)["logContent"].splitlines()
+    }
 
 
-def test_the_result_is_frozen_when_the_time_is_over(caller: Caller, handlers: HandlerRegistry, result: Result, admin: StandInAdmin) -> None:
+def test_the_result_is_frozen_when_the_time_is_over(
+    caller: Caller, handlers: HandlerRegistry, result: Result, admin: StandInAdmin
+) -> None:
     def stubborn() -> None:
         context.cancelled.wait(30)
         context.success("late success")
@@ -192,7 +211,9 @@ def test_the_result_is_frozen_when_the_time_is_over(caller: Caller, handlers: Ha
     assert admin.repeats()[1] == 1
 
 
-def test_a_handler_that_cannot_be_ended_is_left_behind(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_handler_that_cannot_be_ended_is_left_behind(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     let_go = threading.Event()
 
     def deaf() -> None:
@@ -213,7 +234,9 @@ def test_a_handler_that_cannot_be_ended_is_left_behind(caller: Caller, handlers:
     assert result(2) == (200, None)
 
 
-def test_a_kill_before_the_start_starts_nothing(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_kill_before_the_start_starts_nothing(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     begun: list[int] = []
     let_go = threading.Event()
     handlers.job("first")(lambda: let_go.wait(30))
@@ -226,7 +249,9 @@ def test_a_kill_before_the_start_starts_nothing(caller: Caller, handlers: Handle
     assert begun == []
 
 
-def test_logging_reaches_the_job_log_if_wanted(start: MakeExecutor, handlers: HandlerRegistry, result: Result) -> None:
+def test_logging_reaches_the_job_log_if_wanted(
+    start: MakeExecutor, handlers: HandlerRegistry, result: Result
+) -> None:
     caller = start(route_logging=True)
 
     def handler() -> None:
@@ -244,7 +269,9 @@ def test_logging_reaches_the_job_log_if_wanted(start: MakeExecutor, handlers: Ha
     assert "ValueError: bad day" in text
 
 
-def test_routing_does_not_silence_a_program_without_logging(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_routing_does_not_silence_a_program_without_logging(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = logging.getLogger()
     before, handler = root.handlers[:], JobLogHandler()
     root.handlers[:] = [handler]
@@ -300,7 +327,9 @@ def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegi
     assert "printed\n" in text
 
 
-def test_a_process_handlers_error_is_its_result(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_process_handlers_error_is_its_result(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     handlers.job("h", process=True)(raise_error)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (500, f"ValueError: bad day {line_of(raise_error)}")
@@ -308,7 +337,9 @@ def test_a_process_handlers_error_is_its_result(caller: Caller, handlers: Handle
 
 
 @pytest.mark.parametrize("routed", [True, False])
-def test_a_child_logs_like_its_executor(start: MakeExecutor, handlers: HandlerRegistry, result: Result, routed: bool) -> None:
+def test_a_child_logs_like_its_executor(
+    start: MakeExecutor, handlers: HandlerRegistry, result: Result, routed: bool
+) -> None:
     caller = start(route_logging=routed)
     handlers.job("h", process=True)(child_logs)
     level = logging.getLogger().level
@@ -322,7 +353,9 @@ def test_a_child_logs_like_its_executor(start: MakeExecutor, handlers: HandlerRe
     assert "fine detail" not in caller.log(1)["logContent"]
 
 
-def test_a_child_that_dies_fails_its_run_only(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_child_that_dies_fails_its_run_only(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     handlers.job("h", process=True)(child_dies)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (500, "the handler's process ended without a result, exit value(7)")
@@ -337,7 +370,9 @@ def test_a_child_hears_of_the_kill(caller: Caller, handlers: HandlerRegistry, re
     eventually(lambda: "cancelled" in caller.log(1)["logContent"])
 
 
-def test_a_deaf_child_dies_with_its_descendants(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_deaf_child_dies_with_its_descendants(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     handlers.job("h", process=True)(child_spins_with_family)
     caller.accepted(1, executorHandler="h")
     eventually(lambda: "family ready" in caller.log(1)["logContent"])

@@ -102,7 +102,9 @@ def test_an_address_that_may_not_be_called(address: str) -> None:
 
 
 def test_a_wider_network_never_opens_link_local_and_metadata_addresses() -> None:
-    everything = Config.from_env({"XXL_JOB_EXECUTOR_NETWORKS": "0.0.0.0/0,::/0"}, dotenv=None).executor_networks
+    everything = Config.from_env(
+        {"XXL_JOB_EXECUTOR_NETWORKS": "0.0.0.0/0,::/0"}, dotenv=None
+    ).executor_networks
     check_address("http://8.8.8.8:9999/", everything)
     for address in (
         "169.254.169.254",

@@ -37,7 +37,9 @@ class Server:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+                await reader.readexactly(
+                    int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                )
                 self.requests += 1
                 writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
                 await writer.drain()
@@ -53,7 +55,9 @@ class Server:
 
 
 @asynccontextmanager
-async def running(server: Server, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[DispatchClient, int]]:
+async def running(
+    server: Server, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[DispatchClient, int]]:
     """Start a server and a client; both have closed all connections at the end."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
     client = DispatchClient(NETWORKS)
@@ -68,12 +72,18 @@ async def running(server: Server, tls: ssl.SSLContext | None = None) -> AsyncIte
         await asyncio.sleep(0.01)
 
 
-def against(server: Server, work: Callable[[Callable[[], Awaitable[CallOutcome]]], Awaitable[Value]]) -> Value:
+def against(
+    server: Server, work: Callable[[Callable[[], Awaitable[CallOutcome]]], Awaitable[Value]]
+) -> Value:
     """Run some calls against a server."""
 
     async def run() -> Value:
         async with running(server) as (client, port):
-            return await work(partial(client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5))
+            return await work(
+                partial(
+                    client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5
+                )
+            )
 
     return in_loop(run())
 
@@ -120,7 +130,9 @@ def test_an_answer_and_whether_its_connection_is_used_again(raw: bytes, connecti
     assert (server.requests, server.connections) == (2, connections)
 
 
-@pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n"]
+)
 def test_a_body_may_end_with_its_connection(head: bytes) -> None:
     server = Server(head + b'{"code":200}', close=True)
     for outcome in against(server, twice):
@@ -165,11 +177,20 @@ def test_what_is_no_answer(raw: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cut", [b"", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{", b"HTTP/1.1 200 OK\r\n"]
+    "cut",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\n",
+    ],
 )
 def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
     (outcome, _) = against(Server(cut, close=True), twice)
-    assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "the connection was closed before an answer came")
+    assert (outcome.delivered, outcome.reason) == (
+        Delivered.PERHAPS,
+        "the connection was closed before an answer came",
+    )
 
 
 def test_an_answer_nobody_asked_for_is_not_the_next_calls() -> None:
@@ -194,7 +215,9 @@ def test_a_call_given_up_leaves_no_connection_behind() -> None:
     assert (server.connections, server.ended) == (2, 1 + 1)
 
 
-def test_calls_at_once_have_a_connection_each_and_idle_ones_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_at_once_have_a_connection_each_and_idle_ones_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(dispatch_client, "KEEP_ALIVE_S", 0.2)
     server = Server(YES)
 
@@ -216,13 +239,17 @@ def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) ->
     assert server.connections == 2
 
 
-@pytest.mark.parametrize(("token", "app_name"), [("a\r\nX-Other: 1", "demo"), ("t", "de\nmo"), ("t\0", "demo")])
+@pytest.mark.parametrize(
+    ("token", "app_name"), [("a\r\nX-Other: 1", "demo"), ("t", "de\nmo"), ("t\0", "demo")]
+)
 def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> None:
     server = Server(YES)
 
     async def run() -> CallOutcome:
         async with running(server) as (client, port):
-            return await client.call(Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", {}, timeout_s=0.5)
+            return await client.call(
+                Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", {}, timeout_s=0.5
+            )
 
     outcome = in_loop(run())
     assert outcome.delivered is Delivered.NO
@@ -245,7 +272,9 @@ def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.
             monkeypatch.setattr(client, "_open_connection", open_unless_full)
             first = Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN)
             second = Peer(f"http://127.0.0.2:{port}/", "demo", TOKEN)
-            return await client.call(first, "run", {}, timeout_s=0.5), await client.call(second, "run", {}, timeout_s=0.5)
+            return await client.call(first, "run", {}, timeout_s=0.5), await client.call(
+                second, "run", {}, timeout_s=0.5
+            )
 
     first, second = in_loop(run())
     assert first.delivered is Delivered.ANSWERED
@@ -259,7 +288,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     made, key = folder / "made.pem", folder / "key.pem"
     request = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=executor -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run([*request.split(), "-keyout", str(key), "-out", str(made)], check=True, capture_output=True)
+    subprocess.run(
+        [*request.split(), "-keyout", str(key), "-out", str(made)], check=True, capture_output=True
+    )
     return made, key
 
 

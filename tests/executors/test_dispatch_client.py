@@ -13,7 +13,20 @@ from executor_client.protocol import RunRequest
 from tests.executors.conftest import NETWORKS, TOKEN, with_client
 from tests.fake_executor import Answer, FakeExecutor, Fault
 
-RUN = RunRequest(17, "reportHandler", "day=2024-05-01 行", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 1541254891000, 0, 1)
+RUN = RunRequest(
+    17,
+    "reportHandler",
+    "day=2024-05-01 行",
+    "SERIAL_EXECUTION",
+    0,
+    90213,
+    1714530030000,
+    "BEAN",
+    "",
+    1541254891000,
+    0,
+    1,
+)
 BODY = (
     '{"jobId":17,"executorHandler":"reportHandler","executorParams":"day=2024-05-01 行","executorBlockStrategy":"SERIAL_EXECUTION",'
     '"executorTimeout":0,"logId":90213,"logDateTime":1714530030000,"glueType":"BEAN","glueSource":"","glueUpdatetime":1541254891000,'
@@ -21,7 +34,9 @@ BODY = (
 ).encode()
 
 
-def call(peer: Peer, *, timeout_s: float = 2.0, times: int = 1, networks: tuple[object, ...] = NETWORKS) -> list[CallOutcome]:
+def call(
+    peer: Peer, *, timeout_s: float = 2.0, times: int = 1, networks: tuple[object, ...] = NETWORKS
+) -> list[CallOutcome]:
     """Send a run some times, one after the other."""
 
     async def work(client: DispatchClient) -> list[CallOutcome]:
@@ -82,7 +97,9 @@ def test_our_own_executor_tells_its_boot(executor: FakeExecutor, peer: Peer) -> 
         (Fault.SILENCE, "no answer in time"),
     ],
 )
-def test_a_request_that_may_have_arrived_is_never_repeated(executor: FakeExecutor, peer: Peer, fault: Fault, reason: str) -> None:
+def test_a_request_that_may_have_arrived_is_never_repeated(
+    executor: FakeExecutor, peer: Peer, fault: Fault, reason: str
+) -> None:
     executor.tell("run", Answer(fault=fault), Answer())
     (outcome,) = call(peer, timeout_s=0.3)
     assert (outcome.delivered, outcome.reply) == (Delivered.PERHAPS, None)
@@ -90,10 +107,16 @@ def test_a_request_that_may_have_arrived_is_never_repeated(executor: FakeExecuto
     assert len(executor.requests) == 1
 
 
-def test_a_kept_connection_that_was_closed_meanwhile_does_not_repeat_the_request(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_kept_connection_that_was_closed_meanwhile_does_not_repeat_the_request(
+    executor: FakeExecutor, peer: Peer
+) -> None:
     executor.tell("run", Answer(), Answer(fault=Fault.RESET_AFTER_BODY), Answer())
     outcomes = call(peer, times=3)
-    assert [outcome.delivered for outcome in outcomes] == [Delivered.ANSWERED, Delivered.PERHAPS, Delivered.ANSWERED]
+    assert [outcome.delivered for outcome in outcomes] == [
+        Delivered.ANSWERED,
+        Delivered.PERHAPS,
+        Delivered.ANSWERED,
+    ]
     assert len(executor.requests) == 3
 
 
@@ -140,7 +163,10 @@ def test_a_connection_that_does_not_come_about_has_delivered_nothing() -> None:
     assert outcome.took_ms >= 290
 
 
-@pytest.mark.parametrize("address", ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "ftp://x", "nonsense", ""])
+@pytest.mark.parametrize(
+    "address",
+    ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "ftp://x", "nonsense", ""],
+)
 def test_an_address_that_may_not_be_called_is_not(address: str) -> None:
     (outcome,) = call(Peer(address, "demo", TOKEN))
     assert (outcome.delivered, outcome.reply) == (Delivered.NO, None)
@@ -162,7 +188,9 @@ def test_a_name_nobody_knows(executor: FakeExecutor) -> None:
 
 
 def test_a_redirect_is_an_answer_not_a_way(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(status=307, headers=(("Location", executor.address + "elsewhere"),), body=b""))
+    executor.tell(
+        "run", Answer(status=307, headers=(("Location", executor.address + "elsewhere"),), body=b"")
+    )
     (outcome,) = call(peer)
     assert outcome.reply is not None
     assert outcome.reply.code == 500
@@ -170,7 +198,9 @@ def test_a_redirect_is_an_answer_not_a_way(executor: FakeExecutor, peer: Peer) -
     assert [request.target for request in executor.requests] == ["/run"]
 
 
-def test_proxies_of_the_environment_are_ignored(executor: FakeExecutor, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_ignored(
+    executor: FakeExecutor, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1/")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -221,7 +251,9 @@ def test_a_hanging_executor_does_not_hold_others(executor: FakeExecutor, peer: P
 
         async def work(client: DispatchClient) -> tuple[CallOutcome, list[CallOutcome]]:
             slow = asyncio.create_task(client.call(peer, "run", {}, timeout_s=1))
-            answers = await asyncio.gather(*(client.call(quick_peer, "run", {}, timeout_s=1) for _ in range(50)))
+            answers = await asyncio.gather(
+                *(client.call(quick_peer, "run", {}, timeout_s=1) for _ in range(50))
+            )
             assert not slow.done()
             return await slow, answers
 

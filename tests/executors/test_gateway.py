@@ -31,7 +31,9 @@ LOG = LogRequest(log_id=90213, log_date_time=1714530030000, from_line_num=4)
         ),
     ],
 )
-def test_the_bytes_of_each_request(executor: FakeExecutor, peer: Peer, action: str, body: bytes, ask: Callable[[Peer], object]) -> None:
+def test_the_bytes_of_each_request(
+    executor: FakeExecutor, peer: Peer, action: str, body: bytes, ask: Callable[[Peer], object]
+) -> None:
     ask(peer)
     (request,) = executor.requests
     assert (request.target, request.body) == (f"/{action}", body)
@@ -55,14 +57,22 @@ def test_an_answer_is_handed_on(executor: FakeExecutor, peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("payload", "result"),
     [
-        ({"content": {"fromLineNum": 4, "toLineNum": 5, "logContent": "a\nb\n", "isEnd": False}}, LogResult(4, 5, "a\nb\n", False)),
-        ({"data": {"fromLineNum": 4, "toLineNum": 0, "logContent": "", "isEnd": True}}, LogResult(4, 0, "", True)),
+        (
+            {"content": {"fromLineNum": 4, "toLineNum": 5, "logContent": "a\nb\n", "isEnd": False}},
+            LogResult(4, 5, "a\nb\n", False),
+        ),
+        (
+            {"data": {"fromLineNum": 4, "toLineNum": 0, "logContent": "", "isEnd": True}},
+            LogResult(4, 0, "", True),
+        ),
         ({"content": {"fromLineNum": 4, "logContent": "a\r\nb"}}, LogResult(4, 5, "a\r\nb", False)),
         ({"content": "just text\n"}, LogResult(4, 4, "just text\n", False)),
         ({}, LogResult(4, 3, "", False)),
     ],
 )
-def test_logs_of_all_clients(executor: FakeExecutor, peer: Peer, payload: dict[str, object], result: LogResult) -> None:
+def test_logs_of_all_clients(
+    executor: FakeExecutor, peer: Peer, payload: dict[str, object], result: LogResult
+) -> None:
     executor.tell("log", Answer.json(200, **payload))
     assert GATEWAY.read_log(peer, LOG) == result
 
@@ -108,7 +118,9 @@ def test_a_redirect_is_not_followed(executor: FakeExecutor, peer: Peer) -> None:
     assert [request.target for request in executor.requests] == ["/beat"]
 
 
-def test_proxies_and_passwords_of_the_environment_are_ignored(executor: FakeExecutor, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_passwords_of_the_environment_are_ignored(
+    executor: FakeExecutor, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1/")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -134,7 +146,9 @@ def test_a_bomb_is_measured_unpacked(executor: FakeExecutor, peer: Peer) -> None
         GATEWAY.beat(peer)
 
 
-@pytest.mark.parametrize("address", ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "nonsense"])
+@pytest.mark.parametrize(
+    "address", ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "nonsense"]
+)
 def test_an_address_that_may_not_be_called_is_not(address: str) -> None:
     with pytest.raises(ExecutorUnreachable, match="refused"):
         GATEWAY.beat(Peer(address, "demo", TOKEN))

@@ -79,7 +79,10 @@ def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.Monk
     in_loop(run())
 
 
-@pytest.mark.parametrize(("host", "reason"), [("nobody", "Name or service not known"), ("outside", "outside the networks"), ("mixed", "")])
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("nobody", "Name or service not known"), ("outside", "outside the networks"), ("mixed", "")],
+)
 def test_what_a_name_may_lead_to(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])
 
@@ -131,7 +134,9 @@ def test_an_address_that_answers_nothing_leaves_time_for_the_next_and_comes_last
         resolver.use(monkeypatch)
         outcomes = []
         for _ in range(2):
-            outcomes.append(await client.call(Peer(f"http://two:{port}/", "demo", TOKEN), "run", {}, timeout_s=1.0))
+            outcomes.append(
+                await client.call(Peer(f"http://two:{port}/", "demo", TOKEN), "run", {}, timeout_s=1.0)
+            )
             for connection in list(client._open):
                 connection.close()
             await asyncio.sleep(0.01)

@@ -22,7 +22,9 @@ from tests.interop.foreign import KINDS, Foreign
 def pytest_configure(config: pytest.Config) -> None:
     for kind in KINDS:
         if kind.tool:
-            config.addinivalue_line("markers", f"{kind.tool}: needs a tool chain, see TOOLS in tests/conftest.py")
+            config.addinivalue_line(
+                "markers", f"{kind.tool}: needs a tool chain, see TOOLS in tests/conftest.py"
+            )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
-        marked = [pytest.param(kind, id=kind.name, marks=[getattr(pytest.mark, kind.tool)] if kind.tool else []) for kind in KINDS]
+        marked = [
+            pytest.param(kind, id=kind.name, marks=[getattr(pytest.mark, kind.tool)] if kind.tool else [])
+            for kind in KINDS
+        ]
         metafunc.parametrize("pair", marked, indirect=True, scope="module")
 
 
@@ -101,7 +106,13 @@ def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
     for number in (1, 2):
         port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
         folder.mkdir()
-        words = kind.words(admin=cluster.console.address, token=TOKEN, appname=f"foreign-{kind.name}", port=port, folder=folder)
+        words = kind.words(
+            admin=cluster.console.address,
+            token=TOKEN,
+            appname=f"foreign-{kind.name}",
+            port=port,
+            folder=folder,
+        )
         start = partial(cluster.programs.start, f"{kind.name}-{number}", words, cluster.environ, cwd=folder)
         starters[f"http://127.0.0.1:{port}{kind.path}"] = start
     programs = {address: start() for address, start in starters.items()}

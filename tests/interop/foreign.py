@@ -61,7 +61,9 @@ def run(words: Sequence[str], folder: Path) -> None:
     """Run a step of an installation; its output is in the error when it fails."""
     ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
     if ended.returncode != 0:
-        raise AssertionError(f"{' '.join(words)} ended with {ended.returncode}:\n{(ended.stdout + ended.stderr)[-3000:]}")
+        raise AssertionError(
+            f"{' '.join(words)} ended with {ended.returncode}:\n{(ended.stdout + ended.stderr)[-3000:]}"
+        )
 
 
 def _install_pyxxl() -> list[str]:
@@ -106,7 +108,14 @@ def _install_java() -> list[str]:
         run(["mvn", "--batch-mode", "--quiet", "process-classes"], folder)
 
     target = kept("java", sources, build) / "target"
-    return ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{target}/classes:{target}/dependency/*", "interop.Executor"]
+    return [
+        "java",
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{target}/classes:{target}/dependency/*",
+        "interop.Executor",
+    ]
 
 
 KINDS = (

@@ -14,7 +14,9 @@ KILLS = 6
 
 
 def test_it_fires_by_its_schedule(pair: Pair) -> None:
-    job_id = pair.add_job("ok", scheduleType="CRON", scheduleConf="* * * * * ?", executorRouteStrategy="ROUND", triggerStatus=1)
+    job_id = pair.add_job(
+        "ok", scheduleType="CRON", scheduleConf="* * * * * ?", executorRouteStrategy="ROUND", triggerStatus=1
+    )
     runs = pair.await_runs(job_id, 3)
     pair.console.stop(job_id)
     assert {(run["triggerCode"], run["handleCode"]) for run in runs} == {(200, 200)}
@@ -24,14 +26,18 @@ def test_it_fires_by_its_schedule(pair: Pair) -> None:
 def test_a_run_by_hand_has_its_parameter_and_its_log(pair: Pair) -> None:
     run = pair.run("ok", "day=1 täglich 每天 <b>", executorParam="not this one")
     assert (run["triggerCode"], run["handleCode"]) == (200, 200), run
-    text = eventually(lambda: "hello" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read")
+    text = eventually(
+        lambda: "hello" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read"
+    )
     assert "hello day=1 täglich 每天 &lt;b&gt;" in str(text)
     assert any("hello day=1 täglich 每天 <b>" in line for line in lines_of_the_page(pair, run["id"]))
 
 
 def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
     """Open the page of a run and return the lines its script would show."""
-    page = pair.console.http.get(f"{pair.console.address}/joblog/logDetailPage", params={"id": log_id}, timeout=20)
+    page = pair.console.http.get(
+        f"{pair.console.address}/joblog/logDetailPage", params={"id": log_id}, timeout=20
+    )
     assert page.status_code == 200
     place = re.search(r'data-lines="([^"]+)"', page.text)
     assert place is not None
@@ -41,7 +47,11 @@ def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
 
 def test_a_long_log_is_read_piece_by_piece(pair: Pair) -> None:
     run = pair.run("lines")
-    text = eventually(lambda: "line 200 of 200" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read")
+    text = eventually(
+        lambda: "line 200 of 200" in (found := pair.console.log_text(run["id"])) and found,
+        20,
+        "the log can be read",
+    )
     numbers = [int(number) for number in re.findall(r"line (\d+) of 200", str(text))]
     assert numbers == list(range(1, 201))
 
@@ -56,7 +66,10 @@ def test_a_failure_is_retried_and_told(pair: Pair) -> None:
     job_id = pair.add_job("fail", executorFailRetryCount=1)
     pair.console.trigger(job_id)
     runs = pair.await_runs(job_id, 2)
-    assert [(run["triggerCode"], run["handleCode"], run["executorFailRetryCount"]) for run in runs] == [(200, 500, 0), (200, 500, 1)], runs
+    assert [(run["triggerCode"], run["handleCode"], run["executorFailRetryCount"]) for run in runs] == [
+        (200, 500, 0),
+        (200, 500, 1),
+    ], runs
 
 
 def test_an_unknown_handler_fails_at_once(pair: Pair) -> None:
@@ -74,7 +87,9 @@ def killed(pair: Pair) -> tuple[int, dict[str, Any]]:
     """Kill a run that has begun; return its job and its row."""
     job_id = pair.add_job("sleep")
     pair.console.trigger(job_id, LONG)
-    (run,) = eventually(lambda: [row for row in pair.console.runs(pair.group_id, job_id) if row["triggerCode"] == 200], 20)
+    (run,) = eventually(
+        lambda: [row for row in pair.console.runs(pair.group_id, job_id) if row["triggerCode"] == 200], 20
+    )
     eventually(lambda: "asleep" in pair.console.log_text(run["id"]), 20, "it has begun")
     pair.console.post("/joblog/logKill", id=run["id"])
     return job_id, pair.await_runs(job_id, 1)[0]

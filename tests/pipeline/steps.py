@@ -40,7 +40,9 @@ LOOPBACK = (ip_network("127.0.0.0/8"),)
 #: an address without a listener
 GONE = "http://127.0.0.1:1111/"
 #: answer of an executor that has no log of a run
-ABSENT = Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True})
+ABSENT = Answer.json(
+    content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True}
+)
 
 
 def claimer(node: str = "one", **changes: Any) -> Claimer:
@@ -60,7 +62,9 @@ def as_due(fires: Sequence[Fire]) -> list[DueFire]:
     return [DueFire(fire.id, fire.job_id, fire.due_time) for fire in fires]
 
 
-def claim_fires(fires: Sequence[Fire] | None = None, who: Claimer | None = None, *, now_ms: Millis = T0) -> ClaimBatch:
+def claim_fires(
+    fires: Sequence[Fire] | None = None, who: Claimer | None = None, *, now_ms: Millis = T0
+) -> ClaimBatch:
     """Claim these fires (default: all there are)."""
     due = as_due(all_rows(Fire) if fires is None else fires)
     return transact(lambda session: claim(session, due, who or claimer(), now_ms=now_ms))
@@ -72,10 +76,18 @@ def claim_one(who: Claimer | None = None, *, now_ms: Millis = T0) -> Claimed:
     return claimed
 
 
-def sent(claimed: Claimed, fate: Fate = Fate.ACCEPTED, code: int | None = None, text: str = "", boot_id: str = "") -> Sent:
+def sent(
+    claimed: Claimed, fate: Fate = Fate.ACCEPTED, code: int | None = None, text: str = "", boot_id: str = ""
+) -> Sent:
     """Return what came of a send."""
     code = (200 if fate is Fate.ACCEPTED else 500) if code is None else code
-    return Sent(claimed, Verdict(fate, code, text), (f"Sent to: {claimed.address}", f"Result: {fate}, {text}"), 3, boot_id)
+    return Sent(
+        claimed,
+        Verdict(fate, code, text),
+        (f"Sent to: {claimed.address}", f"Result: {fate}, {text}"),
+        3,
+        boot_id,
+    )
 
 
 def record_sent(*outcomes: Sent, node: str = "one", now_ms: Millis = T0) -> None:
@@ -98,7 +110,9 @@ def call_back(log_id: int, code: int = 200, message: str | None = None, *, now_m
 
 def unresolve(log_id: int, *, now_ms: Millis = T0) -> bool:
     """End a run whose fate nobody could find out."""
-    return bool(end(Result(log_id, Source.RESOLVER, trigger_code=504, story="no evidence"), now_ms=now_ms).won)
+    return bool(
+        end(Result(log_id, Source.RESOLVER, trigger_code=504, story="no evidence"), now_ms=now_ms).won
+    )
 
 
 def at_once(*works: Callable[[], T]) -> list[T]:
@@ -139,19 +153,35 @@ def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
 
 
 def start_node(name: str, kind: NodeKind, now_ms: Millis) -> None:
-    transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="", now_ms=now_ms))
+    transact(
+        lambda session: nodes.start_node(
+            session, name, kind, version="1", token_fingerprint="", now_ms=now_ms
+        )
+    )
 
 
 def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **changes: Any) -> JobLog:
     """Commit a run whose fate has been open since T0 (UNKNOWN), or that was accepted at T0."""
-    job_changes = {name: changes.pop(name) for name in ("delivery", "executor_fail_retry_count", "addresses") if name in changes}
+    job_changes = {
+        name: changes.pop(name)
+        for name in ("delivery", "executor_fail_retry_count", "addresses")
+        if name in changes
+    }
     job = job or make_job(**{"addresses": address, **job_changes})
-    log = {"executor_address": address, "trigger_code": 0 if state == "UNKNOWN" else 200, "trigger_msg": "sent"}
+    log = {
+        "executor_address": address,
+        "trigger_code": 0 if state == "UNKNOWN" else 200,
+        "trigger_msg": "sent",
+    }
     since = {"lease_until": T0} if state == "UNKNOWN" else {"accepted_ms": T0}
-    return make_run(job, log=log, **{"state": state, "deadline_ms": T0, "sent_ms": T0, "owner": "one", **since, **changes})
+    return make_run(
+        job, log=log, **{"state": state, "deadline_ms": T0, "sent_ms": T0, "owner": "one", **since, **changes}
+    )
 
 
-def register(address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0) -> None:
+def register(
+    address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0
+) -> None:
     request, said = RegistryRequest("EXECUTOR", app_name, address), Capabilities(bool(boot_id), boot_id)
     transact(lambda session: registration.register(session, request, said, now_ms=now_ms))
 

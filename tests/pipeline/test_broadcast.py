@@ -4,7 +4,18 @@ import pytest
 
 from app.models.fire import Fire
 from app.models.log import JobLog
-from tests.factories import FIRST, SECOND, T0, THIRD, all_rows, make_fire, make_group, make_job, only_row, save
+from tests.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    THIRD,
+    all_rows,
+    make_fire,
+    make_group,
+    make_job,
+    only_row,
+    save,
+)
 from tests.pipeline.steps import at_once, claim_fires, claim_one, claimer
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
@@ -13,7 +24,9 @@ ALL = f"{FIRST},{SECOND},{THIRD}"
 @pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "RETRY", "API"])
 def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=4)
-    make_fire(job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two")
+    make_fire(
+        job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two"
+    )
     batch = claim_fires()
     assert (batch.claimed, batch.parked, all_rows(JobLog)) == ([], {}, [])
     shards = all_rows(Fire)
@@ -22,7 +35,10 @@ def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) 
         ("key:1", "1/3", SECOND),
         ("key:2", "2/3", THIRD),
     ]
-    kept = {(shard.trigger_type, shard.executor_param, shard.fail_retry_count, shard.state, shard.due_time) for shard in shards}
+    kept = {
+        (shard.trigger_type, shard.executor_param, shard.fail_retry_count, shard.state, shard.due_time)
+        for shard in shards
+    }
     assert kept == {(trigger_type, "p", 2, "PENDING", T0)}
     assert [fire.id for fire in batch.expanded] == [shard.id for shard in shards]
     claims = claim_fires().claimed
@@ -47,14 +63,21 @@ def test_shards_keep_the_snapshot_when_the_group_changes(database: str) -> None:
 
 
 def test_a_broadcast_to_entered_addresses_goes_to_these(database: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), address_list=f"{SECOND},{THIRD}")
+    make_fire(
+        make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
+        address_list=f"{SECOND},{THIRD}",
+    )
     assert len(claim_fires().expanded) == 2
     assert [claimed.address for claimed in claim_fires().claimed] == [SECOND, THIRD]
 
 
 @pytest.mark.parametrize(("shard", "address"), [("1/3", SECOND), ("2/3", THIRD), ("7/9", FIRST)])
 def test_the_retry_of_a_shard_is_that_shard_again(database: str, shard: str, address: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), trigger_type="RETRY", sharding_param=shard)
+    make_fire(
+        make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
+        trigger_type="RETRY",
+        sharding_param=shard,
+    )
     claimed = claim_one()
     assert claimed.address == address
     assert f"{claimed.request.broadcast_index}/{claimed.request.broadcast_total}" == shard

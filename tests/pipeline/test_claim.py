@@ -34,26 +34,60 @@ ALL = f"{FIRST},{SECOND},{THIRD}"
 
 
 def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None:
-    job = make_job(executor_handler="report", executor_param="day=1", executor_fail_retry_count=3, executor_timeout=7)
+    job = make_job(
+        executor_handler="report", executor_param="day=1", executor_fail_retry_count=3, executor_timeout=7
+    )
     make_fire(job, owner="two")
     claimed = claim_one(now_ms=T0 + 250)
     fire, log = only_row(Fire), only_row(JobLog)
     assert (fire.state, fire.log_id, fire.address, fire.owner) == ("SENDING", log.id, FIRST, "one")
     assert (fire.attempt, fire.epoch, fire.lease_until, fire.sent_ms) == (1, 1, T0 + 250 + LEASE_MS, T0 + 250)
-    assert (log.job_group, log.job_id, log.executor_address, log.executor_handler) == (job.job_group, job.id, FIRST, "report")
-    assert (log.executor_param, log.executor_sharding_param, log.executor_fail_retry_count) == ("day=1", None, 3)
+    assert (log.job_group, log.job_id, log.executor_address, log.executor_handler) == (
+        job.job_group,
+        job.id,
+        FIRST,
+        "report",
+    )
+    assert (log.executor_param, log.executor_sharding_param, log.executor_fail_retry_count) == (
+        "day=1",
+        None,
+        3,
+    )
     assert (log.trigger_time, log.trigger_code, log.trigger_msg) == (T0, 0, None)
     assert (log.handle_code, log.handle_time, log.handle_msg, log.alarm_status) == (0, None, None, 0)
     assert (log.fire_time, log.trigger_type, log.source_log_id, log.failed) == (T0, "CRON", None, 0)
-    assert (claimed.fire_id, claimed.log_id, claimed.job_id, claimed.address) == (fire.id, log.id, job.id, FIRST)
+    assert (claimed.fire_id, claimed.log_id, claimed.job_id, claimed.address) == (
+        fire.id,
+        log.id,
+        job.id,
+        FIRST,
+    )
     assert (claimed.epoch, claimed.attempt, claimed.due_ms) == (1, 1, T0)
 
 
 @pytest.mark.parametrize(
     ("key", "source"),
     [
-        *[("child:41:7", 41), ("retry:41:3", 41), ("retry:41:3:0", 41), ("cron:7:1714532645000", None), ("manual:ab41", None), ("", None)],
-        *[(odd, None) for odd in ("child:", "child", "retry:x:1", "retry:-41:1", "retry: 41:1", "child:²:1", "child:" + "9" * 40)],
+        *[
+            ("child:41:7", 41),
+            ("retry:41:3", 41),
+            ("retry:41:3:0", 41),
+            ("cron:7:1714532645000", None),
+            ("manual:ab41", None),
+            ("", None),
+        ],
+        *[
+            (odd, None)
+            for odd in (
+                "child:",
+                "child",
+                "retry:x:1",
+                "retry:-41:1",
+                "retry: 41:1",
+                "child:²:1",
+                "child:" + "9" * 40,
+            )
+        ],
     ],
 )
 def test_a_child_and_a_retry_know_the_run_they_follow(database: str, key: str, source: int | None) -> None:
@@ -62,11 +96,19 @@ def test_a_child_and_a_retry_know_the_run_they_follow(database: str, key: str, s
     log = only_row(JobLog)
     assert (log.trigger_type, log.source_log_id) == ("RETRY", source)
     with read_scope() as session:
-        assert [found.id for found in log_lists.find_successors(session, 41, group_ids=None, limit=9)] == ([log.id] if source else [])
+        assert [found.id for found in log_lists.find_successors(session, 41, group_ids=None, limit=9)] == (
+            [log.id] if source else []
+        )
 
 
 def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
-    job = make_job(executor_handler=None, executor_param=None, executor_block_strategy=None, glue_source=None, glue_updatetime=None)
+    job = make_job(
+        executor_handler=None,
+        executor_param=None,
+        executor_block_strategy=None,
+        glue_source=None,
+        glue_updatetime=None,
+    )
     make_fire(job)
     claimed = claim_one(now_ms=T0 + 999)
     assert claimed.request.to_wire() == {
@@ -92,7 +134,9 @@ def test_a_negative_time_out_or_retry_count_counts_as_none(database: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "param"), [(None, "the job's"), ("", ""), ("its own", "its own")], ids=["not given", "given as empty", "given"]
+    ("given", "param"),
+    [(None, "the job's"), ("", ""), ("its own", "its own")],
+    ids=["not given", "given as empty", "given"],
 )
 def test_a_fire_may_bring_its_own_parameter(database: str, given: str | None, param: str) -> None:
     make_fire(make_job(executor_param="the job's"), trigger_type="MANUAL", executor_param=given)
@@ -101,21 +145,29 @@ def test_a_fire_may_bring_its_own_parameter(database: str, given: str | None, pa
     assert (log.executor_param, log.fire_time) == (param, None)
 
 
-@pytest.mark.parametrize(("given", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)])
+@pytest.mark.parametrize(
+    ("given", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)]
+)
 def test_a_fire_may_bring_its_own_addresses(database: str, given: str | None, address: str) -> None:
     make_fire(make_job(), trigger_type="MANUAL", address_list=given)
     assert claim_one().address == address
 
 
-@pytest.mark.parametrize(("address_type", "address"), [(0, FIRST), (1, "10.0.0.1:9999")], ids=["registered", "entered"])
-def test_a_registered_address_without_a_scheme_is_passed_over(database: str, address_type: int, address: str) -> None:
+@pytest.mark.parametrize(
+    ("address_type", "address"), [(0, FIRST), (1, "10.0.0.1:9999")], ids=["registered", "entered"]
+)
+def test_a_registered_address_without_a_scheme_is_passed_over(
+    database: str, address_type: int, address: str
+) -> None:
     """Also where a Java admin has written it into the list; one a person has entered fails with the reason."""
     group = make_group(address_type=address_type, address_list=f"10.0.0.1:9999,{FIRST}")
     make_fire(make_job(job_group=group.id))
     assert claim_one().address == address
 
 
-@pytest.mark.parametrize(("own", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")])
+@pytest.mark.parametrize(
+    ("own", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")]
+)
 def test_the_groups_token_is_sent_where_there_is_one(database: str, own: str | None, token: str) -> None:
     make_fire(make_job(job_group=make_group(access_token=own).id))
     claimed = claim_one()
@@ -128,7 +180,11 @@ def test_a_route_that_asks_is_claimed_without_an_address(database: str, route: R
     make_fire(make_job(addresses=ALL, executor_route_strategy=route))
     claimed = claim_one()
     assert (claimed.address, list(claimed.peers), claimed.route) == (None, [FIRST, SECOND, THIRD], route)
-    assert (only_row(Fire).state, only_row(Fire).address, only_row(JobLog).executor_address) == ("ROUTING", None, None)
+    assert (only_row(Fire).state, only_row(Fire).address, only_row(JobLog).executor_address) == (
+        "ROUTING",
+        None,
+        None,
+    )
 
 
 def test_lfu_and_lru_begin_with_what_the_log_says(database: str) -> None:
@@ -139,7 +195,10 @@ def test_lfu_and_lru_begin_with_what_the_log_says(database: str) -> None:
         make_log(job, executor_address=None)
         make_fire(job)
     by_route = {claimed.route: claimed.address for claimed in claim_fires().claimed}
-    assert by_route == {RouteStrategy.LEAST_FREQUENTLY_USED: SECOND, RouteStrategy.LEAST_RECENTLY_USED: SECOND}
+    assert by_route == {
+        RouteStrategy.LEAST_FREQUENTLY_USED: SECOND,
+        RouteStrategy.LEAST_RECENTLY_USED: SECOND,
+    }
 
 
 def test_round_goes_on_within_one_claim(database: str) -> None:
@@ -153,7 +212,13 @@ def test_round_goes_on_within_one_claim(database: str) -> None:
 
 @pytest.mark.parametrize(
     ("route", "addresses"),
-    [("FIRST", None), ("ROUND", ""), ("LEAST_RECENTLY_USED", " , "), ("FAILOVER", None), ("SHARDING_BROADCAST", "")],
+    [
+        ("FIRST", None),
+        ("ROUND", ""),
+        ("LEAST_RECENTLY_USED", " , "),
+        ("FAILOVER", None),
+        ("SHARDING_BROADCAST", ""),
+    ],
 )
 def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresses: str | None) -> None:
     make_fire(make_job(addresses=addresses, executor_route_strategy=route))
@@ -168,7 +233,12 @@ def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresse
 @pytest.mark.parametrize("registered", [True, False], ids=["silent for long", "forgotten"])
 def test_a_run_that_finds_nobody_says_when_the_last_one_was_there(database: str, registered: bool) -> None:
     job = make_job(addresses=None)
-    row = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": FIRST, "update_time": T0 - 3_600_000}
+    row = {
+        "registry_group": "EXECUTOR",
+        "registry_key": "demo-executor",
+        "registry_value": FIRST,
+        "update_time": T0 - 3_600_000,
+    }
     forgotten = Sighting(app_name="demo-executor", address=FIRST, seen_ms=T0 - 3_600_000)
     save(Registration(**row) if registered else forgotten)
     make_fire(job)
@@ -228,7 +298,9 @@ def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database
     batch = claim_fires(who=claimer(capacity=rooms.__getitem__))
     assert [claimed.address for claimed in batch.claimed] == [FIRST, FIRST, SECOND]
     pending = only_row(Fire, state="PENDING")
-    assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {FIRST: [pending.id]}
+    assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {
+        FIRST: [pending.id]
+    }
     assert (pending.log_id, pending.attempt, pending.epoch) == (None, 0, 0)
     assert len(all_rows(JobLog)) == 3
 
@@ -240,7 +312,13 @@ def test_a_given_back_run_keeps_its_log_id_and_finds_its_way_anew(database: str)
     first = claim_one(who)
     give_back_all(first)
     fire = only_row(Fire)
-    assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == ("PENDING", "", first.log_id, None, 0)
+    assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == (
+        "PENDING",
+        "",
+        first.log_id,
+        None,
+        0,
+    )
     second = claim_one(who, now_ms=T0 + 900)
     assert (second.log_id, second.attempt, second.epoch) == (first.log_id, 1, 2)
     assert second.request.log_id == first.log_id
@@ -249,7 +327,11 @@ def test_a_given_back_run_keeps_its_log_id_and_finds_its_way_anew(database: str)
 
 
 def test_a_given_back_run_stays_where_only_one_address_will_do(database: str) -> None:
-    make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"), sharding_param="1/3", address=SECOND)
+    make_fire(
+        make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
+        sharding_param="1/3",
+        address=SECOND,
+    )
     shard = claim_one()
     give_back_all(shard)
     assert only_row(Fire).address == SECOND
@@ -268,7 +350,11 @@ def test_a_run_sent_again_keeps_the_time_that_names_its_log_file(database: str) 
     make_fire(make_job(addresses=ALL))
     first = claim_one(now_ms=T0)
     give_back_all(first)
-    assert claim_one(now_ms=T0 + 86_400_000).request.log_date_time == first.request.log_date_time == only_row(JobLog).trigger_time
+    assert (
+        claim_one(now_ms=T0 + 86_400_000).request.log_date_time
+        == first.request.log_date_time
+        == only_row(JobLog).trigger_time
+    )
 
 
 def test_a_run_sent_elsewhere_says_so_in_its_log_row(database: str) -> None:
@@ -301,7 +387,9 @@ def test_two_claimers_at_once_have_one_winner_a_fire(database: str) -> None:
     group = make_group(address_list=ALL)
     job = make_job(job_group=group.id, executor_route_strategy="ROUND")
     fires = [make_fire(job) for _ in range(40)]
-    batches = at_once(*(lambda node=f"node{number}": claim_fires(fires, claimer(node)) for number in range(4)))
+    batches = at_once(
+        *(lambda node=f"node{number}": claim_fires(fires, claimer(node)) for number in range(4))
+    )
     claimed = [claimed for batch in batches for claimed in batch.claimed]
     for _ in range(4):  # what one claimer skipped because another held it may have been left by both
         claimed += claim_fires().claimed
@@ -328,7 +416,9 @@ def test_an_unknown_route_in_the_table_is_the_first_address(database: str) -> No
 
 
 def test_the_story_says_why_who_and_where(database: str) -> None:
-    job = make_job(addresses=ALL, executor_route_strategy="LAST", executor_timeout=9, executor_fail_retry_count=2)
+    job = make_job(
+        addresses=ALL, executor_route_strategy="LAST", executor_timeout=9, executor_fail_retry_count=2
+    )
     make_fire(job, owner="two", address_list=None)
     story = claim_one(now_ms=T0 + 120).story
     assert story == (

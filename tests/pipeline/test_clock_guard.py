@@ -19,7 +19,15 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
 from app.pipeline import clock_guard
-from app.pipeline.clock_guard import JUMP_MS, PERIOD_MS, SKEW_MAX_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
+from app.pipeline.clock_guard import (
+    JUMP_MS,
+    PERIOD_MS,
+    SKEW_MAX_MS,
+    STEADY_MS,
+    ClockGuard,
+    ClockNews,
+    ClockWatch,
+)
 from app.pipeline.scan import scan
 from tests.domain.brute_cron import quartz_fires, unix_fires
 from tests.domain.test_schedule import ms
@@ -74,7 +82,9 @@ def test_the_clocks_are_compared_every_ten_seconds(clocks: Clocks, guard: ClockG
 
 
 @pytest.mark.parametrize("skew_ms", [SKEW_MAX_MS, -SKEW_MAX_MS])
-def test_a_skew_of_a_second_is_borne_and_one_more_millisecond_is_not(clocks: Clocks, guard: ClockGuard, skew_ms: Millis) -> None:
+def test_a_skew_of_a_second_is_borne_and_one_more_millisecond_is_not(
+    clocks: Clocks, guard: ClockGuard, skew_ms: Millis
+) -> None:
     clocks.database_ms += skew_ms
     assert guard.check()
     clocks.database_ms += 1 if skew_ms > 0 else -1
@@ -99,7 +109,9 @@ def test_a_jump_is_noticed_before_anything_is_scanned(
     assert guard.check(), "set right, it is believed at once"
 
 
-def test_nothing_is_claimed_by_a_clock_that_was_set_until_it_has_been_compared(clocks: Clocks, guard: ClockGuard) -> None:
+def test_nothing_is_claimed_by_a_clock_that_was_set_until_it_has_been_compared(
+    clocks: Clocks, guard: ClockGuard
+) -> None:
     assert not guard.is_steady(), "never compared"
     guard.check()
     assert guard.is_steady()
@@ -143,7 +155,9 @@ def test_an_answer_that_comes_late_proves_a_wrong_clock_and_no_right_one_wrong(
     assert guard.check()
 
 
-def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_that_is_slewed_is_no_jump(
+    clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(5):
         guard.check()
         clocks.pass_time(1_000, jump_ms=JUMP_MS // 2)
@@ -151,7 +165,9 @@ def test_a_clock_that_is_slewed_is_no_jump(clocks: Clocks, guard: ClockGuard, ca
     assert "jumped" not in caplog.text
 
 
-def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minute(clocks: Clocks, guard: ClockGuard) -> None:
+def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minute(
+    clocks: Clocks, guard: ClockGuard
+) -> None:
     watch = ClockWatch(guard, lambda: clocks.monotonic_ms)
 
     def pass_rounds(count: int) -> list[ClockNews]:
@@ -172,7 +188,9 @@ def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minut
     assert pass_rounds(300) == [ClockNews(right=False, skew_ms=-6_900)]
 
 
-def test_a_watch_that_could_not_ask_tells_it_later(clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_could_not_ask_tells_it_later(
+    clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(_session: object) -> Millis:
         raise OperationalError("SELECT", {}, Exception("away"))
 
@@ -207,14 +225,20 @@ def test_a_clock_set_back_doubles_nothing(database: str) -> None:
     assert all_rows(Skip) == []
 
 
-@pytest.mark.parametrize(("misfire", "fires", "skipped"), [("DO_NOTHING", 0, 3_600), ("FIRE_ONCE_NOW", 1, 3_599)])
-def test_a_clock_set_forward_misfires_by_the_jobs_policy(database: str, misfire: str, fires: int, skipped: int) -> None:
+@pytest.mark.parametrize(
+    ("misfire", "fires", "skipped"), [("DO_NOTHING", 0, 3_600), ("FIRE_ONCE_NOW", 1, 3_599)]
+)
+def test_a_clock_set_forward_misfires_by_the_jobs_policy(
+    database: str, misfire: str, fires: int, skipped: int
+) -> None:
     make_due_job(T0, "FIX_RATE", "1", misfire_strategy=misfire)
     at_ms = T0 + HOUR - 1
     scan(node="one", zone="UTC", now_ms=at_ms)
     assert len(all_rows(Fire, trigger_type="MISFIRE")) == fires
     assert (only_row(Skip).from_ms, only_row(Skip).skipped) == (T0, skipped)
-    assert [fire.due_time for fire in all_rows(Fire, trigger_type="CRON")] == [T0 + HOUR + second * 1_000 for second in range(5)]
+    assert [fire.due_time for fire in all_rows(Fire, trigger_type="CRON")] == [
+        T0 + HOUR + second * 1_000 for second in range(5)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -245,7 +269,12 @@ CHANGE_DAYS = [(zone, day) for zone, days in CHANGES.items() for day in days]
 @pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
 @pytest.mark.parametrize(
     ("expression", "expected_of"),
-    [("0 0/10 1-3 * * ?", quartz_fires), ("0 15 2 * * ?", quartz_fires), ("*/10 1-3 * * *", unix_fires), ("15 2 * * *", unix_fires)],
+    [
+        ("0 0/10 1-3 * * ?", quartz_fires),
+        ("0 15 2 * * ?", quartz_fires),
+        ("*/10 1-3 * * *", unix_fires),
+        ("15 2 * * *", unix_fires),
+    ],
 )
 def test_scans_over_a_change_of_the_clocks_fire_what_an_independent_evaluator_says(
     database: str, zone: str, day: str, expression: str, expected_of: Fires
@@ -266,11 +295,15 @@ def test_a_fixed_rate_knows_nothing_of_a_change_of_the_clocks(database: str, zon
     make_due_job(midnight, "FIX_RATE", "600", time_zone=zone)
     while (next_ms := only_row(Job).trigger_next_time) <= midnight + 6 * HOUR:
         scan(node="one", zone=zone, now_ms=next_ms)
-    assert [fire.due_time for fire in all_rows(Fire)] == list(range(midnight, midnight + 6 * HOUR + 1, 600_000))
+    assert [fire.due_time for fire in all_rows(Fire)] == list(
+        range(midnight, midnight + 6 * HOUR + 1, 600_000)
+    )
 
 
 @pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
-@pytest.mark.parametrize(("expression", "expected_of"), [("0 0/10 0-4 * * ?", quartz_fires), ("*/10 0-4 * * *", unix_fires)])
+@pytest.mark.parametrize(
+    ("expression", "expected_of"), [("0 0/10 0-4 * * ?", quartz_fires), ("*/10 0-4 * * *", unix_fires)]
+)
 @pytest.mark.parametrize("misfire", MisfireStrategy)
 def test_a_clock_that_is_set_over_a_change_of_the_clocks_loses_and_doubles_nothing(
     database: str, zone: str, day: str, expression: str, expected_of: Fires, misfire: MisfireStrategy
@@ -286,9 +319,15 @@ def test_a_clock_that_is_set_over_a_change_of_the_clocks_loses_and_doubles_nothi
         scan(node="one", zone="UTC", now_ms=at_ms)
         decided_ms = max(decided_ms, at_ms)
         jump_ms = dice.choice([600_000, 600_000, 1_800_000, HOUR, -HOUR, -1_800_000, 24 * HOUR, -24 * HOUR])
-        at_ms = at_ms + jump_ms if change - 24 * HOUR < at_ms + jump_ms < change + 24 * HOUR else change + dice.randrange(-HOUR, HOUR)
+        at_ms = (
+            at_ms + jump_ms
+            if change - 24 * HOUR < at_ms + jump_ms < change + 24 * HOUR
+            else change + dice.randrange(-HOUR, HOUR)
+        )
     fired = [fire.due_time for fire in all_rows(Fire)]
-    ranges = [[instant for instant in expected if skip.from_ms <= instant <= skip.to_ms] for skip in all_rows(Skip)]
+    ranges = [
+        [instant for instant in expected if skip.from_ms <= instant <= skip.to_ms] for skip in all_rows(Skip)
+    ]
     assert [len(instants) for instants in ranges] == [skip.skipped for skip in all_rows(Skip)]
     assert sorted(fired + [instant for instants in ranges for instant in instants]) == [
         instant for instant in expected if instant <= decided_ms + PRE_READ_MS

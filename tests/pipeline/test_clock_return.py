@@ -37,7 +37,10 @@ class Node:
         for _ in range(seconds):
             self.scheduler.tick_scan(self.wall_ms)
             if self.guard.is_steady():
-                claim_fires([fire for fire in all_rows(Fire, state="PENDING") if fire.due_time <= self.wall_ms], now_ms=self.wall_ms)
+                claim_fires(
+                    [fire for fire in all_rows(Fire, state="PENDING") if fire.due_time <= self.wall_ms],
+                    now_ms=self.wall_ms,
+                )
             self.wall_ms += 1_000
             self.monotonic_ms += 1_000
 
@@ -114,10 +117,16 @@ def test_no_instant_starts_twice_or_early_after_the_way_back(node: Node) -> None
     go_ahead_and_back(node)
     early = started()
     assert max(early) > JUMP // 1_000
-    assert not [fire for fire in all_rows(Fire, state="PENDING") if fire.due_time > node.wall_ms + 5_000], "none waits in the future"
+    assert not [fire for fire in all_rows(Fire, state="PENDING") if fire.due_time > node.wall_ms + 5_000], (
+        "none waits in the future"
+    )
     node.go(JUMP // 1_000 + 60)
     assert len(set(started())) == len(started())
-    skipped = [instant for skip in all_rows(Skip) for instant in range((skip.from_ms - T0) // 1_000, (skip.to_ms - T0) // 1_000 + 1, 5)]
+    skipped = [
+        instant
+        for skip in all_rows(Skip)
+        for instant in range((skip.from_ms - T0) // 1_000, (skip.to_ms - T0) // 1_000 + 1, 5)
+    ]
     late = [instant for instant in started() if instant not in early]
     assert sorted([*early, *late, *skipped]) == list(range(0, (node.wall_ms - T0) // 1_000, 5))
 
@@ -155,7 +164,11 @@ def test_a_next_time_worked_out_by_the_wrong_clock_is_worked_out_again(node: Nod
     node.go(1, jump_ms=-JUMP)
     at_ms = node.wall_ms - 1_000
     next_times = {job.id: job.trigger_next_time for job in all_rows(Job)}
-    assert next_times == {started_now.id: at_ms + 70_000, delayed.id: at_ms + 60_000, waiting.id: AFTER_THE_CURRENT_RUN}
+    assert next_times == {
+        started_now.id: at_ms + 70_000,
+        delayed.id: at_ms + 60_000,
+        waiting.id: AFTER_THE_CURRENT_RUN,
+    }
 
 
 def test_looks_leases_and_runs_by_hand_of_the_future_are_brought_back(node: Node) -> None:
@@ -221,7 +234,9 @@ def test_a_hold_is_news_and_so_is_its_end(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("seen", "next_ms"), [(False, HOUR), (True, 55_000)])
-def test_a_start_leaves_crons_alone_that_no_wrong_clock_has_touched(database: str, seen: bool, next_ms: Millis) -> None:
+def test_a_start_leaves_crons_alone_that_no_wrong_clock_has_touched(
+    database: str, seen: bool, next_ms: Millis
+) -> None:
     make_due_job(T0 + HOUR, "CRON", "0 * * * * ?")
     bring_back(zone="UTC", now_ms=T0, seen=seen)
     assert only_row(Job).trigger_next_time == T0 + next_ms

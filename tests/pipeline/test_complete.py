@@ -36,7 +36,9 @@ def test_a_result_is_stored_and_its_fire_is_gone(database: str) -> None:
         (-(2**31), "", 500, "handle code -2147483648 reported"),
     ],
 )
-def test_codes_of_all_sizes(database: str, code: int, message: str | None, stored: int, text: str | None) -> None:
+def test_codes_of_all_sizes(
+    database: str, code: int, message: str | None, stored: int, text: str | None
+) -> None:
     run = make_run(make_job())
     assert call_back(run.id, code, message)
     log = only_row(JobLog)
@@ -69,7 +71,13 @@ def test_a_second_result_changes_nothing(database: str) -> None:
         late = end(Result(run.id, source, 500, "second", trigger_code=504), now_ms=T0 + 9000)
         assert late == Completion((), {run.id: 200})
     log = only_row(JobLog)
-    assert (log.handle_code, log.handle_msg, log.handle_time, log.trigger_code, log.alarm_status) == (200, "first", T0, 200, 0)
+    assert (log.handle_code, log.handle_msg, log.handle_time, log.trigger_code, log.alarm_status) == (
+        200,
+        "first",
+        T0,
+        200,
+        0,
+    )
     assert all_rows(Fire) == all_rows(Alarm) == []
 
 
@@ -82,7 +90,9 @@ def test_of_two_results_in_one_batch_the_first_counts(database: str) -> None:
 
 def test_results_of_unknown_runs_are_nothing(database: str) -> None:
     run = make_run(make_job())
-    done = end(callback_result(4711, 200, None), callback_result(run.id, 200, None), callback_result(2**62, 500, "x"))
+    done = end(
+        callback_result(4711, 200, None), callback_result(run.id, 200, None), callback_result(2**62, 500, "x")
+    )
     assert done == Completion((run.id,), {})
     assert end() == Completion((), {})
 
@@ -93,10 +103,14 @@ def test_eight_threads_at_once_have_one_winner(database: str, successor: str) ->
     job = make_job(child_jobid=str(child.id), executor_fail_retry_count=3)
     run = make_run(job)
     code = 200 if successor == "children" else 500
-    wins = at_once(*(lambda number=number: call_back(run.id, code, f"thread {number}") for number in range(8)))
+    wins = at_once(
+        *(lambda number=number: call_back(run.id, code, f"thread {number}") for number in range(8))
+    )
     assert sorted(wins) == [False] * 7 + [True]
     fires = all_rows(Fire)
-    assert [(fire.job_id, fire.trigger_type) for fire in fires] == [(child.id, "PARENT") if successor == "children" else (job.id, "RETRY")]
+    assert [(fire.job_id, fire.trigger_type) for fire in fires] == [
+        (child.id, "PARENT") if successor == "children" else (job.id, "RETRY")
+    ]
     assert len(all_rows(Alarm)) == (successor == "retry")
 
 
@@ -127,7 +141,9 @@ def test_batches_that_overlap_in_other_orders_end_each_run_once(database: str) -
         (504, Source.RESOLVER, False),
     ],
 )
-def test_who_may_end_a_run_in_which_state(database: str, trigger_code: int, source: Source, open_: bool) -> None:
+def test_who_may_end_a_run_in_which_state(
+    database: str, trigger_code: int, source: Source, open_: bool
+) -> None:
     run = make_run(make_job(), log={"trigger_code": trigger_code})
     done = end(Result(run.id, source, 500, "the end"))
     assert done == (Completion((run.id,), {}) if open_ else Completion((), {run.id: 0}))
@@ -149,7 +165,9 @@ def test_an_unresolved_run_has_an_alarm_and_no_result(database: str) -> None:
 
 
 @pytest.mark.parametrize(("code", "children", "retries"), [(200, 1, 0), (500, 0, 1)])
-def test_a_late_callback_settles_an_unresolved_run(database: str, code: int, children: int, retries: int) -> None:
+def test_a_late_callback_settles_an_unresolved_run(
+    database: str, code: int, children: int, retries: int
+) -> None:
     child = make_job()
     run = make_run(make_job(child_jobid=str(child.id), executor_fail_retry_count=2), log={"trigger_code": 0})
     unresolve(run.id)

@@ -60,18 +60,31 @@ def test_a_broadcast_is_one_run_a_shard_and_a_dead_one_fails_alone(
     database: str, config: Config, executors: list[FakeExecutor], trigger_type: str
 ) -> None:
     addresses = f"{executors[0].address},{DEAD},{executors[1].address}"
-    job = make_job(addresses=addresses, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=1, retry_interval_s=60)
+    job = make_job(
+        addresses=addresses,
+        executor_route_strategy="SHARDING_BROADCAST",
+        executor_fail_retry_count=1,
+        retry_interval_s=60,
+    )
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(due_now(job, trigger_type=trigger_type)))
         eventually(lambda: sorted(log.trigger_code for log in all_rows(JobLog)) == [200, 200, 500])
-    shards = {log.executor_sharding_param: (log.executor_address, log.trigger_code) for log in all_rows(JobLog)}
-    assert shards == {"0/3": (executors[0].address, 200), "1/3": (DEAD, 500), "2/3": (executors[1].address, 200)}
+    shards = {
+        log.executor_sharding_param: (log.executor_address, log.trigger_code) for log in all_rows(JobLog)
+    }
+    assert shards == {
+        "0/3": (executors[0].address, 200),
+        "1/3": (DEAD, 500),
+        "2/3": (executors[1].address, 200),
+    }
     retry = only_row(Fire, trigger_type="RETRY")
     assert (retry.sharding_param, retry.fail_retry_count) == ("1/3", 0)
     assert len(all_rows(Fire, state="ACCEPTED")) == 2
 
 
-def test_the_retry_of_a_dead_shard_goes_to_its_own_place_only(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+def test_the_retry_of_a_dead_shard_goes_to_its_own_place_only(
+    database: str, config: Config, executors: list[FakeExecutor]
+) -> None:
     job = make_job(addresses=group_of(executors), executor_route_strategy="SHARDING_BROADCAST")
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(due_now(job, trigger_type="RETRY", sharding_param="1/3", fail_retry_count=0)))
@@ -116,7 +129,9 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     probes = [line for line in lines if line.startswith("Probe")]
     assert f"Probe {action} {DEAD}: no, " in probes[0]
     assert probes[1].startswith(f"Probe {action} {refusing.address}: yes")
-    waited = re.fullmatch(rf"Probe {action} {silent.address}: no, not answered when another was chosen \((\d+) ms\)", probes[2])
+    waited = re.fullmatch(
+        rf"Probe {action} {silent.address}: no, not answered when another was chosen \((\d+) ms\)", probes[2]
+    )
     assert waited is not None
     assert 290 <= int(waited[1]) < 3_000
     assert lines.index(waited[0]) < lines.index(f"Sent to: {refusing.address}")
@@ -126,7 +141,11 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
 
 
 def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
-    database: str, config: Config, executors: list[FakeExecutor], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: str,
+    config: Config,
+    executors: list[FakeExecutor],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     failures = [OperationalError("UPDATE", {}, Exception("database is locked"))]
 
@@ -137,7 +156,9 @@ def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
 
     monkeypatch.setattr(send_task, "fix_address", fix)
     with dispatching(config) as dispatcher:
-        dispatcher.offer(as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER"))))
+        dispatcher.offer(
+            as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER")))
+        )
         eventually(lambda: all_rows(JobLog) and ended(1))
     assert len(executors[0].asked("run")) == 1
     assert "Traceback" not in caplog.text
@@ -155,12 +176,16 @@ def test_the_only_candidate_may_take_its_time(
 
     slow.tell(action, Answer(wait=After()))
     with dispatching(config) as dispatcher:
-        dispatcher.offer(as_due(due_now(make_job(addresses=f"{DEAD},{slow.address}", executor_route_strategy=route))))
+        dispatcher.offer(
+            as_due(due_now(make_job(addresses=f"{DEAD},{slow.address}", executor_route_strategy=route)))
+        )
         eventually(lambda: all_rows(JobLog) and only_row(JobLog).trigger_code)
     assert (only_row(JobLog).trigger_code, only_row(JobLog).executor_address) == (200, slow.address)
 
 
-def test_each_change_of_candidate_is_committed_before_it_is_sent_to(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+def test_each_change_of_candidate_is_committed_before_it_is_sent_to(
+    database: str, config: Config, executors: list[FakeExecutor]
+) -> None:
     seen: list[tuple[str, str | None]] = []
 
     class Look:
@@ -174,12 +199,16 @@ def test_each_change_of_candidate_is_committed_before_it_is_sent_to(database: st
     first.tell("run", Answer.json(500, msg="no").but(wait=Look()))
     second.tell("run", Answer().but(wait=Look()))
     with dispatching(config) as dispatcher:
-        dispatcher.offer(as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER"))))
+        dispatcher.offer(
+            as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER")))
+        )
         eventually(lambda: all_rows(JobLog) and ended(1))
     assert seen == [("SENDING", first.address), ("SENDING", second.address)]
 
 
-def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(
+    database: str, config: Config, executors: list[FakeExecutor]
+) -> None:
     """80 runs each for one that hangs, one that answers after 2.9 s and one that is dead, 100 for a healthy one."""
     hanging, slow, healthy = executors
     release, pause = threading.Event(), threading.Event()
@@ -209,16 +238,27 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(database: str, config
     assert max(lags) < LAG_MAX_MS, lags
 
 
-def test_the_story_of_a_run_tells_everything_and_stays_bounded(database: str, config: Config, executors: list[FakeExecutor]) -> None:
+def test_the_story_of_a_run_tells_everything_and_stays_bounded(
+    database: str, config: Config, executors: list[FakeExecutor]
+) -> None:
     hanging = executors[0]
     hanging.tell("run", Answer(fault=Fault.SILENCE), Answer.json(msg="x" * 50_000))
-    hanging.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True}))
+    hanging.tell(
+        "log",
+        Answer.json(
+            content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True}
+        ),
+    )
     job = make_job(addresses=f"{DEAD},{hanging.address}", executor_route_strategy="FAILOVER")
     resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
 
     def look(after_ms: Millis) -> None:
         at_ms = now_ms() + after_ms
-        transact(lambda session: nodes.start_node(session, "c", NodeKind.CONSOLE, version="", token_fingerprint="", now_ms=at_ms))
+        transact(
+            lambda session: nodes.start_node(
+                session, "c", NodeKind.CONSOLE, version="", token_fingerprint="", now_ms=at_ms
+            )
+        )
         resolver.tick(at_ms)
 
     with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:

@@ -16,11 +16,26 @@ from app.pipeline.record import fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store import drains
 from executor_client.protocol import Capabilities, RegistryRequest
-from tests.factories import FIRST, SECOND, T0, THIRD, all_rows, make_drains, make_fire, make_group, make_job, make_log, only_row, save
+from tests.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    THIRD,
+    all_rows,
+    make_drains,
+    make_fire,
+    make_group,
+    make_job,
+    make_log,
+    only_row,
+    save,
+)
 from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
-PICKING = [route for route in RouteStrategy if route.value not in ("FAILOVER", "BUSYOVER", "SHARDING_BROADCAST")]
+PICKING = [
+    route for route in RouteStrategy if route.value not in ("FAILOVER", "BUSYOVER", "SHARDING_BROADCAST")
+]
 
 
 def job_on_all(route: str, **more: Any) -> Job:
@@ -72,7 +87,10 @@ def test_a_broadcast_counts_only_those_that_are_not_drained(database: str) -> No
     make_fire(job)
     assert len(claim_fires().expanded) == 2
     claimed = claim_fires().claimed
-    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [(SECOND, 0, 2), (THIRD, 1, 2)]
+    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [
+        (SECOND, 0, 2),
+        (THIRD, 1, 2),
+    ]
     assert all(f"Drained: 1 address left out [{FIRST}]" in one.story for one in claimed)
 
 
@@ -83,13 +101,19 @@ def test_a_shard_that_was_not_sent_yet_goes_to_another(database: str) -> None:
     make_drains(job, SECOND)
     claimed = claim_fires().claimed
     assert [one.address for one in claimed] == [FIRST, THIRD, THIRD]
-    assert [(one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [(0, 3), (1, 3), (2, 3)]
+    assert [(one.request.broadcast_index, one.request.broadcast_total) for one in claimed] == [
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    ]
     assert [log.executor_address for log in all_rows(JobLog)] == [FIRST, THIRD, THIRD]
 
 
 def test_shards_that_were_not_sent_yet_are_shared_out_among_the_others(database: str) -> None:
     fifth = "http://10.0.0.5:9999/"
-    job = make_job(addresses=f"{ALL},http://10.0.0.4:9999/,{fifth}", executor_route_strategy="SHARDING_BROADCAST")
+    job = make_job(
+        addresses=f"{ALL},http://10.0.0.4:9999/,{fifth}", executor_route_strategy="SHARDING_BROADCAST"
+    )
     make_fire(job)
     claim_fires()
     make_drains(job, THIRD, "http://10.0.0.4:9999/", fifth)
@@ -123,7 +147,10 @@ def test_where_all_are_drained_the_run_fails_and_says_why(database: str, route: 
     assert (batch.claimed, batch.expanded) == ([], [])
     log = only_row(JobLog)
     assert (log.trigger_code, log.executor_address) == (500, None)
-    assert "Result: not sent, no executor of demo-executor takes new runs: all 3 addresses are drained" in story_of(log)
+    assert (
+        "Result: not sent, no executor of demo-executor takes new runs: all 3 addresses are drained"
+        in story_of(log)
+    )
     assert only_row(Fire).trigger_type == "RETRY", "it is retried as any failed run"
 
 
@@ -183,7 +210,12 @@ def test_a_run_a_durable_executor_may_have_stays_with_it(database: str) -> None:
     """Anybody else could start it a second time."""
     job = job_on_all("FIRST")
     make_drains(job, FIRST)
-    registration = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": FIRST, "update_time": T0}
+    registration = {
+        "registry_group": "EXECUTOR",
+        "registry_key": "demo-executor",
+        "registry_value": FIRST,
+        "update_time": T0,
+    }
     save(Registration(**registration, capabilities="durable-dedup", boot_id="b1"))
     resent(job, FIRST)
     claimed = claim_one()
@@ -207,7 +239,9 @@ def test_a_run_given_back_unsent_was_still_sent_only_where_it_was_before(databas
     log = resent(job, FIRST)
     claimed = claim_one()
     if claimed.address is None:
-        assert transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000))
+        assert transact(
+            lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000)
+        )
     assert only_row(JobLog).executor_address == SECOND
     give_back_all(claimed)
     fire = only_row(Fire)
@@ -215,12 +249,21 @@ def test_a_run_given_back_unsent_was_still_sent_only_where_it_was_before(databas
     make_drains(job, SECOND)  # where it was going: no byte of it has reached that one
     again = claim_one()
     assert (again.log_id, list(again.peers), again.attempt) == (log.id, [THIRD], 2)
-    assert (again.was_sent_to(FIRST), again.was_sent_to(SECOND), again.was_sent_to(THIRD)) == (True, False, False)
+    assert (again.was_sent_to(FIRST), again.was_sent_to(SECOND), again.was_sent_to(THIRD)) == (
+        True,
+        False,
+        False,
+    )
 
 
 def test_it_leaves_a_durable_executor_it_was_never_sent_to(database: str) -> None:
     job = job_on_all("FIRST")
-    registration = {"registry_group": "EXECUTOR", "registry_key": "demo-executor", "registry_value": SECOND, "update_time": T0}
+    registration = {
+        "registry_group": "EXECUTOR",
+        "registry_key": "demo-executor",
+        "registry_value": SECOND,
+        "update_time": T0,
+    }
     save(Registration(**registration, capabilities="durable-dedup", boot_id="b1"))
     make_drains(job, FIRST)
     resent(job, FIRST)
@@ -236,7 +279,9 @@ def test_a_claim_knows_who_may_have_the_run_already(database: str, sends: int, a
     make_fire(job, log_id=log.id, address=FIRST if again else None, attempt=sends, epoch=sends)
     claimed = claim_one()
     assert claimed.was_sent_to(FIRST)
-    assert claimed.was_sent_to(SECOND) is (sends > 1), "after more sends than one nobody knows to whom they went"
+    assert claimed.was_sent_to(SECOND) is (sends > 1), (
+        "after more sends than one nobody knows to whom they went"
+    )
 
 
 def test_a_first_claim_was_sent_to_nobody(database: str) -> None:
@@ -259,7 +304,11 @@ def test_a_candidate_drained_while_others_were_asked_is_not_sent_to(database: st
     make_drains(job, SECOND)
 
     def fix(address: str, late: bool) -> bool:
-        return transact(lambda session: fix_address(session, claimed, address, node="one", lease_until=T0 + 9000, late=late))
+        return transact(
+            lambda session: fix_address(
+                session, claimed, address, node="one", lease_until=T0 + 9000, late=late
+            )
+        )
 
     assert not fix(SECOND, late=True)
     transact(lambda session: give_back(session, [claimed], node="one"))
@@ -282,7 +331,9 @@ def test_a_candidate_of_entered_addresses_is_sent_to_drained_or_not(database: st
 def test_the_claim_asks_once_for_a_batch(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[set[int]] = []
     find = drains.find_drained
-    monkeypatch.setattr(drains, "find_drained", lambda session, ids: asked.append(set(ids)) or find(session, ids))
+    monkeypatch.setattr(
+        drains, "find_drained", lambda session, ids: asked.append(set(ids)) or find(session, ids)
+    )
     jobs = [make_job() for _ in range(4)]
     for job in jobs:
         for _ in range(5):

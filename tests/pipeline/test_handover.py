@@ -75,7 +75,9 @@ def test_what_is_due_stays_as_a_late_scan_would_call_it_missed(database: str) ->
     ],
     ids=["stopped", "another schedule", "another next time", "no schedule"],
 )
-def test_nothing_goes_back_to_a_job_that_a_java_admin_has_changed(database: str, changed: dict[str, Any]) -> None:
+def test_nothing_goes_back_to_a_job_that_a_java_admin_has_changed(
+    database: str, changed: dict[str, Any]
+) -> None:
     make_due_job(T0, conf="2")
     read_ahead()
     change(Job, **changed)
@@ -95,7 +97,9 @@ def test_a_fixed_delay_a_misfire_and_other_nodes_fires_stay(database: str) -> No
     assert all_rows(Job)[0].trigger_next_time == AFTER_THE_CURRENT_RUN
 
 
-def test_jobs_go_back_page_by_page_while_there_is_time(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_go_back_page_by_page_while_there_is_time(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(handover, "PAGE", 2)
     for _ in range(3):
         make_due_job(T0 + 1_000)

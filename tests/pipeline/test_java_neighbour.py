@@ -53,13 +53,17 @@ def test_an_ended_run_is_forgotten_before_its_executor_is_asked(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_run_that_is_ended_during_a_look_is_not_sent_again(database: str, config: Config, executor: FakeExecutor, ending: str) -> None:
+def test_a_run_that_is_ended_during_a_look_is_not_sent_again(
+    database: str, config: Config, executor: FakeExecutor, ending: str
+) -> None:
     open_run(executor.address, probe_count=1)
     executor.tell("log", ABSENT.but(wait=(ended := Signal(lambda: end_as_java(ending)))))
     with resolving(config) as look:
         look(10_000)
         assert ended.called
-        assert [fire.state for fire in all_rows(Fire)] in ([], ["UNKNOWN"]), "not PENDING: it would be sent again"
+        assert [fire.state for fire in all_rows(Fire)] in ([], ["UNKNOWN"]), (
+            "not PENDING: it would be sent again"
+        )
         look(30_000)
     assert all_rows(Fire) == all_rows(Alarm) == []
     assert all("Resolver" not in (log.trigger_msg or "") for log in all_rows(JobLog))

@@ -42,7 +42,9 @@ def set_next(job: Job, next_ms: Millis) -> Job:
 
 
 def fires() -> list[tuple[Millis, str, str]]:
-    return [(fire.due_time - T0, fire.trigger_type, fire.fire_key.partition(":")[0]) for fire in all_rows(Fire)]
+    return [
+        (fire.due_time - T0, fire.trigger_type, fire.fire_key.partition(":")[0]) for fire in all_rows(Fire)
+    ]
 
 
 def skips() -> list[tuple[Millis, Millis, int, str]]:
@@ -88,13 +90,19 @@ def test_fires_in_time_and_unscheduled_runs_are_left_alone(database: str) -> Non
 
 def test_fires_of_another_live_node_are_left_to_it(database: str) -> None:
     plan_job("DO_NOTHING")
-    transact(lambda session: nodes.start_node(session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=LATE))
+    transact(
+        lambda session: nodes.start_node(
+            session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=LATE
+        )
+    )
     assert settle(node="two") == 0
     assert settle(LATE + 60_000, node="two") == 3
 
 
 @pytest.mark.parametrize("misfire", ["DO_NOTHING", "FIRE_ONCE_NOW"])
-def test_a_broadcast_is_settled_as_one_instant(database: str, misfire: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broadcast_is_settled_as_one_instant(
+    database: str, misfire: str, caplog: pytest.LogCaptureFixture
+) -> None:
     job = plan_job(misfire, conf="3600")
     (whole,) = all_rows(Fire)
     for index in range(2):

@@ -12,7 +12,16 @@ from app.models.log import JobLog
 from app.pipeline.record import FIRST_LOOK_MS, fix_address, renew
 from app.store import fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
-from tests.pipeline.steps import LEASE_MS, call_back, claim_fires, claim_one, claimer, give_back_all, record_sent, sent
+from tests.pipeline.steps import (
+    LEASE_MS,
+    call_back,
+    claim_fires,
+    claim_one,
+    claimer,
+    give_back_all,
+    record_sent,
+    sent,
+)
 
 
 def lose_lease() -> None:
@@ -25,7 +34,12 @@ def test_an_accepted_run_waits_for_its_result(database: str) -> None:
     claimed = claim_one()
     record_sent(sent(claimed, boot_id="boot-1"), now_ms=T0 + 40)
     fire, log = only_row(Fire), only_row(JobLog)
-    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.boot_id) == ("ACCEPTED", T0 + 40, T0 + 40 + FIRST_LOOK_MS, "boot-1")
+    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.boot_id) == (
+        "ACCEPTED",
+        T0 + 40,
+        T0 + 40 + FIRST_LOOK_MS,
+        "boot-1",
+    )
     assert (fire.lease_until, fire.attempt, fire.epoch) == (0, 1, 1)
     assert (log.trigger_code, log.handle_code, log.alarm_status) == (200, 0, 0)
     assert (log.trigger_msg or "").splitlines() == [*claimed.story, f"Sent to: {FIRST}", "Result: accepted, "]
@@ -41,7 +55,9 @@ def test_a_run_of_unknown_fate_is_looked_at_at_once(database: str) -> None:
     assert all_rows(Alarm) == []
 
 
-@pytest.mark.parametrize(("code", "stored"), [(500, 500), (402, 402), (0, 500), (200, 500), (504, 500), (-3, 500), (2**31, 500)])
+@pytest.mark.parametrize(
+    ("code", "stored"), [(500, 500), (402, 402), (0, 500), (200, 500), (504, 500), (-3, 500), (2**31, 500)]
+)
 def test_a_refused_run_ends_with_the_executors_code(database: str, code: int, stored: int) -> None:
     make_fire(make_job())
     record_sent(sent(claim_one(), Fate.REFUSED, code, "busy"))
@@ -57,7 +73,11 @@ def test_a_refusal_is_retried(database: str) -> None:
     claimed = claim_one()
     record_sent(sent(claimed, Fate.REFUSED))
     retry = only_row(Fire)
-    assert (retry.trigger_type, retry.fail_retry_count, retry.fire_key) == ("RETRY", 0, f"retry:{claimed.log_id}:1")
+    assert (retry.trigger_type, retry.fail_retry_count, retry.fire_key) == (
+        "RETRY",
+        0,
+        f"retry:{claimed.log_id}:1",
+    )
 
 
 def test_a_callback_before_the_record_ends_the_run_and_keeps_its_story(database: str) -> None:
@@ -151,7 +171,13 @@ def test_a_run_of_which_no_byte_was_sent_is_given_back_after_its_lease(database:
         transact(lambda session: session.execute(update(JobLog).values(trigger_code=200)))
     give_back_all(claimed)
     fire = only_row(Fire)
-    assert (fire.state, fire.owner, fire.attempt, fire.lease_until, fire.deadline_ms) == ("PENDING", "", 0, 0, 0)
+    assert (fire.state, fire.owner, fire.attempt, fire.lease_until, fire.deadline_ms) == (
+        "PENDING",
+        "",
+        0,
+        0,
+        0,
+    )
     assert only_row(JobLog).trigger_code == 0
 
 
@@ -197,7 +223,10 @@ def test_a_cleared_log_row_or_a_deleted_job_stops_nobody(database: str) -> None:
     remove(only_row(Fire, job_id=cleared.id))
     remove(only_row(Job, id=orphan.id))
     record_sent(sent(claims[cleared.id]), sent(claims[orphan.id], Fate.REFUSED), sent(claims[kept.id]))
-    assert (only_row(JobLog, job_id=orphan.id).trigger_code, only_row(JobLog, job_id=orphan.id).alarm_status) == (500, 1)
+    assert (
+        only_row(JobLog, job_id=orphan.id).trigger_code,
+        only_row(JobLog, job_id=orphan.id).alarm_status,
+    ) == (500, 1)
     assert only_row(Fire).job_id == kept.id
     assert only_row(JobLog, job_id=kept.id).trigger_code == 200
 
@@ -208,7 +237,9 @@ def test_a_group_of_outcomes_is_written_together(database: str) -> None:
         make_fire(job)
     fates = list(Fate)
     claims = claim_fires().claimed
-    outcomes = [sent(claimed, fates[number % 3], text=f"number {number}") for number, claimed in enumerate(claims)]
+    outcomes = [
+        sent(claimed, fates[number % 3], text=f"number {number}") for number, claimed in enumerate(claims)
+    ]
     record_sent(*outcomes)
     for number, claimed in enumerate(claims):
         log = only_row(JobLog, id=claimed.log_id)
@@ -225,7 +256,11 @@ def test_a_second_send_goes_on_with_the_story(database: str) -> None:
     assert (again.attempt, again.address) == (2, FIRST)
     record_sent(sent(again))
     story = only_row(JobLog).trigger_msg or ""
-    assert story.index("no answer in time") < story.index("sent again, attempt 2") < story.index("Result: accepted")
+    assert (
+        story.index("no answer in time")
+        < story.index("sent again, attempt 2")
+        < story.index("Result: accepted")
+    )
 
 
 def test_a_chosen_candidate_is_committed_before_the_first_byte(database: str) -> None:
@@ -235,7 +270,9 @@ def test_a_chosen_candidate_is_committed_before_the_first_byte(database: str) ->
     fire = only_row(Fire)
     assert (fire.state, fire.address, fire.lease_until) == ("SENDING", SECOND, T0 + 9000)
     assert only_row(JobLog).executor_address == SECOND
-    assert transact(lambda session: fix_address(session, claimed, FIRST, node="one", lease_until=T0 + 9900)), "the next candidate"
+    assert transact(
+        lambda session: fix_address(session, claimed, FIRST, node="one", lease_until=T0 + 9900)
+    ), "the next candidate"
     assert only_row(JobLog).executor_address == FIRST
 
 

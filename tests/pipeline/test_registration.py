@@ -30,7 +30,12 @@ def asked(address: str = A, app_name: str = "demo", group: str = "EXECUTOR") -> 
 
 
 def register(
-    address: str = A, app_name: str = "demo", *, now_ms: Millis = T0, said: Capabilities | None = None, group: str = "EXECUTOR"
+    address: str = A,
+    app_name: str = "demo",
+    *,
+    now_ms: Millis = T0,
+    said: Capabilities | None = None,
+    group: str = "EXECUTOR",
 ) -> None:
     request, words = asked(address, app_name, group), said or Capabilities()
     transact(lambda session: registration.register(session, request, words, now_ms=now_ms))
@@ -79,7 +84,9 @@ def test_a_heartbeat_only_touches_its_row(database: str) -> None:
     assert (row.update_time, row.capabilities, row.boot_id) == (T0 + 30_000, "durable-dedup", "boot-2")
     assert only_row(Group, id=group.id).update_time == T0
     register(A, now_ms=T0 + 60_000)
-    assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("", ""), "a foreign executor took the address"
+    assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("", ""), (
+        "a foreign executor took the address"
+    )
 
 
 def test_an_address_is_kept_as_it_was_sent(database: str) -> None:
@@ -181,7 +188,9 @@ def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
         register(B, now_ms=T0 + 1000)
         tick(T0 + 2000)
     assert not any("xxl_job_seen" in statement for statement in told if not statement.startswith("SELECT"))
-    assert sum("xxl_job_seen" in statement for statement in told) == 1, "the round looks whether anything is remembered"
+    assert sum("xxl_job_seen" in statement for statement in told) == 1, (
+        "the round looks whether anything is remembered"
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +204,9 @@ def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
     ],
     ids=["console", "console gone", "none", "another's console", "another's console gone"],
 )
-def test_who_listens(database: str, kind: str, heard_ms_ago: Millis, beat_ms_ago: Millis | None, listening: bool) -> None:
+def test_who_listens(
+    database: str, kind: str, heard_ms_ago: Millis, beat_ms_ago: Millis | None, listening: bool
+) -> None:
     now_ms = T0 + 10 * DEAD_AFTER_MS
     save(Node(name="one", kind=kind, epoch=1, started_ms=T0, heartbeat_ms=now_ms - heard_ms_ago, version="1"))
     register(A, now_ms=T0 if beat_ms_ago is None else now_ms - beat_ms_ago)
@@ -222,7 +233,11 @@ def test_the_monitor_writes_only_what_differs(database: str) -> None:
 @pytest.mark.parametrize("zone_hour", ["Europe/Berlin", "Australia/Lord_Howe", "America/New_York"])
 def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str) -> None:
     """DATETIME columns hold local time: at the end of summer time the last minute before is "later" than the first after."""
-    ends = {"Europe/Berlin": 1_729_990_800_000, "Australia/Lord_Howe": 1_712_415_600_000, "America/New_York": 1_730_613_600_000}
+    ends = {
+        "Europe/Berlin": 1_729_990_800_000,
+        "Australia/Lord_Howe": 1_712_415_600_000,
+        "America/New_York": 1_730_613_600_000,
+    }
     use_zone(zone_hour)
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     for second in range(-120, 240, 30):
@@ -245,9 +260,19 @@ def test_nobody_lives_on_when_the_clocks_are_set_forward(database: str) -> None:
 
 
 def fill(count: int, app_name: str) -> None:
-    row = {"registry_group": "EXECUTOR", "registry_key": app_name, "capabilities": "", "boot_id": "", "update_time": T0}
+    row = {
+        "registry_group": "EXECUTOR",
+        "registry_key": app_name,
+        "capabilities": "",
+        "boot_id": "",
+        "update_time": T0,
+    }
     with session_scope() as session:
-        bulk.insert_many(session, Registration, [row | {"registry_value": f"http://10.1.{n // 250}.{n % 250}:9999/"} for n in range(count)])
+        bulk.insert_many(
+            session,
+            Registration,
+            [row | {"registry_value": f"http://10.1.{n // 250}.{n % 250}:9999/"} for n in range(count)],
+        )
 
 
 def test_an_application_has_so_many_addresses_at_most(database: str) -> None:
@@ -287,7 +312,14 @@ def test_a_registration_that_can_never_be_used_is_refused(request_: RegistryRequ
 
 @pytest.mark.parametrize(
     "request_",
-    [asked(), asked(A, "x" * 255), asked(A, "行 app"), asked(A, group="ADMIN"), asked("http://a-name:8080/x"), asked("10.0.0.1:9999")],
+    [
+        asked(),
+        asked(A, "x" * 255),
+        asked(A, "行 app"),
+        asked(A, group="ADMIN"),
+        asked("http://a-name:8080/x"),
+        asked("10.0.0.1:9999"),
+    ],
 )
 def test_any_other_registration_is_taken(request_: RegistryRequest) -> None:
     check_registration(request_, NETWORKS)

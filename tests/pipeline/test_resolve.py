@@ -32,7 +32,9 @@ from tests.pipeline.steps import (
     sent,
 )
 
-BEGUN = Answer.json(content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False})
+BEGUN = Answer.json(
+    content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False}
+)
 BUSY = Answer.json(500, msg="job thread is running or has trigger queue.")
 HANGS = Answer(fault=Fault.CLOSE)
 
@@ -54,17 +56,30 @@ def story() -> str:
     return only_row(JobLog).trigger_msg or ""
 
 
-def test_our_own_client_is_sent_the_run_again_at_once(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_our_own_client_is_sent_the_run_again_at_once(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     register(executor.address)
     run = open_run(executor.address)
     with resolving(config) as look:
         look(0)
     fire = only_row(Fire)
-    assert (fire.state, fire.address, fire.owner, fire.attempt, fire.log_id) == ("PENDING", executor.address, "", 1, run.id)
+    assert (fire.state, fire.address, fire.owner, fire.attempt, fire.log_id) == (
+        "PENDING",
+        executor.address,
+        "",
+        1,
+        run.id,
+    )
     assert story().endswith("Resolver: send again, the executor starts a log id at most once")
     assert fire.boot_id == "boot-1", "so that the claim knows it also where the registration is gone by then"
     claimed = claim_one(now_ms=T0 + 500)
-    assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (run.id, 2, executor.address, True)
+    assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (
+        run.id,
+        2,
+        executor.address,
+        True,
+    )
 
 
 def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
@@ -88,7 +103,9 @@ def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
     assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
 
 
-def test_a_look_that_finds_something_else_begins_the_count_anew(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_look_that_finds_something_else_begins_the_count_anew(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("beat", Answer(), HANGS, Answer())
     open_run(executor.address)
     with resolving(config) as look:
@@ -110,12 +127,19 @@ def test_a_run_the_executor_has_is_started(
     with resolving(config) as look:
         look(0)
     fire = only_row(Fire)
-    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.probe_count) == ("ACCEPTED", T0, T0 + 15_000, 0)
+    assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.probe_count) == (
+        "ACCEPTED",
+        T0,
+        T0 + 15_000,
+        0,
+    )
     assert only_row(JobLog).trigger_code == 200, "so that it can be killed"
     assert story().endswith(f"Resolver: started, the executor has it: {said}")
 
 
-def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(database: str, config: Config) -> None:
+def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(
+    database: str, config: Config
+) -> None:
     run = open_run(GONE, executor_fail_retry_count=2)
     with resolving(config) as look:
         for after_ms in (0, 5_000, 10_000, 15_000, 19_999):
@@ -131,7 +155,9 @@ def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_resu
     assert (only_row(JobLog).trigger_code, only_row(JobLog).handle_code) == (504, 200)
 
 
-def test_a_callback_settles_an_open_run_before_any_look(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_callback_settles_an_open_run_before_any_look(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     run = open_run(executor.address)
     assert call_back(run.id, 200)
     with resolving(config) as look:
@@ -139,7 +165,9 @@ def test_a_callback_settles_an_open_run_before_any_look(database: str, config: C
     assert (executor.requests, all_rows(Fire)) == ([], [])
 
 
-def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_result_that_comes_during_a_look_is_not_taken_back(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     run = open_run(executor.address, probe_count=1)
     executor.tell("log", ABSENT.but(wait=(answer := Signal(lambda: call_back(run.id, 200)))))
     with resolving(config) as look:
@@ -149,7 +177,9 @@ def test_a_result_that_comes_during_a_look_is_not_taken_back(database: str, conf
     assert "Resolver" not in story()
 
 
-def test_evidence_from_before_a_send_orders_no_second_one(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_evidence_from_before_a_send_orders_no_second_one(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     """While the executor was asked the stalled sender renewed its lease, sent, and did not learn the outcome: UNKNOWN again."""
     run = open_run(executor.address, probe_count=1, lease_until=T0 - 5_000)
 
@@ -186,7 +216,9 @@ def test_at_least_once_goes_elsewhere_when_its_executor_is_gone(database: str, c
     assert only_row(JobLog).executor_address == SECOND
 
 
-def test_at_least_once_is_sent_again_to_an_executor_that_lives(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_at_least_once_is_sent_again_to_an_executor_that_lives(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     open_run(executor.address, delivery="at_least_once")
     with resolving(config) as look:
         look(0)
@@ -195,7 +227,9 @@ def test_at_least_once_is_sent_again_to_an_executor_that_lives(database: str, co
     assert (only_row(Fire).state, only_row(Fire).address) == ("PENDING", executor.address)
 
 
-def test_an_accepted_run_is_looked_at_after_ten_seconds(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_an_accepted_run_is_looked_at_after_ten_seconds(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     make_fire(make_job(addresses=executor.address))
     record_sent(sent(claim_one()))
     with resolving(config) as look:
@@ -205,7 +239,9 @@ def test_an_accepted_run_is_looked_at_after_ten_seconds(database: str, config: C
         assert len(executor.asked("beat")) == 1
 
 
-def test_an_accepted_run_that_is_busy_is_left_alone(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_an_accepted_run_that_is_busy_is_left_alone(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("idleBeat", BUSY)
     open_run(executor.address, "ACCEPTED")
     with resolving(config) as look:
@@ -215,7 +251,9 @@ def test_an_accepted_run_that_is_busy_is_left_alone(database: str, config: Confi
     assert story() == "sent"
 
 
-def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     open_run(executor.address, "ACCEPTED")
     with resolving(config) as look:
         look(10_000)
@@ -230,7 +268,9 @@ def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(database: s
     assert len(all_rows(Alarm)) == 1
 
 
-def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("log", BEGUN)
     open_run(executor.address, "ACCEPTED")
     times = [10_000, 15_000, *range(30_000, 105_000, 15_000)]
@@ -259,7 +299,9 @@ def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
     assert fire_state() == ("ACCEPTED", 3), "its journal starts it, or reports it: nothing to send again"
 
 
-def test_a_sender_that_died_leaves_a_story_all_the_same(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_sender_that_died_leaves_a_story_all_the_same(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     register(executor.address)
     make_fire(make_job(addresses=executor.address), due_time=T0 - 30)
     claim_fires(who=claimer("dead"))
@@ -285,7 +327,9 @@ def test_two_resolvers_look_at_a_run_once(database: str, config: Config, executo
     assert fire_state() == ("UNKNOWN", 1)
 
 
-def test_a_silent_executor_is_asked_once_for_all_its_runs(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_silent_executor_is_asked_once_for_all_its_runs(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("beat", HANGS)
     job = make_job(addresses=executor.address)
     for _ in range(20):
@@ -295,7 +339,9 @@ def test_a_silent_executor_is_asked_once_for_all_its_runs(database: str, config:
     assert [request.action for request in executor.requests] == ["beat"]
 
 
-def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     with FakeExecutor() as hanging:
         hanging.tell("idleBeat", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=hanging.address)
@@ -308,7 +354,9 @@ def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(database: s
     assert only_row(Fire, log_id=other.id).probe_count == 1
 
 
-def test_a_stop_leaves_a_claimed_run_to_its_end(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_stop_leaves_a_claimed_run_to_its_end(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     """The run has its log row: withdrawn, it would be shown as running for ever."""
     register(executor.address)
     run = open_run(executor.address)

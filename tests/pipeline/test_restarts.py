@@ -26,7 +26,9 @@ from tests.pipeline.steps import GONE, claim_one, open_run, record_sent, registe
         ("SENDING", {}, False),
     ],
 )
-def test_a_new_boot_brings_the_first_looks_forward(database: str, state: str, changes: dict[str, Any], brought_forward: bool) -> None:
+def test_a_new_boot_brings_the_first_looks_forward(
+    database: str, state: str, changes: dict[str, Any], brought_forward: bool
+) -> None:
     register(GONE, "boot-1")
     columns = {name: value for name, value in changes.items() if name != "where"}
     open_run(changes.get("where", GONE), state, **{"deadline_ms": T0 + 9_000, **columns})
@@ -67,7 +69,9 @@ def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str,
     expired = open_run(GONE, **held, owner="alive", lease_until=T0 - 1)
     sending = open_run(GONE, **held, owner="alive", lease_until=T0)
     own = open_run(GONE, **held, owner="asking", lease_until=T0 + 4_000)
-    routing = make_fire(job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100)
+    routing = make_fire(
+        job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100
+    )
     assert expire_leases(node="asking", now_ms=T0) == 3
     found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
     assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)

@@ -35,11 +35,15 @@ def test_a_due_job_gets_its_fires_and_its_next_time_at_once(database: str) -> No
     assert written == [(fire.id, job.id, fire.due_time) for fire in fires]
     assert [fire.due_time for fire in fires] == [T0, T0 + 2000, T0 + 4000]
     assert [fire.fire_key for fire in fires] == [f"cron:{job.id}:{T0 + late}" for late in (0, 2000, 4000)]
-    assert {(fire.state, fire.owner, fire.trigger_type, fire.log_id, fire.fail_retry_count) for fire in fires} == {
-        ("PENDING", "one", "CRON", None, -1)
-    }
+    assert {
+        (fire.state, fire.owner, fire.trigger_type, fire.log_id, fire.fail_retry_count) for fire in fires
+    } == {("PENDING", "one", "CRON", None, -1)}
     after = only_row(Job)
-    assert (after.trigger_next_time, after.trigger_last_time, after.last_fire_ms) == (T0 + 6000, T0 + 4000, T0 + 4000)
+    assert (after.trigger_next_time, after.trigger_last_time, after.last_fire_ms) == (
+        T0 + 6000,
+        T0 + 4000,
+        T0 + 4000,
+    )
     assert after.trigger_status == 1
     assert all_rows(Skip) == []
 
@@ -53,7 +57,11 @@ def test_a_second_scan_of_the_same_moment_writes_nothing(database: str) -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [{"trigger_status": 0}, {"trigger_next_time": T0 + 5001}, {"trigger_next_time": AFTER_THE_CURRENT_RUN, "schedule_type": "FIX_DELAY"}],
+    [
+        {"trigger_status": 0},
+        {"trigger_next_time": T0 + 5001},
+        {"trigger_next_time": AFTER_THE_CURRENT_RUN, "schedule_type": "FIX_DELAY"},
+    ],
 )
 def test_what_is_not_due_is_left_alone(database: str, overrides: dict[str, object]) -> None:
     make_due_job(T0, **overrides)
@@ -68,7 +76,10 @@ def test_misfires_of_both_strategies(database: str) -> None:
     assert [(job_id, due_ms) for _, job_id, due_ms in scan_at()] == [(once.id, T0)]
     fire = only_row(Fire)
     assert (fire.fire_key, fire.trigger_type, fire.due_time) == (f"misfire:{once.id}:{T0}", "MISFIRE", T0)
-    skips = {skip.job_id: (skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.recorded_ms) for skip in all_rows(Skip)}
+    skips = {
+        skip.job_id: (skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.recorded_ms)
+        for skip in all_rows(Skip)
+    }
     assert skips == {
         nothing.id: (T0 - 60_000, T0, 7, "misfire", T0),
         once.id: (T0 - 60_000, T0 - 10_000, 6, "misfire", T0),
@@ -104,7 +115,9 @@ def test_a_job_that_stops_by_itself_says_so_in_the_trail(database: str) -> None:
     scan_at(T0)
     entries = {entry.object_id: entry for entry in all_rows(AuditEntry)}
     assert set(entries) == {ended.id, broken.id}
-    assert {(entry.action, entry.object_type, entry.user_id, entry.at_ms) for entry in entries.values()} == {("job.ended", "job", None, T0)}
+    assert {(entry.action, entry.object_type, entry.user_id, entry.at_ms) for entry in entries.values()} == {
+        ("job.ended", "job", None, T0)
+    }
     assert "no next time" in (entries[ended.id].changes or "")
     assert "every day" in (entries[broken.id].changes or "")
 
@@ -149,12 +162,20 @@ def test_a_broken_schedule_stops_only_its_own_job(
     if schedule_type in ("BOGUS", "NONE"):  # no schedule is not a broken one: it simply has no next time
         return
     skip = only_row(Skip)
-    assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason) == (broken.id, T0 - 1, T0 - 1, 1, "invalid")
+    assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason) == (
+        broken.id,
+        T0 - 1,
+        T0 - 1,
+        1,
+        "invalid",
+    )
     assert due_times(broken) == []
     assert f"job stopped job_id={broken.id}" in caplog.text
 
 
-def test_an_evaluator_that_fails_stops_only_its_own_job(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluator_that_fails_stops_only_its_own_job(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good, poison = make_due_job(T0), make_due_job(T0, "CRON", "0 0 0 1 1 ?")
     real = scan_module.next_after_ms
 
@@ -183,7 +204,12 @@ def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:
     assert len({job_id for _, job_id, _ in written}) == count
     with read_scope() as session:
         assert session.execute(text("SELECT COUNT(*) FROM xxl_job_fire")).scalar() == count
-        assert session.execute(text(f"SELECT COUNT(*) FROM xxl_job_info WHERE trigger_next_time = {T0 + 10_000}")).scalar() == count
+        assert (
+            session.execute(
+                text(f"SELECT COUNT(*) FROM xxl_job_info WHERE trigger_next_time = {T0 + 10_000}")
+            ).scalar()
+            == count
+        )
     assert scan_at() == []
 
 
@@ -197,7 +223,9 @@ def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPa
             other.execute(text(change))
         real(session)  # type: ignore[arg-type]
 
-    if database.startswith("sqlite"):  # the scan holds the whole database by then: change it as late as can be
+    if database.startswith(
+        "sqlite"
+    ):  # the scan holds the whole database by then: change it as late as can be
         real_plan = scan_module._plan
 
         def late(job: object, zone: str, now_ms: Millis) -> object:
@@ -223,7 +251,9 @@ def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPa
         "DELETE FROM xxl_job_info",
     ],
 )
-def test_a_job_changed_between_reading_and_lock_is_left_alone(database: str, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+def test_a_job_changed_between_reading_and_lock_is_left_alone(
+    database: str, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
     make_due_job(T0)
     change_while_locked(database, change, monkeypatch)
     assert scan_at() == []
@@ -232,9 +262,13 @@ def test_a_job_changed_between_reading_and_lock_is_left_alone(database: str, mon
         assert job.last_fire_ms == 0
 
 
-def test_a_change_of_something_else_does_not_void_the_plan(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_something_else_does_not_void_the_plan(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = make_due_job(T0)
-    change_while_locked(database, "UPDATE xxl_job_info SET job_desc = 'renamed', executor_param = 'x'", monkeypatch)
+    change_while_locked(
+        database, "UPDATE xxl_job_info SET job_desc = 'renamed', executor_param = 'x'", monkeypatch
+    )
     scan_at()
     assert due_times(job) == [T0]
     assert only_row(Job).job_desc == "renamed"
@@ -243,7 +277,10 @@ def test_a_change_of_something_else_does_not_void_the_plan(database: str, monkey
 def test_two_scans_at_once_never_double(database: str) -> None:
     group = make_group()
     jobs = [make_due_job(T0 - 3000, conf="1", job_group=group.id) for _ in range(20)]
-    late = [make_due_job(T0 - 50_000, conf="1", misfire_strategy="FIRE_ONCE_NOW", job_group=group.id) for _ in range(5)]
+    late = [
+        make_due_job(T0 - 50_000, conf="1", misfire_strategy="FIRE_ONCE_NOW", job_group=group.id)
+        for _ in range(5)
+    ]
     start = threading.Barrier(2)
     written: dict[str, list[tuple[int, int, Millis]]] = {}
 
@@ -262,13 +299,24 @@ def test_two_scans_at_once_never_double(database: str) -> None:
         assert due_times(job) == list(range(T0, T0 + 7001, 1000))
         assert [skip.job_id for skip in all_rows(Skip, job_id=job.id)] == [job.id]
     handed_out = [fire_id for fires in written.values() for fire_id, _, _ in fires]
-    assert sorted(handed_out) == [fire.id for fire in all_rows(Fire)], "each fire is timed by exactly one node"
+    assert sorted(handed_out) == [fire.id for fire in all_rows(Fire)], (
+        "each fire is timed by exactly one node"
+    )
 
 
 def test_a_key_that_lives_already_is_not_written_again(database: str) -> None:
     """A start that was set back behind a fire still on its way: the instant keeps its one row."""
     job = make_due_job(T0)
-    save(Fire(job_id=job.id, fire_key=f"cron:{job.id}:{T0}", due_time=T0, trigger_type="CRON", state="ACCEPTED", log_id=1))
+    save(
+        Fire(
+            job_id=job.id,
+            fire_key=f"cron:{job.id}:{T0}",
+            due_time=T0,
+            trigger_type="CRON",
+            state="ACCEPTED",
+            log_id=1,
+        )
+    )
     assert scan_at() == []
     assert only_row(Job).trigger_next_time == T0 + 10_000
     assert only_row(Fire).state == "ACCEPTED"
@@ -288,7 +336,9 @@ def test_the_lock_row_is_made_where_it_is_missing(database: str) -> None:
     scan_at()
     assert due_times(job) == [T0]
     with read_scope() as session:
-        assert session.execute(text("SELECT lock_name FROM xxl_job_lock")).scalars().all() == ["schedule_lock"]
+        assert session.execute(text("SELECT lock_name FROM xxl_job_lock")).scalars().all() == [
+            "schedule_lock"
+        ]
 
 
 def test_a_page_costs_a_handful_of_statements(database: str) -> None:

@@ -62,7 +62,9 @@ def test_a_fixed_delay_waits_for_retries_and_counts_unresolved_as_a_result(datab
 
 
 def test_a_fixed_delay_of_a_broadcast_waits_for_all_shards(database: str) -> None:
-    make_due_job(T0, "FIX_DELAY", "30", addresses=f"{FIRST},{SECOND}", executor_route_strategy="SHARDING_BROADCAST")
+    make_due_job(
+        T0, "FIX_DELAY", "30", addresses=f"{FIRST},{SECOND}", executor_route_strategy="SHARDING_BROADCAST"
+    )
     scan_at(T0)
     claim_fires()
     first, second = claim_fires().claimed
@@ -98,8 +100,12 @@ def test_a_moment_nobody_was_there_for(database: str, misfire: str, fires: int, 
     assert only_row(Job).trigger_status == TriggerStatus.STOPPED
 
 
-@pytest.mark.parametrize(("kind", "conf"), [("CRON", "* * * * * ?"), ("CRON", "0/1 * * * * ?"), ("FIX_RATE", "1")])
-def test_nothing_fires_outside_a_window_and_its_end_stops_the_job(database: str, kind: str, conf: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "conf"), [("CRON", "* * * * * ?"), ("CRON", "0/1 * * * * ?"), ("FIX_RATE", "1")]
+)
+def test_nothing_fires_outside_a_window_and_its_end_stops_the_job(
+    database: str, kind: str, conf: str
+) -> None:
     window: dict[str, Any] = {"not_before_ms": T0, "not_after_ms": T0 + 12_000}
     make_due_job(T0, kind, conf, **window)
     for at_ms in range(T0 - 10_000, T0 + 30_000, 1_000):

@@ -17,7 +17,9 @@ from executor_client.protocol import RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LOOPBACK, PATIENT_S, TOKEN
 
-REQUEST = RunRequest(17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1)
+REQUEST = RunRequest(
+    17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1
+)
 
 
 def unknown(path: str) -> Answer:
@@ -58,7 +60,9 @@ def paths(executor: FakeExecutor) -> list[str]:
     return [request.target for request in executor.requests]
 
 
-def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(config: Config, executor: FakeExecutor) -> None:
+def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(
+    config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("run", unknown("/run"))
     sent = send_each(config, executor, executor)
     assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED, Fate.ACCEPTED]
@@ -92,7 +96,10 @@ def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: F
     executor.tell("run", unknown("/run"))
     executor.tell("trigger", unknown("/trigger"))
     for sent in send_each(config, executor, executor):
-        assert (sent.verdict.fate, sent.verdict.text) == (Fate.REFUSED, "invalid request, uri-mapping(/run) not found.")
+        assert (sent.verdict.fate, sent.verdict.text) == (
+            Fate.REFUSED,
+            "invalid request, uri-mapping(/run) not found.",
+        )
     assert paths(executor) == ["/run", "/trigger"] * 2
 
 
@@ -108,13 +115,17 @@ def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: F
     ],
     ids=["refused", "accepted", "other path", "proxy", "no envelope", "no answer"],
 )
-def test_no_other_answer_is_followed_by_a_second_call(config: Config, executor: FakeExecutor, answer: Answer) -> None:
+def test_no_other_answer_is_followed_by_a_second_call(
+    config: Config, executor: FakeExecutor, answer: Answer
+) -> None:
     executor.tell("run", answer)
     send_each(config, executor)
     assert paths(executor) == ["/run"]
 
 
-def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_again(config: Config, executor: FakeExecutor) -> None:
+def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_again(
+    config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("run", unknown("/run"))
     executor.tell("trigger", Answer(fault=Fault.CLOSE), Answer.json())
     sent = send_each(config, executor, executor)
@@ -122,7 +133,9 @@ def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_ag
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
 
 
-def test_so_many_addresses_are_remembered_at_most(config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_addresses_are_remembered_at_most(
+    config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(send, "TRIGGER_ADDRESSES_MAX", 1)
     executor.tell("run", unknown("/run"))
     with FakeExecutor() as other:

@@ -8,7 +8,20 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.pipeline.complete import RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS, Result, Source
-from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, make_job, make_log, make_run, only_row, remove, save
+from tests.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_due_job,
+    make_fire,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+    remove,
+    save,
+)
 from tests.pipeline.steps import call_back, claim_fires, end, record_sent, sent, unresolve
 
 DAY_MS = 86_400_000
@@ -26,12 +39,19 @@ def test_each_child_is_fired_once_and_at_once(database: str) -> None:
     run = make_run(make_job(child_jobid=f"{one.id},{two.id}"))
     call_back(run.id, 200, "done", now_ms=T0 + 70)
     fires = all_rows(Fire)
-    assert [(fire.job_id, fire.fire_key) for fire in fires] == [(child.id, f"child:{run.id}:{child.id}") for child in (one, two)]
-    assert {(fire.due_time, fire.trigger_type, fire.state, fire.owner) for fire in fires} == {(T0 + 70, "PARENT", "PENDING", "")}
-    assert {(fire.executor_param, fire.address_list, fire.sharding_param, fire.fail_retry_count) for fire in fires} == {
-        (None, None, None, -1)
+    assert [(fire.job_id, fire.fire_key) for fire in fires] == [
+        (child.id, f"child:{run.id}:{child.id}") for child in (one, two)
+    ]
+    assert {(fire.due_time, fire.trigger_type, fire.state, fire.owner) for fire in fires} == {
+        (T0 + 70, "PARENT", "PENDING", "")
     }
-    assert only_row(JobLog).handle_msg == f"done\n>>> child jobs <<<\n1/2 job {one.id}: triggered\n2/2 job {two.id}: triggered"
+    assert {
+        (fire.executor_param, fire.address_list, fire.sharding_param, fire.fail_retry_count) for fire in fires
+    } == {(None, None, None, -1)}
+    assert (
+        only_row(JobLog).handle_msg
+        == f"done\n>>> child jobs <<<\n1/2 job {one.id}: triggered\n2/2 job {two.id}: triggered"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +66,9 @@ def test_each_child_is_fired_once_and_at_once(database: str) -> None:
         ("2147483647", [2**31 - 1]),
     ],
 )
-def test_ids_of_children_as_they_may_lie_in_the_table(database: str, child_jobid: str | None, ids: list[int]) -> None:
+def test_ids_of_children_as_they_may_lie_in_the_table(
+    database: str, child_jobid: str | None, ids: list[int]
+) -> None:
     fires, text = children_of(child_jobid)
     assert [fire.job_id for fire in fires] == ids
     if not (child_jobid or "").strip():
@@ -63,7 +85,9 @@ def test_a_job_is_never_its_own_child(database: str) -> None:
     save(job)
     call_back(make_run(job).id, 200)
     assert [fire.job_id for fire in all_rows(Fire)] == [job.id + 1]
-    assert f"1/2 job {job.id}: not triggered: this is no id of another job" in (only_row(JobLog).handle_msg or "")
+    assert f"1/2 job {job.id}: not triggered: this is no id of another job" in (
+        only_row(JobLog).handle_msg or ""
+    )
 
 
 def test_a_child_that_does_not_exist_vanishes_at_its_claim(database: str) -> None:
@@ -135,14 +159,29 @@ def test_retries_count_down_to_the_last(database: str) -> None:
         (1, 3, 10, 200, 10_000),  # the job has fewer retries now than the run still has
     ],
 )
-def test_the_wait_before_a_retry(database: str, retries: int, left: int, interval_s: int, backoff: int, wait_ms: Millis) -> None:
-    job = make_job(executor_fail_retry_count=retries, retry_interval_s=interval_s, retry_backoff_percent=backoff)
-    run = make_run(job, log={"executor_fail_retry_count": left, "executor_param": "p", "executor_sharding_param": "1/3"})
+def test_the_wait_before_a_retry(
+    database: str, retries: int, left: int, interval_s: int, backoff: int, wait_ms: Millis
+) -> None:
+    job = make_job(
+        executor_fail_retry_count=retries, retry_interval_s=interval_s, retry_backoff_percent=backoff
+    )
+    run = make_run(
+        job, log={"executor_fail_retry_count": left, "executor_param": "p", "executor_sharding_param": "1/3"}
+    )
     call_back(run.id, 500)
     retry = only_row(Fire)
     assert retry.due_time == T0 + wait_ms
-    assert (retry.fire_key, retry.trigger_type, retry.fail_retry_count) == (f"retry:{run.id}:{left}", "RETRY", left - 1)
-    assert (retry.executor_param, retry.sharding_param, retry.address_list, retry.address) == ("p", "1/3", None, None)
+    assert (retry.fire_key, retry.trigger_type, retry.fail_retry_count) == (
+        f"retry:{run.id}:{left}",
+        "RETRY",
+        left - 1,
+    )
+    assert (retry.executor_param, retry.sharding_param, retry.address_list, retry.address) == (
+        "p",
+        "1/3",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("trigger_status", [0, 1])
@@ -156,8 +195,12 @@ def test_a_retry_of_a_run_that_had_no_parameter_has_none(database: str) -> None:
     assert only_row(Fire).executor_param is None
 
 
-@pytest.mark.parametrize(("delivery", "retries"), [("auto", 0), ("at_most_once", 0), ("at_least_once", 1), ("unheard of", 0)])
-def test_an_unresolved_run_is_only_retried_where_duplicates_are_allowed(database: str, delivery: str, retries: int) -> None:
+@pytest.mark.parametrize(
+    ("delivery", "retries"), [("auto", 0), ("at_most_once", 0), ("at_least_once", 1), ("unheard of", 0)]
+)
+def test_an_unresolved_run_is_only_retried_where_duplicates_are_allowed(
+    database: str, delivery: str, retries: int
+) -> None:
     run = make_run(make_job(executor_fail_retry_count=2, delivery=delivery))
     unresolve(run.id)
     assert len(all_rows(Fire)) == retries
@@ -176,9 +219,13 @@ def test_a_late_failure_does_not_retry_a_second_time(database: str, taken_up: bo
 
 
 @pytest.mark.parametrize(
-    ("alarm_status", "alarms", "after"), [(0, 1, -1), (-1, 0, -1), (1, 0, 1), (2, 0, 2), (3, 0, 3)], ids=["open", "locked", "1", "2", "3"]
+    ("alarm_status", "alarms", "after"),
+    [(0, 1, -1), (-1, 0, -1), (1, 0, 1), (2, 0, 2), (3, 0, 3)],
+    ids=["open", "locked", "1", "2", "3"],
 )
-def test_an_alarm_is_made_where_nobody_has_looked_yet(database: str, alarm_status: int, alarms: int, after: int) -> None:
+def test_an_alarm_is_made_where_nobody_has_looked_yet(
+    database: str, alarm_status: int, alarms: int, after: int
+) -> None:
     """A Java admin on the same database marks a row before it alarms and retries."""
     run = make_run(make_job(), log={"alarm_status": alarm_status})
     call_back(run.id, 500, now_ms=T0 + 5)
@@ -186,7 +233,12 @@ def test_an_alarm_is_made_where_nobody_has_looked_yet(database: str, alarm_statu
     found = all_rows(Alarm)
     assert len(found) == alarms
     for alarm in found:
-        assert (alarm.log_id, alarm.job_id, alarm.reason, alarm.state) == (run.id, run.job_id, "failed", "PENDING")
+        assert (alarm.log_id, alarm.job_id, alarm.reason, alarm.state) == (
+            run.id,
+            run.job_id,
+            "failed",
+            "PENDING",
+        )
         assert (alarm.created_ms, alarm.next_ms, alarm.attempts, alarm.owner) == (T0 + 5, T0 + 5, 0, "")
 
 
@@ -273,9 +325,16 @@ def test_a_late_callback_does_not_move_a_fixed_delay_again(database: str) -> Non
 def test_runs_of_many_jobs_end_in_one_batch(database: str) -> None:
     jobs = [make_job(executor_fail_retry_count=1, child_jobid="7") for _ in range(4)] + [delay_job()]
     runs = [make_run(job) for job in jobs for _ in range(3)]
-    done = end(*(Result(run.id, Source.CALLBACK, 200 if number % 2 else 500, str(number)) for number, run in enumerate(runs)))
+    done = end(
+        *(
+            Result(run.id, Source.CALLBACK, 200 if number % 2 else 500, str(number))
+            for number, run in enumerate(runs)
+        )
+    )
     assert sorted(done.won) == [run.id for run in runs]
-    assert [log.handle_msg.partition("\n")[0] for log in all_rows(JobLog) if log.handle_msg] == [str(number) for number in range(15)]
+    assert [log.handle_msg.partition("\n")[0] for log in all_rows(JobLog) if log.handle_msg] == [
+        str(number) for number in range(15)
+    ]
     kinds = [fire.trigger_type for fire in all_rows(Fire)]
     assert (kinds.count("RETRY"), kinds.count("PARENT")) == (6, 6)
     assert make_log(jobs[0]).id > runs[-1].id, "an id is never given twice"

@@ -69,7 +69,9 @@ def messages(server: FakeExecutor) -> list[dict[str, str]]:
     return [request.json for request in server.requests]
 
 
-def test_a_failed_run_is_told_with_its_reason_and_where_to_look(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook, job_desc="Nightly report")
     run = fail_run(job)
     with telling(config) as teller:
@@ -89,9 +91,14 @@ def test_an_unresolved_run_says_that_nobody_knows(database: str, config: Config,
     assert "nobody knows whether it ran" in messages(hook)[0]["message"]
 
 
-def test_channels_of_the_installation_are_told_too_and_nobody_twice(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_channels_of_the_installation_are_told_too_and_nobody_twice(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     fail_run(job_told_to(hook, hook))
-    with FakeExecutor() as everywhere, telling(config, alarm_urls=(url_of(everywhere), url_of(hook))) as teller:
+    with (
+        FakeExecutor() as everywhere,
+        telling(config, alarm_urls=(url_of(everywhere), url_of(hook))) as teller,
+    ):
         tell(teller, T0, "SENT")
         assert (len(hook.requests), len(everywhere.requests)) == (1, 1)
 
@@ -103,7 +110,9 @@ def test_without_a_channel_nobody_is_told(database: str, config: Config) -> None
     assert only_row(JobLog).alarm_status == 1
 
 
-def test_alarms_of_a_job_become_one_message_within_five_minutes(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_alarms_of_a_job_become_one_message_within_five_minutes(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job, other = job_told_to(hook), job_told_to(hook)
     fail_run(job)
     fail_run(job)
@@ -130,7 +139,10 @@ def test_only_the_target_that_failed_is_told_again(database: str, config: Config
         tell(teller, T0, "PENDING")
         eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
         outcome = json.loads(only_row(Alarm).outcome or "")
-        assert outcome == {"1 json://…": "ok", "2 json://…": "the channel refused the message or did not answer"}
+        assert outcome == {
+            "1 json://…": "ok",
+            "2 json://…": "the channel refused the message or did not answer",
+        }
         assert (only_row(Alarm).next_ms, only_row(JobLog).alarm_status) == (T0 + RETRY_MS, -1)
         tell(teller, T0 + RETRY_MS, "SENT")
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
@@ -153,11 +165,17 @@ def test_a_target_that_keeps_failing_is_given_up_and_seen(
     assert "refused the message" in (only_row(Alarm).outcome or "")
     assert "alarm not told everywhere" in caplog.text
     entry = only_row(AuditEntry)
-    assert (entry.action, entry.object_type, entry.object_id) == ("alarm.failed", "job", only_row(Job).id), "the job's page shows it"
-    assert json.loads(entry.changes or "") == {"1 json://…": "the channel refused the message or did not answer"}
+    assert (entry.action, entry.object_type, entry.object_id) == ("alarm.failed", "job", only_row(Job).id), (
+        "the job's page shows it"
+    )
+    assert json.loads(entry.changes or "") == {
+        "1 json://…": "the channel refused the message or did not answer"
+    }
 
 
-def test_a_channel_that_stays_broken_fills_no_trail(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_channel_that_stays_broken_fills_no_trail(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     hook.tell("*", Answer(status=404))
     job = job_told_to(hook)
     with telling(config) as teller:
@@ -168,7 +186,8 @@ def test_a_channel_that_stays_broken_fills_no_trail(database: str, config: Confi
                 wanted = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
                 eventually(
                     lambda at=now_ms, state=wanted, number=attempt + 1: (
-                        teller.tick(at) and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
+                        teller.tick(at)
+                        and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
                     )
                 )
                 now_ms = all_rows(Alarm)[-1].next_ms
@@ -176,7 +195,9 @@ def test_a_channel_that_stays_broken_fills_no_trail(database: str, config: Confi
     assert only_row(AuditEntry).action == "alarm.failed"
 
 
-def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     with FakeExecutor() as broken, telling(config) as teller:
         broken.tell("*", Answer(status=500))
         job = job_told_to(hook, broken)
@@ -217,10 +238,14 @@ def test_a_recovery_is_announced_once(database: str, config: Config, hook: FakeE
         second.tick(T0 + 10_000)
         teller.tick(T0 + 20_000)
         eventually(lambda: len(hook.requests) == 2)
-    assert [message["title"] for message in messages(hook)][1] == f"[XXL-JOB] Nightly report (job {job.id}): recovered"
+    assert [message["title"] for message in messages(hook)][
+        1
+    ] == f"[XXL-JOB] Nightly report (job {job.id}): recovered"
 
 
-def test_a_success_before_the_failure_is_no_recovery(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_success_before_the_failure_is_no_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     call_back(make_run(job).id, 200)
     fail_run(job)
@@ -230,7 +255,9 @@ def test_a_success_before_the_failure_is_no_recovery(database: str, config: Conf
     assert states() == ["SENT"]
 
 
-def test_a_late_result_of_an_unresolved_run_is_a_recovery(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_late_result_of_an_unresolved_run_is_a_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     run = make_run(job_told_to(hook))
     unresolve(run.id)
     with telling(config) as teller:
@@ -240,7 +267,9 @@ def test_a_late_result_of_an_unresolved_run_is_a_recovery(database: str, config:
         eventually(lambda: len(hook.requests) == 2)
 
 
-def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     fail_run(job)
     with telling(config) as teller:
@@ -253,7 +282,9 @@ def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(dat
     assert len(hook.requests) == 2
 
 
-def test_alarms_of_a_teller_that_died_are_taken_over(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_alarms_of_a_teller_that_died_are_taken_over(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     release = threading.Event()
     hook.tell("*", Answer(wait=release), Answer())
     fail_run(job_told_to(hook))
@@ -269,13 +300,21 @@ def test_alarms_of_a_teller_that_died_are_taken_over(database: str, config: Conf
 WRONG = ClockNews(right=False, skew_ms=-5_230)
 
 
-def tell_notice(teller: AlarmTeller, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]) -> None:
+def tell_notice(
+    teller: AlarmTeller, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]
+) -> None:
     """Announce something of the node and make rounds until these webhooks have had so many requests."""
     teller.announce(compose_clock("one", news, config), now_ms)
-    eventually(lambda: teller.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items()))
+    eventually(
+        lambda: (
+            teller.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items())
+        )
+    )
 
 
-def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     with FakeExecutor() as everywhere, telling(config, alarm_urls=(url_of(everywhere),)) as teller:
         job_told_to(hook)
         tell_notice(teller, WRONG, config, T0, {everywhere: 1})
@@ -299,14 +338,18 @@ def test_a_clock_that_nothing_was_compared_with_is_called_set_ahead(config: Conf
     assert steady.title == "[XXL-JOB] one: clock steady again, scheduling goes on"
 
 
-def test_without_a_channel_of_the_installation_the_groups_are_told(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_without_a_channel_of_the_installation_the_groups_are_told(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job_told_to(hook)
     job_told_to(hook)
     with telling(config) as teller:
         tell_notice(teller, WRONG, config, T0, {hook: 1})
 
 
-def test_a_notice_nobody_can_be_told_of_is_in_the_log(database: str, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_notice_nobody_can_be_told_of_is_in_the_log(
+    database: str, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
     with telling(config) as teller:
         teller.announce(compose_clock("one", WRONG, config), T0)
         teller.tick(T0)
@@ -328,7 +371,9 @@ def test_a_notice_is_told_again_to_who_has_not_had_it(
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
 
 
-def test_a_notice_that_is_never_taken_is_given_up_and_seen(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_notice_that_is_never_taken_is_given_up_and_seen(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     hook.tell("*", Answer(status=404))
     with telling(config, alarm_urls=(url_of(hook),)) as teller:
         teller.announce(compose_clock("one", WRONG, config), T0)
@@ -341,7 +386,9 @@ def test_a_notice_that_is_never_taken_is_given_up_and_seen(database: str, config
     assert [entry.action for entry in all_rows(AuditEntry)] == ["node.notice", "alarm.failed"]
 
 
-def test_a_notice_that_is_out_of_date_is_not_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_notice_that_is_out_of_date_is_not_told_again(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     hook.tell("*", Answer(status=500), Answer())
     with telling(config, alarm_urls=(url_of(hook),)) as teller:
         tell_notice(teller, WRONG, config, T0, {hook: 1})

@@ -33,7 +33,9 @@ class Inbox:
     def __init__(self) -> None:
         self.mails: list[tuple[Envelope, bool]] = []
 
-    async def handle_RCPT(self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any) -> str:  # noqa: N802
+    async def handle_RCPT(
+        self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
+    ) -> str:  # noqa: N802
         if address.startswith("nobody"):
             return "550 no such user"
         envelope.rcpt_tos.append(address)
@@ -45,7 +47,10 @@ class Inbox:
 
 
 def know(_server: Any, _session: Session, _envelope: Envelope, _mechanism: str, login: Any) -> AuthResult:
-    right = isinstance(login, LoginPassword) and (login.login, login.password) == (b"robot", PASSWORD.encode())
+    right = isinstance(login, LoginPassword) and (login.login, login.password) == (
+        b"robot",
+        PASSWORD.encode(),
+    )
     return AuthResult(success=right, handled=False)
 
 
@@ -64,9 +69,22 @@ def mail_server(**settings: Any) -> Iterator[tuple[Inbox, int]]:
 def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's context whose certificate, for localhost, this process trusts."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
     subprocess.run(
-        [*words, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
+        [*words, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
     )
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -89,7 +107,10 @@ def test_a_mail_without_tls() -> None:
 
 @pytest.mark.parametrize(("password", "told"), [(PASSWORD, OK), ("wrong", "535")])
 def test_a_mail_by_starttls_and_login(tls: ssl.SSLContext, password: str, told: str) -> None:
-    with mail_server(tls_context=tls, require_starttls=True, authenticator=know, auth_required=True) as (inbox, port):
+    with mail_server(tls_context=tls, require_starttls=True, authenticator=know, auth_required=True) as (
+        inbox,
+        port,
+    ):
         config = MailConfig("localhost", port, "robot", password, "jobs@example.com", "starttls")
         answer = send_mail(config, "ops@example.com", MESSAGE)
     assert told in answer
@@ -104,7 +125,9 @@ def test_a_mail_by_tls_from_the_first_byte(tls: ssl.SSLContext) -> None:
     assert len(inbox.mails) == 1
 
 
-def test_a_server_nobody_vouches_for_gets_no_password(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_nobody_vouches_for_gets_no_password(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with mail_server(tls_context=tls, require_starttls=True) as (inbox, port):
         config = MailConfig("localhost", port, "robot", PASSWORD, "jobs@example.com", "starttls")
@@ -126,10 +149,15 @@ def test_a_webhook_gets_title_and_text() -> None:
         assert send_apprise(f"{hook.address.replace('http', 'json')}some/path", MESSAGE) == OK
     (request,) = hook.requests
     assert request.target.startswith("/some/path")
-    assert (request.json["message"].strip(), "Nächtlicher Bericht" in request.json["title"]) == (MESSAGE.body.strip(), True)
+    assert (request.json["message"].strip(), "Nächtlicher Bericht" in request.json["title"]) == (
+        MESSAGE.body.strip(),
+        True,
+    )
 
 
-@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=404), Answer(fault=Fault.CLOSE), Answer(fault=Fault.SILENCE)])
+@pytest.mark.parametrize(
+    "answer", [Answer(status=500), Answer(status=404), Answer(fault=Fault.CLOSE), Answer(fault=Fault.SILENCE)]
+)
 def test_a_webhook_that_fails(answer: Answer) -> None:
     with FakeExecutor() as hook:
         hook.tell("*", answer)
@@ -149,7 +177,17 @@ def test_a_channel_of_the_list_may_be_entered(scheme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "syslog://", "dbus://", "windows://", "http://127.0.0.1/", "s3cret", "x-y", "mailto://a:b@c.d/"]
+    "url",
+    [
+        "file:///etc/passwd",
+        "syslog://",
+        "dbus://",
+        "windows://",
+        "http://127.0.0.1/",
+        "s3cret",
+        "x-y",
+        "mailto://a:b@c.d/",
+    ],
 )
 def test_any_other_is_refused_and_its_secret_not_repeated(url: str) -> None:
     with pytest.raises(InvalidInput) as refused:

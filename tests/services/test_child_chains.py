@@ -24,17 +24,38 @@ ADMIN = system_actor("test")
 def chain() -> tuple[int, list[int]]:
     """Store jobs that lead to each other in a row; return their group and their ids."""
     group_id = make_group().id
-    row = {"job_group": group_id, "job_desc": "link", "author": "ann", "schedule_type": "NONE", "glue_type": "BEAN", "child_jobid": ""}
+    row = {
+        "job_group": group_id,
+        "job_desc": "link",
+        "author": "ann",
+        "schedule_type": "NONE",
+        "glue_type": "BEAN",
+        "child_jobid": "",
+    }
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, Job, [dict(row) for _ in range(LENGTH)])
-        links = [{"id": parent, "child_jobid": str(child)} for parent, child in zip(ids, ids[1:], strict=False)]
+        links = [
+            {"id": parent, "child_jobid": str(child)} for parent, child in zip(ids, ids[1:], strict=False)
+        ]
         bulk.update_many(session, Job, links)
     return group_id, ids
 
 
 def draft(group_id: int, child_jobid: str) -> JobDraft:
-    made = JobDraft(job_group=group_id, job_desc="link", author="ann", schedule_type="NONE", executor_handler="demo", glue_type="BEAN")
-    made = replace(made, misfire_strategy="DO_NOTHING", executor_route_strategy="FIRST", executor_block_strategy="SERIAL_EXECUTION")
+    made = JobDraft(
+        job_group=group_id,
+        job_desc="link",
+        author="ann",
+        schedule_type="NONE",
+        executor_handler="demo",
+        glue_type="BEAN",
+    )
+    made = replace(
+        made,
+        misfire_strategy="DO_NOTHING",
+        executor_route_strategy="FIRST",
+        executor_block_strategy="SERIAL_EXECUTION",
+    )
     return replace(made, child_jobid=child_jobid)
 
 
@@ -61,7 +82,10 @@ def test_a_chain_is_looked_through_by_a_few_statements(chain: tuple[int, list[in
 def test_a_child_that_is_gone_ends_its_branch_only(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with session_scope() as session:
-        links = [{"id": parent, "child_jobid": f"{child},{10**9 + child}"} for parent, child in zip(ids, ids[1:], strict=False)]
+        links = [
+            {"id": parent, "child_jobid": f"{child},{10**9 + child}"}
+            for parent, child in zip(ids, ids[1:], strict=False)
+        ]
         bulk.update_many(session, Job, links)
     with statements() as seen, pytest.raises(InvalidInput, match="leads back"):
         save(ids[-1], group_id, ids[0])

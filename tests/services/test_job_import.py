@@ -40,15 +40,25 @@ ADMIN = system_actor("test")
 @pytest.fixture(autouse=True)
 def group_id(database: str) -> int:
     with session_scope() as session:
-        return add_group(session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW)
+        return add_group(
+            session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW
+        )
 
 
 def one(number: int = 1, **changes: Any) -> dict[str, Any]:
-    common = {"appname": "some-app", "author": "ann", "executorHandler": "demo", "scheduleType": "CRON", "scheduleConf": "0 * * * * ?"}
+    common = {
+        "appname": "some-app",
+        "author": "ann",
+        "executorHandler": "demo",
+        "scheduleType": "CRON",
+        "scheduleConf": "0 * * * * ?",
+    }
     return {"id": number, "jobDesc": f"job {number}", **common, **changes}
 
 
-def imported(*objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW, planned_ms: Millis = 0) -> list[Finding]:
+def imported(
+    *objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW, planned_ms: Millis = 0
+) -> list[Finding]:
     """Import jobs; ``planned_ms`` is when the import was planned, where it then had to wait until ``now_ms``."""
     entries = read_file(json.dumps({"format": 1, "jobs": objects}))
     times = iter([planned_ms or now_ms])
@@ -70,12 +80,16 @@ def test_a_dry_run_opens_no_writing_transaction(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_largest_file_takes_few_statements() -> None:
-    children = [one(number, childJobId=str(number + 1) if number % 10 else "") for number in range(1, JOBS_MAX + 1)]
+    children = [
+        one(number, childJobId=str(number + 1) if number % 10 else "") for number in range(1, JOBS_MAX + 1)
+    ]
     with statements() as seen:
         assert {finding.kind for finding in imported(*children)} == {Kind.NEW}
     assert len([sql for sql in seen if not sql.startswith(("INSERT", "SAVEPOINT", "RELEASE"))]) < 60
     with statements() as seen:
-        assert {finding.kind for finding in imported(*[{**each, "author": "bob"} for each in children])} == {Kind.CHANGED}
+        assert {finding.kind for finding in imported(*[{**each, "author": "bob"} for each in children])} == {
+            Kind.CHANGED
+        }
     assert len(seen) < 80
     found = {job.job_desc: job for job in stored()}
     assert len(found) == JOBS_MAX
@@ -143,7 +157,10 @@ def test_two_imports_at_once_add_a_job_once(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(job_import, "_write", slowly)
     told: list[list[Kind]] = []
-    threads = [threading.Thread(target=lambda: told.append([finding.kind for finding in imported(one(1), one(2))])) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: told.append([finding.kind for finding in imported(one(1), one(2))]))
+        for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -161,7 +178,10 @@ def test_a_circle_closed_by_two_imports_at_once_is_refused(monkeypatch: pytest.M
             session.execute(update(Job).where(Job.id == second.id).values(child_jobid=str(first.id)))
 
     changes_once(monkeypatch, close)
-    findings = imported(one(1, childJobId="2"), {"id": 2, **{name: one(2)[name] for name in ("appname", "jobDesc", "executorHandler")}})
+    findings = imported(
+        one(1, childJobId="2"),
+        {"id": 2, **{name: one(2)[name] for name in ("appname", "jobDesc", "executorHandler")}},
+    )
     assert [finding.kind for finding in findings] == [Kind.ERROR, Kind.SAME]
     assert "leads back" in findings[0].problem
 
@@ -190,7 +210,11 @@ def test_another_schedule_voids_what_was_planned_and_owes_nothing_silently() -> 
     findings = imported(one(1, scheduleConf="0 0 * * * ?"), one(2, scheduleConf="0 0 * * * ?"), now_ms=later)
     assert [finding.kind for finding in findings] == [Kind.CHANGED] * 2
     running, stopped = stored()
-    assert (running.trigger_status, running.trigger_next_time, running.last_fire_ms) == (1, NOW + 40 * 60_000, NOW + 60_000)
+    assert (running.trigger_status, running.trigger_next_time, running.last_fire_ms) == (
+        1,
+        NOW + 40 * 60_000,
+        NOW + 60_000,
+    )
     assert (stopped.trigger_status, stopped.trigger_next_time) == (0, 0)
     assert stored(Fire) == []
     owed = sorted((skip.from_ms - NOW, skip.reason) for skip in stored(Skip))
@@ -203,7 +227,9 @@ def test_an_import_that_had_to_wait_begins_after_its_wait() -> None:
         jobs.start_job(session, stored()[0].id, actor=ADMIN, clock=lambda: NOW)
     imported(one(1, scheduleConf="0 0/2 * * * ?"), planned_ms=NOW + 90_000, now_ms=NOW + 130_000)
     assert stored()[0].trigger_next_time == NOW + 240_000
-    assert [(skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped) for skip in stored(Skip)] == [(60_000, 120_000, 2)]
+    assert [(skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped) for skip in stored(Skip)] == [
+        (60_000, 120_000, 2)
+    ]
 
 
 def test_a_fixed_delay_whose_run_is_out_begins_after_it() -> None:
@@ -240,5 +266,7 @@ def test_children_that_do_not_fit_the_column_are_refused() -> None:
     parent = one(1, childJobId=",".join(str(each["id"]) for each in many))
     for dry in (True, False):
         refused = [finding for finding in imported(parent, *many, dry=dry) if finding.kind is Kind.ERROR]
-        assert [(finding.field, str(CHILDREN_MAX) in finding.problem) for finding in refused] == [("childJobId", True)]
+        assert [(finding.field, str(CHILDREN_MAX) in finding.problem) for finding in refused] == [
+            ("childJobId", True)
+        ]
     assert stored() == []

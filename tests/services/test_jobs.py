@@ -35,7 +35,9 @@ MINUTE_MS = 60_000
 
 def make_group(app_name: str = "some-app") -> int:
     with session_scope() as session:
-        return add_group(session, GroupDraft(app_name=app_name, title="Some"), actor=ADMIN, networks=(), now_ms=NOW)
+        return add_group(
+            session, GroupDraft(app_name=app_name, title="Some"), actor=ADMIN, networks=(), now_ms=NOW
+        )
 
 
 def draft(group_id: int, **changes: Any) -> JobDraft:
@@ -57,7 +59,9 @@ def draft(group_id: int, **changes: Any) -> JobDraft:
 def make_job(*, start: bool = False, now_ms: Millis = NOW, **changes: Any) -> int:
     group_id = changes.pop("job_group", None) or make_group()
     with session_scope() as session:
-        return jobs.add_job(session, draft(group_id, **changes), actor=ADMIN, clock=lambda: now_ms, start=start)
+        return jobs.add_job(
+            session, draft(group_id, **changes), actor=ADMIN, clock=lambda: now_ms, start=start
+        )
 
 
 def load(job_id: int) -> Job:
@@ -70,12 +74,16 @@ def load(job_id: int) -> Job:
 
 def change(job_id: int, now_ms: Millis = NOW, **changes: Any) -> None:
     with session_scope() as session:
-        jobs.update_job(session, job_id, draft(load(job_id).job_group, **changes), actor=ADMIN, clock=lambda: now_ms)
+        jobs.update_job(
+            session, job_id, draft(load(job_id).job_group, **changes), actor=ADMIN, clock=lambda: now_ms
+        )
 
 
 def plan(job_id: int, *due: Millis, state: str = "PENDING", kind: TriggerType = TriggerType.CRON) -> None:
     with session_scope() as session:
-        made = fires.insert_fires(session, [NewFire(f"{kind}:{job_id}:{at_ms}", job_id, at_ms, kind) for at_ms in due])
+        made = fires.insert_fires(
+            session, [NewFire(f"{kind}:{job_id}:{at_ms}", job_id, at_ms, kind) for at_ms in due]
+        )
         for fire in made:
             row = session.get(Fire, fire.id)
             assert row is not None
@@ -92,7 +100,10 @@ def due_times(job_id: int) -> list[Millis]:
 
 def skips(job_id: int) -> list[tuple[Millis, Millis, int, str]]:
     with read_scope() as session:
-        return [(row.from_ms, row.to_ms, row.skipped, row.reason) for row in session.scalars(select(Skip).where(Skip.job_id == job_id))]
+        return [
+            (row.from_ms, row.to_ms, row.skipped, row.reason)
+            for row in session.scalars(select(Skip).where(Skip.job_id == job_id))
+        ]
 
 
 def start(job_id: int, now_ms: Millis = NOW) -> None:
@@ -156,7 +167,9 @@ def test_two_saves_at_once_close_no_cycle(others: int) -> None:
 
     second = threading.Thread(target=save_second)
     with session_scope() as session:
-        jobs.update_job(session, ring[0], draft(group_id, child_jobid=str(ring[1])), actor=ADMIN, clock=lambda: NOW)
+        jobs.update_job(
+            session, ring[0], draft(group_id, child_jobid=str(ring[1])), actor=ADMIN, clock=lambda: NOW
+        )
         second.start()
         second.join(0.5)
         assert second.is_alive(), "the second save waits for the first"
@@ -206,7 +219,9 @@ def test_a_stop_withdraws_what_was_not_sent_and_records_what_was_due() -> None:
         ({"time_zone": "UTC"}, NOW + 3 * MINUTE_MS),
     ],
 )
-def test_an_edit_of_the_schedule_begins_anew_after_its_last_instant(changes: dict[str, Any], next_ms: Millis) -> None:
+def test_an_edit_of_the_schedule_begins_anew_after_its_last_instant(
+    changes: dict[str, Any], next_ms: Millis
+) -> None:
     job_id = make_job(start=True)
     plan(job_id, NOW + MINUTE_MS, NOW + 2 * MINUTE_MS)
     change(job_id, **changes)
@@ -220,7 +235,11 @@ def test_other_edits_touch_no_fire() -> None:
     plan(job_id, NOW + MINUTE_MS)
     before = load(job_id).trigger_next_time
     change(job_id, job_desc="renamed", executor_timeout=7, executor_route_strategy="LAST", executor_param="x")
-    assert (load(job_id).job_desc, load(job_id).trigger_next_time, due_times(job_id)) == ("renamed", before, [NOW + MINUTE_MS])
+    assert (load(job_id).job_desc, load(job_id).trigger_next_time, due_times(job_id)) == (
+        "renamed",
+        before,
+        [NOW + MINUTE_MS],
+    )
 
 
 def test_a_running_job_cannot_get_a_schedule_that_never_fires() -> None:
@@ -265,7 +284,12 @@ def test_a_delete_leaves_nothing_of_the_job() -> None:
 def test_clearing_before_a_removal_leaves_the_job_and_needs_the_right() -> None:
     job_id = make_job()
     with session_scope() as session:
-        session.add_all([JobLog(job_group=1, job_id=job_id, trigger_code=0, handle_code=0, trigger_time=NOW) for _ in range(1_005)])
+        session.add_all(
+            [
+                JobLog(job_group=1, job_id=job_id, trigger_code=0, handle_code=0, trigger_time=NOW)
+                for _ in range(1_005)
+            ]
+        )
     with pytest.raises(NotFound):
         jobs.clear_before_removal(job_id, actor=Actor(user_id=7, username="x", is_admin=False))
     jobs.clear_before_removal(job_id, actor=ADMIN)
@@ -277,21 +301,44 @@ def test_clearing_before_a_removal_leaves_the_job_and_needs_the_right() -> None:
 @pytest.mark.parametrize(
     ("right", "act"),
     [
-        (Right.OPERATE, lambda session, job, actor: jobs.start_job(session, job.id, actor=actor, clock=lambda: NOW)),
-        (Right.OPERATE, lambda session, job, actor: jobs.stop_job(session, job.id, actor=actor, clock=lambda: NOW)),
+        (
+            Right.OPERATE,
+            lambda session, job, actor: jobs.start_job(session, job.id, actor=actor, clock=lambda: NOW),
+        ),
+        (
+            Right.OPERATE,
+            lambda session, job, actor: jobs.stop_job(session, job.id, actor=actor, clock=lambda: NOW),
+        ),
         (Right.OPERATE, lambda session, job, actor: trigger(session, job.id, actor)),
-        (Right.EDIT, lambda session, job, actor: jobs.update_job(session, job.id, draft(job.job_group), actor=actor, clock=lambda: NOW)),
+        (
+            Right.EDIT,
+            lambda session, job, actor: jobs.update_job(
+                session, job.id, draft(job.job_group), actor=actor, clock=lambda: NOW
+            ),
+        ),
         (Right.EDIT, lambda session, job, actor: jobs.remove_job(session, job.id, actor=actor, now_ms=NOW)),
-        (Right.EDIT, lambda session, job, actor: jobs.add_job(session, draft(job.job_group), actor=actor, clock=lambda: NOW)),
-        (Right.VIEW, lambda session, job, actor: jobs.get_job(session, job.id, actor=actor, right=Right.VIEW)),
+        (
+            Right.EDIT,
+            lambda session, job, actor: jobs.add_job(
+                session, draft(job.job_group), actor=actor, clock=lambda: NOW
+            ),
+        ),
+        (
+            Right.VIEW,
+            lambda session, job, actor: jobs.get_job(session, job.id, actor=actor, right=Right.VIEW),
+        ),
     ],
 )
 def test_each_act_needs_exactly_its_right(right: Right, act: Any) -> None:
     job = load(make_job())
     group_id = job.job_group
-    refused = Actor(user_id=7, username="x", is_admin=False, rights={group_id: frozenset(ALL_RIGHTS - {right})})
+    refused = Actor(
+        user_id=7, username="x", is_admin=False, rights={group_id: frozenset(ALL_RIGHTS - {right})}
+    )
     foreign = Actor(user_id=8, username="y", is_admin=False, rights={group_id + 1: ALL_RIGHTS})
-    allowed = Actor(user_id=9, username="z", is_admin=False, rights={group_id: frozenset({right, Right.VIEW})})
+    allowed = Actor(
+        user_id=9, username="z", is_admin=False, rights={group_id: frozenset({right, Right.VIEW})}
+    )
     with session_scope() as session, pytest.raises((PermissionDenied, NotFound)):
         act(session, job, refused)
     with session_scope() as session, pytest.raises((NotFound, InvalidInput)):
@@ -303,10 +350,16 @@ def test_each_act_needs_exactly_its_right(right: Right, act: Any) -> None:
 def test_a_list_holds_only_what_the_actor_may_see() -> None:
     first = make_job()
     second = make_job(job_group=make_group("other-app"))
-    normal = Actor(user_id=7, username="x", is_admin=False, rights={load(first).job_group: frozenset({Right.VIEW})})
+    normal = Actor(
+        user_id=7, username="x", is_admin=False, rights={load(first).job_group: frozenset({Right.VIEW})}
+    )
     with read_scope() as session:
-        assert [job.id for job in jobs.list_jobs(session, JobFilter(), actor=ADMIN, start=0, length=10).rows] == [second, first]
-        assert [job.id for job in jobs.list_jobs(session, JobFilter(), actor=normal, start=0, length=10).rows] == [first]
+        assert [
+            job.id for job in jobs.list_jobs(session, JobFilter(), actor=ADMIN, start=0, length=10).rows
+        ] == [second, first]
+        assert [
+            job.id for job in jobs.list_jobs(session, JobFilter(), actor=normal, start=0, length=10).rows
+        ] == [first]
 
 
 def test_children_are_checked_joined_and_never_the_job_itself() -> None:
@@ -361,5 +414,8 @@ def test_the_demo_is_made_once() -> None:
         with session_scope() as session:
             assert demo.seed(session, actor=ADMIN, clock=lambda: NOW) == made
     with read_scope() as session:
-        rows = [(job.executor_handler, job.trigger_status) for job in session.scalars(select(Job).order_by(Job.id))]
+        rows = [
+            (job.executor_handler, job.trigger_status)
+            for job in session.scalars(select(Job).order_by(Job.id))
+        ]
     assert rows == [("demoJobHandler", 1), ("sleepJobHandler", 0), ("failJobHandler", 0)]

@@ -36,31 +36,54 @@ def kill(database: str) -> Callable[..., str]:
 
 
 def run_at(executor: FakeExecutor, log: dict[str, Any] | None = None, **job: Any) -> JobLog:
-    return make_run(make_job(addresses=executor.address, **job), log={"executor_address": executor.address, **(log or {})})
+    return make_run(
+        make_job(addresses=executor.address, **job), log={"executor_address": executor.address, **(log or {})}
+    )
 
 
-def test_a_killed_run_has_failed_with_all_that_follows(executor: FakeExecutor, kill: Callable[..., str]) -> None:
+def test_a_killed_run_has_failed_with_all_that_follows(
+    executor: FakeExecutor, kill: Callable[..., str]
+) -> None:
     executor.tell("kill", Answer.json(msg="done"))
     run = run_at(executor, {"executor_fail_retry_count": 1}, executor_fail_retry_count=1)
     assert kill(run) == "done"
     log = only_row(JobLog)
-    assert (log.trigger_code, log.handle_code, log.handle_msg, log.handle_time) == (200, 500, "killed by root: done", T0 + 60_000)
+    assert (log.trigger_code, log.handle_code, log.handle_msg, log.handle_time) == (
+        200,
+        500,
+        "killed by root: done",
+        T0 + 60_000,
+    )
     assert only_row(Fire).fire_key == f"retry:{run.id}:1"
     assert only_row(Alarm).log_id == run.id
     assert (only_row(AuditEntry).action, only_row(AuditEntry).object_id) == ("log.kill", run.id)
     assert executor.requests[0].json == {"jobId": run.job_id}
-    assert not call_back(run.id, 200, "npm says that it succeeded"), "the killed run's own report comes too late"
+    assert not call_back(run.id, 200, "npm says that it succeeded"), (
+        "the killed run's own report comes too late"
+    )
 
 
 @pytest.mark.parametrize(
-    "answer", [Answer.json(500, msg="not supported"), Answer(status=404), Answer(fault=Fault.CLOSE), Answer(b"no JSON")]
+    "answer",
+    [
+        Answer.json(500, msg="not supported"),
+        Answer(status=404),
+        Answer(fault=Fault.CLOSE),
+        Answer(b"no JSON"),
+    ],
 )
-def test_a_refused_kill_leaves_the_run_as_it_is(executor: FakeExecutor, kill: Callable[..., str], answer: Answer) -> None:
+def test_a_refused_kill_leaves_the_run_as_it_is(
+    executor: FakeExecutor, kill: Callable[..., str], answer: Answer
+) -> None:
     executor.tell("kill", answer)
     run = run_at(executor)
     with pytest.raises(ExecutorUnreachable):
         kill(run)
-    assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg, only_row(JobLog).alarm_status) == (0, None, 0)
+    assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg, only_row(JobLog).alarm_status) == (
+        0,
+        None,
+        0,
+    )
     assert only_row(Fire).state == "ACCEPTED"
     assert all_rows(AuditEntry) == all_rows(Alarm) == []
     assert call_back(run.id, 200), "it goes on and ends by itself"
@@ -80,7 +103,9 @@ def test_a_result_that_came_first_stands(executor: FakeExecutor, kill: Callable[
 
 
 @pytest.mark.parametrize("ended", ["succeeded", "failed", "refused", "unresolved", "not sent"])
-def test_a_run_that_is_not_under_way_is_not_even_asked_for(executor: FakeExecutor, kill: Callable[..., str], ended: str) -> None:
+def test_a_run_that_is_not_under_way_is_not_even_asked_for(
+    executor: FakeExecutor, kill: Callable[..., str], ended: str
+) -> None:
     run = run_at(executor, {"trigger_code": {"refused": 500, "not sent": 0}.get(ended, 200)})
     if ended in ("succeeded", "failed"):
         call_back(run.id, {"succeeded": 200, "failed": 500}[ended], "a result")
@@ -90,11 +115,17 @@ def test_a_run_that_is_not_under_way_is_not_even_asked_for(executor: FakeExecuto
     with pytest.raises(Conflict):
         kill(run)
     after = only_row(JobLog)
-    assert (after.trigger_code, after.handle_code, after.handle_msg) == (before.trigger_code, before.handle_code, before.handle_msg)
+    assert (after.trigger_code, after.handle_code, after.handle_msg) == (
+        before.trigger_code,
+        before.handle_code,
+        before.handle_msg,
+    )
     assert executor.requests == []
 
 
-def test_a_kill_needs_the_right_to_operate_and_the_job(executor: FakeExecutor, kill: Callable[..., str]) -> None:
+def test_a_kill_needs_the_right_to_operate_and_the_job(
+    executor: FakeExecutor, kill: Callable[..., str]
+) -> None:
     run = run_at(executor)
     group_id = only_row(JobLog).job_group
     for rights, refusal in ((frozenset({Right.VIEW}), PermissionDenied), (frozenset(), NotFound)):

@@ -37,7 +37,12 @@ def add_user(username: str = "norman", password: str = HASH, *, role: int = 0, p
 
 
 def log_in(
-    username: str = "norman", password: str = PASSWORD, *, now_ms: Millis = NOW, remember: bool = False, address: str = "10.0.0.1"
+    username: str = "norman",
+    password: str = PASSWORD,
+    *,
+    now_ms: Millis = NOW,
+    remember: bool = False,
+    address: str = "10.0.0.1",
 ) -> Login:
     return login.log_in(username, password, remember=remember, address=address, agent="test", now_ms=now_ms)
 
@@ -57,7 +62,10 @@ def stored(user_id: int) -> str:
         return user.password
 
 
-@pytest.mark.parametrize(("remember", "idle_ms", "whole_ms"), [(False, 12 * 60 * MINUTE_MS, 7 * DAY_MS), (True, 90 * DAY_MS, 365 * DAY_MS)])
+@pytest.mark.parametrize(
+    ("remember", "idle_ms", "whole_ms"),
+    [(False, 12 * 60 * MINUTE_MS, 7 * DAY_MS), (True, 90 * DAY_MS, 365 * DAY_MS)],
+)
 def test_a_login_ends_when_idle_and_in_any_case(remember: bool, idle_ms: Millis, whole_ms: Millis) -> None:
     add_user()
     idle, used = log_in(remember=remember).token, log_in(remember=remember).token
@@ -142,7 +150,11 @@ def test_what_ends_a_login_at_once(change: str) -> None:
         elif change == "remove":
             users.remove_user(session, user_id, actor=ADMIN, now_ms=NOW)
         else:
-            draft = UserDraft(username="norman", password="new-secret-88" if change == "password" else "", role=int(change == "role"))
+            draft = UserDraft(
+                username="norman",
+                password="new-secret-88" if change == "password" else "",
+                role=int(change == "role"),
+            )
             users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
     assert visitor(token, NOW) is None
 
@@ -267,7 +279,11 @@ def test_guesses_at_once_count_one_by_one() -> None:
 
 
 def test_neighbours_in_an_ipv6_network_are_one_source() -> None:
-    assert login.address_subject("2001:db8:1:2::7") == login.address_subject("2001:db8:1:2:ffff::1") == "address:2001:db8:1:2::/64"
+    assert (
+        login.address_subject("2001:db8:1:2::7")
+        == login.address_subject("2001:db8:1:2:ffff::1")
+        == "address:2001:db8:1:2::/64"
+    )
     assert login.address_subject("10.0.0.1") == "address:10.0.0.1"
     assert login.address_subject("") == "address:"
 
@@ -292,7 +308,9 @@ def test_a_shared_database_keeps_the_hash_a_java_admin_needs() -> None:
         login.log_in("norman", "wrong", remember=False, address="", agent="", now_ms=NOW, keep_hash=True)
 
 
-@pytest.mark.parametrize("broken", ["", "plain", "$argon2id$broken", "first:", "md5:", "md5:plain", "x" * 255])
+@pytest.mark.parametrize(
+    "broken", ["", "plain", "$argon2id$broken", "first:", "md5:", "md5:plain", "x" * 255]
+)
 def test_a_broken_stored_password_lets_nobody_in(broken: str) -> None:
     add_user(password=broken)
     for password in (PASSWORD, broken or "x", broken.removeprefix("md5:") or "x"):

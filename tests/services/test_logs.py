@@ -76,27 +76,55 @@ def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> 
         session.add(job)
         session.flush()
         log = JobLog(
-            job_group=group.id, job_id=job.id, executor_address=address, trigger_time=NOW, trigger_code=200, handle_code=handle_code
+            job_group=group.id,
+            job_id=job.id,
+            executor_address=address,
+            trigger_time=NOW,
+            trigger_code=200,
+            handle_code=handle_code,
         )
         session.add(log)
         session.flush()
         return log
 
 
-@pytest.mark.parametrize(("token", "sent"), [(None, "the-global-token-1"), ("the-groups-token-1", "the-groups-token-1")])
-def test_a_log_is_read_with_the_token_of_its_group(doors: Doors, caller: Caller, token: str | None, sent: str) -> None:
+@pytest.mark.parametrize(
+    ("token", "sent"), [(None, "the-global-token-1"), ("the-groups-token-1", "the-groups-token-1")]
+)
+def test_a_log_is_read_with_the_token_of_its_group(
+    doors: Doors, caller: Caller, token: str | None, sent: str
+) -> None:
     log = add_run(doors.address, token=token)
-    doors.answers["/log"] = {"code": 200, "content": {"fromLineNum": 3, "toLineNum": 4, "logContent": "a\n<b>\n", "isEnd": False}}
+    doors.answers["/log"] = {
+        "code": 200,
+        "content": {"fromLineNum": 3, "toLineNum": 4, "logContent": "a\n<b>\n", "isEnd": False},
+    }
     piece = logs.read_log(log.id, 3, actor=ADMIN, caller=caller)
-    assert (piece.from_line_num, piece.to_line_num, piece.log_content, piece.is_end) == (3, 4, "a\n<b>\n", False)
+    assert (piece.from_line_num, piece.to_line_num, piece.log_content, piece.is_end) == (
+        3,
+        4,
+        "a\n<b>\n",
+        False,
+    )
     ((path, given, body),) = doors.asked
-    assert (path, given, body["logDateTim"], body["logId"], body["fromLineNum"]) == ("/log", sent, NOW, log.id, 3)
+    assert (path, given, body["logDateTim"], body["logId"], body["fromLineNum"]) == (
+        "/log",
+        sent,
+        NOW,
+        log.id,
+        3,
+    )
 
 
 @pytest.mark.parametrize(("handle_code", "is_end"), [(0, False), (200, True)])
-def test_a_log_ends_when_nothing_new_comes_and_the_run_has_ended(doors: Doors, caller: Caller, handle_code: int, is_end: bool) -> None:
+def test_a_log_ends_when_nothing_new_comes_and_the_run_has_ended(
+    doors: Doors, caller: Caller, handle_code: int, is_end: bool
+) -> None:
     log = add_run(doors.address, handle_code=handle_code)
-    doors.answers["/log"] = {"code": 200, "content": {"fromLineNum": 5, "toLineNum": 4, "logContent": "", "isEnd": False}}
+    doors.answers["/log"] = {
+        "code": 200,
+        "content": {"fromLineNum": 5, "toLineNum": 4, "logContent": "", "isEnd": False},
+    }
     assert logs.read_log(log.id, 5, actor=ADMIN, caller=caller).is_end is is_end
 
 
@@ -121,4 +149,6 @@ def test_months_back_is_the_same_local_time(months: int, days: int) -> None:
 
 
 def test_a_month_that_is_too_short_gives_its_last_day() -> None:
-    assert months_before(1_711_857_600_000, 1) == 1_711_857_600_000 - 31 * DAY_MS  # 31 March 2024, noon in Shanghai: 29 February
+    assert (
+        months_before(1_711_857_600_000, 1) == 1_711_857_600_000 - 31 * DAY_MS
+    )  # 31 March 2024, noon in Shanghai: 29 February

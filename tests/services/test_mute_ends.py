@@ -27,7 +27,9 @@ from tests.services.test_muted_alarms import HOUR, mute, take
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_what_is_failing_is_looked_for_while_others_write(database: str, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_failing_is_looked_for_while_others_write(
+    database: str, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = job_told_to(hook)
     mute(job)
     hold_alarm(job)
@@ -47,7 +49,9 @@ def hold_alarm(job: Job) -> JobLog:
     run = fail_run(job)
     with session_scope() as session:
         muted = muted_alarms.lock_mutes(session, [job], now_ms=T0)
-        muted_alarms.hold(session, [session.merge(alarm) for alarm in all_rows(Alarm, log_id=run.id)], muted[job.id])
+        muted_alarms.hold(
+            session, [session.merge(alarm) for alarm in all_rows(Alarm, log_id=run.id)], muted[job.id]
+        )
     return run
 
 
@@ -91,10 +95,15 @@ def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_no
         eventually(lambda: teller.tick(T0 + HOUR + RETRY_MS) and all_rows(Mute) == [])
         tell(teller, T0 + HOUR + RETRY_MS + 10_000, "CLOSED")
         eventually(lambda: (len(hook.requests), len(broken.requests)) == (2, 2))
-    assert [message["title"].partition(": ")[2] for message in messages(hook)] == ["no longer muted, still failing", "recovered"]
+    assert [message["title"].partition(": ")[2] for message in messages(hook)] == [
+        "no longer muted, still failing",
+        "recovered",
+    ]
 
 
-def test_what_was_told_while_somebody_muted_anew_is_not_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     mute(group_id=job.job_group)
     told = hold_alarm(job)
@@ -114,9 +123,13 @@ def test_what_was_told_while_somebody_muted_anew_is_not_told_again(database: str
     assert messages(hook)[0]["title"].endswith("recovered")
 
 
-def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     group = make_group(title="Shop", app_name="shop", alarm_urls=url_of(hook))
-    failing, cleaned, fine = (make_job(job_group=group.id, job_desc=name) for name in ("failing", "cleaned", "fine"))
+    failing, cleaned, fine = (
+        make_job(job_group=group.id, job_desc=name) for name in ("failing", "cleaned", "fine")
+    )
     mute(group_id=group.id)
     runs = [hold_alarm(job) for job in (failing, cleaned, fine)]
     assert call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
@@ -126,12 +139,17 @@ def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(databas
         eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
     (message,) = messages(hook)
     assert message["title"] == "[XXL-JOB] Shop (shop): no longer muted, still failing"
-    told, unknown = message["message"].split("State unknown, what failed is no longer in the log and nothing has succeeded since:")
+    told, unknown = message["message"].split(
+        "State unknown, what failed is no longer in the log and nothing has succeeded since:"
+    )
     assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, log {runs[0].id}" in told
     assert f"\ncleaned (job {cleaned.id}): 1 alarm, log {runs[1].id}" in unknown
     assert f"Failed meanwhile and succeeded since: fine (job {fine.id})" in unknown
     (ended,) = end_of_another(cleaned)
-    assert compose_mute_end(ended, config).title == f"[XXL-JOB] cleaned (job {cleaned.id}): no longer muted, state unknown"
+    assert (
+        compose_mute_end(ended, config).title
+        == f"[XXL-JOB] cleaned (job {cleaned.id}): no longer muted, state unknown"
+    )
     assert "Still failing" not in compose_mute_end(ended, config).body
 
 

@@ -37,7 +37,9 @@ def move(job: Job, group_id: int) -> None:
 
 def save_into(job: Job, group_id: int) -> None:
     with session_scope() as session:
-        draft = replace(DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report")
+        draft = replace(
+            DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report"
+        )
         jobs.update_job(session, job.id, draft, actor=ACTOR, clock=lambda: T0 + 1_000)
 
 
@@ -61,7 +63,9 @@ def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_gro
     assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
 
 
-def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job, other = job_told_to(hook), job_told_to(hook)
     for each in (job, other):
         mute(group_id=each.job_group, span=MuteSpan.DAY)
@@ -79,7 +83,9 @@ def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(dat
     assert len(hook.requests) == 2
 
 
-def test_a_group_that_is_deleted_leaves_no_alarm_untold(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_group_that_is_deleted_leaves_no_alarm_untold(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     gone = job.job_group
     mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
@@ -104,7 +110,9 @@ def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
 
 
-def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if database.startswith("sqlite"):
         pytest.skip("SQLite has one writer at a time")
     job = make_job()

@@ -37,7 +37,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 HOUR: Millis = 3_600_000
 
 
-def mute(job: Job | None = None, *, group_id: int = 0, span: MuteSpan = MuteSpan.HOUR, now_ms: Millis = T0, reason: str = "") -> None:
+def mute(
+    job: Job | None = None,
+    *,
+    group_id: int = 0,
+    span: MuteSpan = MuteSpan.HOUR,
+    now_ms: Millis = T0,
+    reason: str = "",
+) -> None:
     draft = MuteDraft(span, reason)
     with session_scope() as session:
         if job is not None:
@@ -51,7 +58,9 @@ def unmute(job: Job, now_ms: Millis) -> None:
         mutes.unmute_job(session, job.id, actor=ACTOR, now_ms=now_ms)
 
 
-def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook, job_desc="Nightly report", executor_fail_retry_count=2)
     mute(job, reason="disks are\nbeing replaced")
     first = make_run(job, log={"executor_fail_retry_count": 2})
@@ -60,7 +69,10 @@ def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(database: str, co
         tell(teller, T0, "MUTED")
         assert hook.requests == []
         alarm = only_row(Alarm)
-        assert json.loads(alarm.outcome or "")["muted"] == "by test until 2024-05-01 12:04:05 Asia/Shanghai: disks are being replaced"
+        assert (
+            json.loads(alarm.outcome or "")["muted"]
+            == "by test until 2024-05-01 12:04:05 Asia/Shanghai: disks are being replaced"
+        )
         assert (only_row(JobLog).handle_code, only_row(JobLog).alarm_status) == (500, 1)
         assert [fire.trigger_type for fire in all_rows(Fire)] == ["RETRY"], "retries are as ever"
         last = make_run(job)
@@ -92,7 +104,9 @@ def test_what_has_succeeded_since_is_not_told(database: str, config: Config, hoo
     assert (states(), hook.requests) == (["MUTED"], [])
 
 
-def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     fail_run(job)
     with telling(config) as teller:
@@ -110,7 +124,9 @@ def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(database: str
     assert messages(hook)[1]["title"].endswith("recovered")
 
 
-def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     mute(job)
     fail_run(job)
@@ -133,9 +149,13 @@ def move_as_java_does(job: Job, group_id: int) -> None:
         session.merge(job).job_group = group_id
 
 
-def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     group = make_group(title="Shop orders", app_name="shop-orders", alarm_urls=url_of(hook))
-    failing, broken, fine, moved = (make_job(job_group=group.id, job_desc=name) for name in ("failing", "broken", "fine", "secret"))
+    failing, broken, fine, moved = (
+        make_job(job_group=group.id, job_desc=name) for name in ("failing", "broken", "fine", "secret")
+    )
     other = job_told_to(hook)
     mute(group_id=group.id)
     for job in (failing, failing, broken, fine, moved, other):
@@ -146,7 +166,10 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
         call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
         move_as_java_does(moved, make_group(app_name="elsewhere").id)
         eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
-    assert messages(hook)[1]["title"] == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
+    assert (
+        messages(hook)[1]["title"]
+        == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
+    )
     text = messages(hook)[1]["message"]
     assert "Held back: 5 alarms, log" in text
     assert f"failing (job {failing.id}): 2 alarms, log" in text
@@ -156,7 +179,9 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(database: st
     assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
 
 
-def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_told_to(hook)
     mute(job, span=MuteSpan.HOUR)
     fail_run(job)
@@ -184,12 +209,16 @@ def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_l
         now_ms = T0 + HOUR
         for attempt in range(1, ATTEMPTS_MAX):
             wait_ms = RETRY_MS * 2 ** (attempt - 1)
-            eventually(lambda at=now_ms, wait=wait_ms: teller.tick(at) and only_row(Mute).next_ms == at + wait)
+            eventually(
+                lambda at=now_ms, wait=wait_ms: teller.tick(at) and only_row(Mute).next_ms == at + wait
+            )
             now_ms += wait_ms
         eventually(lambda at=now_ms: teller.tick(at) and all_rows(Mute) == [])
         assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
     assert states() == ["SENT"], "who has heard of it hears of the recovery"
-    assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], "that nobody was told is never muted"
+    assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], (
+        "that nobody was told is never muted"
+    )
 
 
 def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_back(
@@ -206,7 +235,9 @@ def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_ba
         mute(job, now_ms=T0 + HOUR + 1_000)
         with session_scope() as session:
             muted_alarms.finish(session, lost, told=False, outcome="{}", lease_until=0)
-        assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), "what it had taken is void"
+        assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
+            "what it had taken is void"
+        )
         (lost,) = take("dead", T0 + 3 * HOUR)
         eventually(lambda: teller.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
     assert len(hook.requests) == 1
@@ -222,11 +253,17 @@ def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: 
     fail_run(job)
     with session_scope() as session:
         assert set(muted_alarms.lock_mutes(session, [job], now_ms=T0)) == {job.id}
-        muted_alarms.hold(session, [session.merge(only_row(Alarm))], muted_alarms.find_mutes(session, [job], now_ms=T0)[job.id])
+        muted_alarms.hold(
+            session,
+            [session.merge(only_row(Alarm))],
+            muted_alarms.find_mutes(session, [job], now_ms=T0)[job.id],
+        )
     (ended,) = take("one", T0 + HOUR)
     assert ended.mails == ["ops@example.com", "dev@example.com"]
     with session_scope() as session:
-        assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, "a node whose clock is behind holds nothing back any more"
+        assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, (
+            "a node whose clock is behind holds nothing back any more"
+        )
 
 
 def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hook: FakeExecutor) -> None:
@@ -248,16 +285,28 @@ def test_the_message_names_only_so_many_jobs(config: Config) -> None:
     of_jobs = {each.job_id: Job(id=each.job_id, job_desc=f"job-{each.job_id}", job_group=7) for each in held}
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     failing = frozenset(range(1, 26))
-    message = compose_mute_end(EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config)
+    message = compose_mute_end(
+        EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config
+    )
     assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
     assert "Held back: 100 alarms (50 unresolved), log 1 to 150" in message.body
     assert "Reason" not in message.body
     assert message.body.count("… and 5 more jobs") == 2
-    assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (True, False, False)
+    assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (
+        True,
+        False,
+        False,
+    )
 
 
 def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
-    mails = {1: "ann@example.com", 2: "bob@example.com, ann@example.com", 3: "bob@example.com", 4: "eve@example.com", 5: ""}
+    mails = {
+        1: "ann@example.com",
+        2: "bob@example.com, ann@example.com",
+        3: "bob@example.com",
+        4: "eve@example.com",
+        5: "",
+    }
     of_jobs = {
         number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
         for number, text in mails.items()
@@ -266,26 +315,43 @@ def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     shop = Group(id=7, title="Shop", app_name="shop")
     ended = EndedMute(muted, shop, of_jobs, held, frozenset({1, 2, 4, 5}))
-    assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], "job 4 has left the group"
+    assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
+        "job 4 has left the group"
+    )
     told = {mail: compose_mute_end(ended.of_mail(mail), config) for mail in ended.mails}
-    named = {mail: [number for number in mails if f"job-{number} " in message.body] for mail, message in told.items()}
+    named = {
+        mail: [number for number in mails if f"job-{number} " in message.body]
+        for mail, message in told.items()
+    }
     assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
     assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
     assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
 
 
-def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     group = make_group(alarm_urls=url_of(hook))
     server = mail_server()
-    with server as (inbox, port), telling(config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")) as teller:
+    with (
+        server as (inbox, port),
+        telling(
+            config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        ) as teller,
+    ):
         mute(group_id=group.id)
         for name in ("ann", "bob"):
             fail_run(make_job(job_group=group.id, job_desc=f"of-{name}", alarm_email=f"{name}@example.com"))
         tell(teller, T0, "MUTED", "MUTED")
         tell(teller, T0 + HOUR, "SENT", "SENT")
     bodies = {
-        envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode() for envelope, _ in inbox.mails
+        envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode()
+        for envelope, _ in inbox.mails
     }
     bodies["hook"] = messages(hook)[0]["message"]
     told = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
-    assert told == {"ann@example.com": ["of-ann"], "bob@example.com": ["of-bob"], "hook": ["of-ann", "of-bob"]}
+    assert told == {
+        "ann@example.com": ["of-ann"],
+        "bob@example.com": ["of-bob"],
+        "hook": ["of-ann", "of-bob"],
+    }

@@ -29,7 +29,9 @@ def test_a_cheaper_hash_still_opens_but_is_to_be_renewed() -> None:
 
 
 @pytest.mark.parametrize("stored", [None, "0" * 32, "0" * 64], ids=["nobody", "md5", "sha256"])
-def test_where_no_hash_is_stored_one_is_checked_all_the_same(monkeypatch: pytest.MonkeyPatch, stored: str | None) -> None:
+def test_where_no_hash_is_stored_one_is_checked_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, stored: str | None
+) -> None:
     checked: list[str] = []
 
     def matches(against: str, text: str) -> bool:

@@ -63,18 +63,34 @@ def instant(text: str) -> Millis:
         ("America/New_York", "2024-11-05 12:00:00Z", 2, "2024-11-03 04:00:00Z", 25),
         ("Australia/Lord_Howe", "2024-04-07 12:00:00Z", 0, "2024-04-06 13:00:00Z", 24.5),
         ("Australia/Lord_Howe", "2024-10-06 12:00:00Z", 0, "2024-10-05 13:30:00Z", 23.5),
-        ("America/Sao_Paulo", "2018-11-04 12:00:00Z", 0, "2018-11-04 03:00:00Z", 23),  # midnight does not exist: 01:00 local
-        ("America/Havana", "2024-11-03 12:00:00Z", 0, "2024-11-03 04:00:00Z", 25),  # midnight comes twice: the first one
+        (
+            "America/Sao_Paulo",
+            "2018-11-04 12:00:00Z",
+            0,
+            "2018-11-04 03:00:00Z",
+            23,
+        ),  # midnight does not exist: 01:00 local
+        (
+            "America/Havana",
+            "2024-11-03 12:00:00Z",
+            0,
+            "2024-11-03 04:00:00Z",
+            25,
+        ),  # midnight comes twice: the first one
     ],
 )
-def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, now: str, back: int, begins: str, hours: float) -> None:
+def test_a_day_is_as_long_as_its_clocks_make_it(
+    zone: str, now: str, back: int, begins: str, hours: float
+) -> None:
     now_ms = instant(now)
     assert midnight_ms(now_ms, zone, back) == instant(begins)
     assert midnight_ms(now_ms, zone, back - 1) - midnight_ms(now_ms, zone, back) == hours * HOUR
 
 
 def reports() -> dict[Millis | None, tuple[int, int, int]]:
-    return {row.trigger_day: (row.running_count, row.suc_count, row.fail_count) for row in all_rows(DayReport)}
+    return {
+        row.trigger_day: (row.running_count, row.suc_count, row.fail_count) for row in all_rows(DayReport)
+    }
 
 
 def test_today_and_the_two_days_before_are_counted(database: str, config: Config) -> None:
@@ -82,13 +98,18 @@ def test_today_and_the_two_days_before_are_counted(database: str, config: Config
     codes = [(0, 0), (200, 0), (200, 200), (500, 200), (200, 500), (500, 0), (504, 0)]
     for day in range(5):
         for trigger_code, handle_code in codes[day:]:
-            make_log(job, trigger_time=today - day * DAY_MS, trigger_code=trigger_code, handle_code=handle_code)
+            make_log(
+                job, trigger_time=today - day * DAY_MS, trigger_code=trigger_code, handle_code=handle_code
+            )
     assert Reporter(config).tick(T0) == TODAY_PERIOD_MS
     assert reports() == {today: (2, 2, 3), today - DAY_MS: (1, 2, 3), today - 2 * DAY_MS: (0, 2, 3)}
 
 
 def by_groups() -> dict[tuple[Millis, int], tuple[int, int, int]]:
-    return {(row.trigger_day, row.job_group): (row.running_count, row.suc_count, row.fail_count) for row in all_rows(GroupDay)}
+    return {
+        (row.trigger_day, row.job_group): (row.running_count, row.suc_count, row.fail_count)
+        for row in all_rows(GroupDay)
+    }
 
 
 def test_each_group_is_counted_and_one_without_runs_any_more_has_none(database: str, config: Config) -> None:
@@ -116,7 +137,9 @@ def test_a_group_that_is_gone_gets_no_new_counts(database: str, config: Config) 
     assert ({group for _day, group in by_groups()}, reports()[today]) == ({WHOLE_DAY}, (0, 1, 0))
 
 
-def test_days_from_before_the_groups_were_counted_are_counted_some_at_a_time(database: str, config: Config) -> None:
+def test_days_from_before_the_groups_were_counted_are_counted_some_at_a_time(
+    database: str, config: Config
+) -> None:
     job, today = make_job(), midnight_ms(T0, config.time_zone)
     days = [today - back * DAY_MS for back in range(10, 10 + LATE_DAYS + 2)]
     for day in days:
@@ -129,7 +152,9 @@ def test_days_from_before_the_groups_were_counted_are_counted_some_at_a_time(dat
     assert {day for day, group in by_groups() if group == job.job_group} == set(days[:LATE_DAYS])
     assert reporter.tick(T0 + LATE_WAIT_MS) == TODAY_PERIOD_MS
     assert {day for day, group in by_groups() if group == job.job_group} == set(days)
-    assert by_groups()[today - 40 * DAY_MS, WHOLE_DAY] == (0, 0, 0), "its runs are gone: it is not looked for again"
+    assert by_groups()[today - 40 * DAY_MS, WHOLE_DAY] == (0, 0, 0), (
+        "its runs are gone: it is not looked for again"
+    )
     assert reports()[today - 40 * DAY_MS] == (0, 7, 0)
 
 
@@ -166,7 +191,13 @@ def test_nodes_that_count_at_the_same_time_write_one_row(database: str, config: 
 
 
 def insert_old_logs(count: int, before_ms: Millis) -> None:
-    row = {"job_group": 1, "job_id": 1, "trigger_code": 200, "handle_code": 200, "trigger_time": before_ms - 1000}
+    row = {
+        "job_group": 1,
+        "job_id": 1,
+        "trigger_code": 200,
+        "handle_code": 200,
+        "trigger_time": before_ms - 1000,
+    }
     with session_scope() as session:
         session.execute(insert(JobLog), [row] * count)
 
@@ -196,13 +227,17 @@ def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Confi
         save(Alarm(log_id=log_id, state=state, **alarm))
     Cleaner(config).tick(T0)
     assert all_rows(JobLog) == all_rows(Fire) == []
-    assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], "what is still to be told is kept"
+    assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], (
+        "what is still to be told is kept"
+    )
 
 
 def test_the_last_alarm_a_mute_holds_of_a_job_is_kept_however_old(database: str, config: Config) -> None:
     held_by = save(Mute(job_id=0, group_id=1, since_ms=T0, until_ms=T0 + HOUR)).id
     alarm = {"state": "MUTED", "reason": "failed", "created_ms": T0 - 60 * DAY_MS}
-    for log_id, (job_id, mute_id) in enumerate([(1, held_by), (1, held_by), (2, held_by), (2, None), (2, held_by + 1)], 1):
+    for log_id, (job_id, mute_id) in enumerate(
+        [(1, held_by), (1, held_by), (2, held_by), (2, None), (2, held_by + 1)], 1
+    ):
         save(Alarm(log_id=log_id, job_id=job_id, mute_id=mute_id, **alarm))
     Cleaner(config).tick(T0)
     assert [row.log_id for row in all_rows(Alarm)] == [2, 3]
@@ -224,7 +259,16 @@ def test_traces_are_kept_for_a_year(database: str, config: Config) -> None:
 
 
 def test_old_traces_are_deleted_a_batch_at_a_time(database: str) -> None:
-    rows = [{"at_ms": T0 - 1, "action": "job.add", "username": "", "address": "", "object_type": "", "object_id": 0}] * 25
+    rows = [
+        {
+            "at_ms": T0 - 1,
+            "action": "job.add",
+            "username": "",
+            "address": "",
+            "object_type": "",
+            "object_id": 0,
+        }
+    ] * 25
     with session_scope() as session:
         session.execute(insert(AuditEntry), rows)
     assert transact(lambda session: reporting.delete_traces_before(session, before_ms=T0, limit=10)) == 10
@@ -233,7 +277,10 @@ def test_old_traces_are_deleted_a_batch_at_a_time(database: str) -> None:
 
 def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     """Commit a row of each table of ours that belongs to a job, a group or a user."""
-    tag, right = JobTag(job_id=job_id, tag="nightly", tag_key="nightly"), Right(user_id=user_id, group_id=group_id, rights="view")
+    tag, right = (
+        JobTag(job_id=job_id, tag="nightly", tag_key="nightly"),
+        Right(user_id=user_id, group_id=group_id, rights="view"),
+    )
     skip = Skip(job_id=job_id, from_ms=0, to_ms=0, skipped=1, reason="misfire", recorded_ms=T0)
     drain = Drain(group_id=group_id, address="http://10.0.0.1:9999", since_ms=T0)
     view = SavedView(user_id=user_id, list_name="jobs", name="mine", name_key="mine", filters="")
@@ -259,13 +306,21 @@ def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: 
     assert {model: len(all_rows(model)) for model in models} == kept
     remove(owner)
     Cleaner(config).tick(T0)
-    assert [model.__name__ for model in models if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)] == []
+    assert [
+        model.__name__
+        for model in models
+        if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)
+    ] == []
 
 
-def test_rows_without_owner_are_deleted_a_batch_at_a_time(database: str, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_owner_are_deleted_a_batch_at_a_time(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.services.reporting.DELETE_ROWS", 3)
     with session_scope() as session:
-        session.execute(insert(JobTag), [{"job_id": 1, "tag": str(number), "tag_key": str(number)} for number in range(5)])
+        session.execute(
+            insert(JobTag), [{"job_id": 1, "tag": str(number), "tag_key": str(number)} for number in range(5)]
+        )
     assert Cleaner(config).tick(T0) == DELETE_WAIT_MS
     assert len(all_rows(JobTag)) == 2
     assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
@@ -274,13 +329,17 @@ def test_rows_without_owner_are_deleted_a_batch_at_a_time(database: str, config:
 
 def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str, config: Config) -> None:
     for late_ms in (0, 1):
-        save(Sighting(app_name="demo", address=f"http://{late_ms}", seen_ms=T0 - SEEN_DAYS * DAY_MS - late_ms))
+        save(
+            Sighting(app_name="demo", address=f"http://{late_ms}", seen_ms=T0 - SEEN_DAYS * DAY_MS - late_ms)
+        )
         save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
     Cleaner(config).tick(T0)
     assert (only_row(Sighting).address, only_row(Once).name) == ("http://0", "a:0")
 
 
-def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(database: str, config: Config) -> None:
+def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(
+    database: str, config: Config
+) -> None:
     job = make_job()
     mute = {"since_ms": T0, "until_ms": T0 + HOUR}
     for ids in ((job.id, 0), (job.id + 1, 0), (0, job.job_group), (0, job.job_group + 1)):

@@ -51,7 +51,12 @@ def test_runs_stand_by_time_and_jobs_by_trouble(database: str) -> None:
     skip(missed, 20 * MINUTE_MS, skipped=4)
     run(quiet, 2 * HOUR_MS)
     found = look()
-    assert list(shown(found).items()) == [(missed.id, []), (failing.id, [bad]), (busy.id, [first, second]), (quiet.id, [only])]
+    assert list(shown(found).items()) == [
+        (missed.id, []),
+        (failing.id, [bad]),
+        (busy.id, [first, second]),
+        (quiet.id, [only]),
+    ]
     assert [each.skipped for each in found.rows[0].skips] == [4]
     assert len(shown(look(within_ms=6 * HOUR_MS))[quiet.id]) == 2
 
@@ -63,8 +68,13 @@ def test_what_waits_is_trouble_of_its_job(database: str) -> None:
         make_fire(late, due_time=T0 - ago_ms)
     make_fire(busy, due_time=T0 - HOUR_MS, state="SENDING")
     rows = look().rows
-    assert [(row.job.id, row.waiting) for row in rows] == [(late.id, Waiting(2, T0 - 90 * SECOND_MS)), (busy.id, None)]
-    mine = Actor(user_id=5, username="norman", is_admin=False, rights={late.job_group: frozenset({Right.VIEW})})
+    assert [(row.job.id, row.waiting) for row in rows] == [
+        (late.id, Waiting(2, T0 - 90 * SECOND_MS)),
+        (busy.id, None),
+    ]
+    mine = Actor(
+        user_id=5, username="norman", is_admin=False, rights={late.job_group: frozenset({Right.VIEW})}
+    )
     assert [row.job.id for row in look(mine).rows] == [late.id]
 
 
@@ -88,7 +98,11 @@ def test_runs_that_reach_into_the_time_are_shown(database: str) -> None:
 
 def test_only_jobs_of_the_groups_a_user_may_see_are_shown(database: str) -> None:
     mine, other = make_group(), make_group(app_name="other-app")
-    own, foreign, moved = make_job(job_group=mine.id), make_job(job_group=other.id), make_job(job_group=other.id)
+    own, foreign, moved = (
+        make_job(job_group=mine.id),
+        make_job(job_group=other.id),
+        make_job(job_group=other.id),
+    )
     seen = run(own, MINUTE_MS)
     run(foreign, MINUTE_MS, handle_code=500)
     run(foreign, 2 * HOUR_MS, None)
@@ -107,7 +121,11 @@ def test_a_timeline_that_is_cut_says_so(database: str, monkeypatch: pytest.Monke
     ids = [run(busy, ago * MINUTE_MS) for ago in range(9, 0, -1)]
     bad = run(failing, 3 * MINUTE_MS, handle_code=500)
     found = look()
-    assert (shown(found), found.runs_cut, found.jobs_cut) == ({failing.id: [bad], busy.id: ids[-4:]}, 4, False)
+    assert (shown(found), found.runs_cut, found.jobs_cut) == (
+        {failing.id: [bad], busy.id: ids[-4:]},
+        4,
+        False,
+    )
     run(quiet, MINUTE_MS)
     found = look()
     assert (set(shown(found)), found.jobs_cut, found.looked_cut) == ({failing.id, busy.id}, True, False)

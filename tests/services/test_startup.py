@@ -80,10 +80,24 @@ def test_a_new_database_holds_the_sample_group_and_a_stopped_job(database: str, 
     startup.prepare(config)
     startup.prepare(config)
     group, job = only_row(Group), only_row(Job)
-    assert (group.id, group.app_name, group.address_type, group.addresses) == (1, "xxl-job-executor-sample", AddressType.AUTOMATIC, [])
+    assert (group.id, group.app_name, group.address_type, group.addresses) == (
+        1,
+        "xxl-job-executor-sample",
+        AddressType.AUTOMATIC,
+        [],
+    )
     assert (job.id, job.job_group, job.trigger_status) == (1, 1, TriggerStatus.STOPPED)
-    assert (job.author, job.schedule_type, job.schedule_conf, job.misfire_strategy) == ("XXL", "CRON", "0 0 0 * * ? *", "DO_NOTHING")
-    assert (job.executor_handler, job.executor_param, job.executor_route_strategy) == ("demoJobHandler", "", "FIRST")
+    assert (job.author, job.schedule_type, job.schedule_conf, job.misfire_strategy) == (
+        "XXL",
+        "CRON",
+        "0 0 0 * * ? *",
+        "DO_NOTHING",
+    )
+    assert (job.executor_handler, job.executor_param, job.executor_route_strategy) == (
+        "demoJobHandler",
+        "",
+        "FIRST",
+    )
     with session_scope() as session:
         assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == len(demo.JOBS), (
             "the sample job is no reason to leave them out"
@@ -99,7 +113,9 @@ def test_a_database_in_use_gets_no_sample(database: str, config: Config) -> None
     assert all_rows(Job) == []
 
 
-def test_addresses_that_can_never_be_called_are_named_at_the_start(database: str, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+def test_addresses_that_can_never_be_called_are_named_at_the_start(
+    database: str, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
     make_group(app_name="fine", address_list="http://127.0.0.1:9999/")
     make_group(app_name="adopted", address_list="http://127.0.0.1:81/,http://8.8.8.8:9999/")
     networks = Config.from_env({}, dotenv=None).executor_networks

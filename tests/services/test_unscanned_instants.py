@@ -37,7 +37,9 @@ DRAFT = JobDraft(
 
 def start_job(**changes: str) -> tuple[int, JobDraft]:
     with session_scope() as session:
-        group_id = add_group(session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW)
+        group_id = add_group(
+            session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW
+        )
         draft = replace(DRAFT, job_group=group_id, **changes)
         return jobs.add_job(session, draft, actor=ADMIN, clock=lambda: NOW, start=True), draft
 
@@ -47,7 +49,11 @@ def plan(job_id: int, *due: Millis, trigger_type: str = "CRON", state: str = "PE
     with session_scope() as session:
         for at_ms in due:
             key = f"{trigger_type}:{job_id}:{at_ms}"
-            session.add(Fire(job_id=job_id, fire_key=key, due_time=NOW + at_ms, trigger_type=trigger_type, state=state))
+            session.add(
+                Fire(
+                    job_id=job_id, fire_key=key, due_time=NOW + at_ms, trigger_type=trigger_type, state=state
+                )
+            )
         session.get_one(Job, job_id).trigger_next_time = NOW + max(due) + 2_000
 
 
@@ -57,12 +63,17 @@ def act_on(job_id: int, draft: JobDraft, act: str, clock: Clock) -> None:
         if act == "stopped":
             jobs.stop_job(session, job_id, actor=ADMIN, clock=clock)
         else:
-            jobs.update_job(session, job_id, replace(draft, schedule_conf="0 * * * * ?"), actor=ADMIN, clock=clock)
+            jobs.update_job(
+                session, job_id, replace(draft, schedule_conf="0 * * * * ?"), actor=ADMIN, clock=clock
+            )
 
 
 def skips() -> list[tuple[Millis, Millis, int, str]]:
     with read_scope() as session:
-        return [(skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped, skip.reason) for skip in session.scalars(select(Skip))]
+        return [
+            (skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped, skip.reason)
+            for skip in session.scalars(select(Skip))
+        ]
 
 
 @pytest.mark.parametrize("late_ms", [3_000, 60_000])
@@ -77,7 +88,9 @@ def test_a_stop_records_what_was_due_and_not_scanned(late_ms: Millis) -> None:
 def test_an_edit_records_what_the_old_schedule_still_owed() -> None:
     job_id, draft = start_job(schedule_type="FIX_RATE", schedule_conf="1")
     with session_scope() as session:
-        jobs.update_job(session, job_id, replace(draft, schedule_conf="5"), actor=ADMIN, clock=lambda: NOW + 7_500)
+        jobs.update_job(
+            session, job_id, replace(draft, schedule_conf="5"), actor=ADMIN, clock=lambda: NOW + 7_500
+        )
     assert skips() == [(1_000, 7_000, 7, "edited")]
     with read_scope() as session:
         job = session.get(Job, job_id)
@@ -88,7 +101,9 @@ def test_an_edit_records_what_the_old_schedule_still_owed() -> None:
 def test_a_stop_in_time_and_an_edit_of_something_else_record_nothing() -> None:
     job_id, draft = start_job()
     with session_scope() as session:
-        jobs.update_job(session, job_id, replace(draft, job_desc="other"), actor=ADMIN, clock=lambda: NOW + 60_000)
+        jobs.update_job(
+            session, job_id, replace(draft, job_desc="other"), actor=ADMIN, clock=lambda: NOW + 60_000
+        )
     with session_scope() as session:
         session.get_one(Job, job_id).trigger_next_time = NOW + 62_000
     with session_scope() as session:
@@ -108,7 +123,9 @@ def test_a_skip_leaves_out_what_was_fired_or_skipped_in_between(act: str) -> Non
 
 @pytest.mark.parametrize("act", ["stopped", "edited"])
 @pytest.mark.parametrize("held", [Job.id, Fire.job_id], ids=["the job", "its fires"])
-def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(act: str, held: InstrumentedAttribute[int]) -> None:
+def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(
+    act: str, held: InstrumentedAttribute[int]
+) -> None:
     job_id, draft = start_job()
     plan(job_id, 2_000, 4_000, 6_000)
     clock_ms = [NOW]
@@ -126,7 +143,9 @@ def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(act: str, held:
 
 
 @pytest.mark.parametrize(("claimed", "next_ms"), [((), 1_000), ((2_000,), 3_000), ((4_000,), 5_000)])
-def test_an_edit_opens_again_what_it_withdraws_before_it_came(claimed: tuple[Millis, ...], next_ms: Millis) -> None:
+def test_an_edit_opens_again_what_it_withdraws_before_it_came(
+    claimed: tuple[Millis, ...], next_ms: Millis
+) -> None:
     """What a node whose clock is a little ahead has claimed is fired; nothing before it is opened."""
     job_id, draft = start_job()
     plan(job_id, *({2_000, 4_000} - set(claimed)))
@@ -136,7 +155,13 @@ def test_an_edit_opens_again_what_it_withdraws_before_it_came(claimed: tuple[Mil
         job = session.get_one(Job, job_id)
         job.last_fire_ms, job.trigger_next_time = NOW + 4_000, NOW + 6_000
     with session_scope() as session:
-        jobs.update_job(session, job_id, replace(draft, schedule_conf="1/2 * * * * ?"), actor=ADMIN, clock=lambda: NOW + 500)
+        jobs.update_job(
+            session,
+            job_id,
+            replace(draft, schedule_conf="1/2 * * * * ?"),
+            actor=ADMIN,
+            clock=lambda: NOW + 500,
+        )
     with read_scope() as session:
         assert session.get_one(Job, job_id).trigger_next_time == NOW + next_ms
     assert skips() == []

@@ -71,7 +71,10 @@ def test_two_inserts_of_one_transaction_follow_each_other(database: str) -> None
 def test_each_row_gets_its_own_values(database: str, count: int) -> None:
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, JobLog, [log_row(number) for number in range(count)])
-        rows = [{"id": log_id, "handle_code": log_id * 2, "trigger_msg": ODD_TEXTS[log_id % len(ODD_TEXTS)]} for log_id in ids]
+        rows = [
+            {"id": log_id, "handle_code": log_id * 2, "trigger_msg": ODD_TEXTS[log_id % len(ODD_TEXTS)]}
+            for log_id in ids
+        ]
         bulk.update_many(session, JobLog, rows[::-1])
     for log in all_rows(JobLog):
         assert (log.handle_code, log.trigger_msg) == (log.id * 2, ODD_TEXTS[log.id % len(ODD_TEXTS)])
@@ -80,14 +83,22 @@ def test_each_row_gets_its_own_values(database: str, count: int) -> None:
 def test_nulls_times_and_large_numbers_can_be_set(database: str) -> None:
     log, job = make_log(make_job(), handle_time=T0), make_job()
     with session_scope() as session:
-        bulk.update_many(session, JobLog, [{"id": log.id, "handle_time": None, "trigger_time": T0 + 86_399_999, "handle_msg": None}])
+        bulk.update_many(
+            session,
+            JobLog,
+            [{"id": log.id, "handle_time": None, "trigger_time": T0 + 86_399_999, "handle_msg": None}],
+        )
         bulk.update_many(session, Job, [{"id": job.id, "trigger_next_time": 2**63 - 1}])
     after = only_row(JobLog)
-    assert (after.handle_time, after.trigger_time, after.handle_msg) == (None, T0 + 86_399_000, None), "a column holds whole seconds"
+    assert (after.handle_time, after.trigger_time, after.handle_msg) == (None, T0 + 86_399_000, None), (
+        "a column holds whole seconds"
+    )
     assert only_row(Job, id=job.id).trigger_next_time == 2**63 - 1
 
 
-def test_a_text_that_does_not_fit_its_column_is_an_error_and_not_cut(database: str, database_kind: str) -> None:
+def test_a_text_that_does_not_fit_its_column_is_an_error_and_not_cut(
+    database: str, database_kind: str
+) -> None:
     if database_kind == "sqlite":
         pytest.skip("SQLite keeps texts of any length")
     log = make_log(make_job(), executor_address="http://10.0.0.11:9999/")
@@ -100,17 +111,33 @@ def test_only_named_rows_and_columns_change(database: str) -> None:
     job = make_job()
     logs = [make_log(job, handle_msg="kept") for _ in range(3)]
     with session_scope() as session:
-        bulk.update_many(session, JobLog, [{"id": logs[1].id, "handle_code": 7}, {"id": 99_999, "handle_code": 8}])
+        bulk.update_many(
+            session, JobLog, [{"id": logs[1].id, "handle_code": 7}, {"id": 99_999, "handle_code": 8}]
+        )
         bulk.update_many(session, JobLog, [])
-    assert [(log.handle_code, log.handle_msg) for log in all_rows(JobLog)] == [(0, "kept"), (7, "kept"), (0, "kept")]
+    assert [(log.handle_code, log.handle_msg) for log in all_rows(JobLog)] == [
+        (0, "kept"),
+        (7, "kept"),
+        (0, "kept"),
+    ]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40), min_size=1, max_size=6))
+@given(
+    texts=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_any_text_is_written_as_it_is(database: str, texts: list[str]) -> None:
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, JobLog, [log_row(1, text) for text in texts])
-        bulk.update_many(session, JobLog, [{"id": log_id, "handle_msg": text[::-1]} for log_id, text in zip(ids, texts, strict=True)])
+        bulk.update_many(
+            session,
+            JobLog,
+            [{"id": log_id, "handle_msg": text[::-1]} for log_id, text in zip(ids, texts, strict=True)],
+        )
     with session_scope() as session:
         found = [session.get_one(JobLog, log_id) for log_id in ids]
         assert [(log.trigger_msg, log.handle_msg) for log in found] == [(text, text[::-1]) for text in texts]

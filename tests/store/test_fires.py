@@ -43,7 +43,12 @@ def test_a_known_key_is_left_out(database: str) -> None:
 
 def test_many_at_once_write_a_key_once(database: str) -> None:
     batch = [new(f"k{number}") for number in range(20)]
-    at_once(*(lambda: write(lambda session: fires.insert_unless_known(session, batch, now_ms=T0)) for _ in range(4)))
+    at_once(
+        *(
+            lambda: write(lambda session: fires.insert_unless_known(session, batch, now_ms=T0))
+            for _ in range(4)
+        )
+    )
     assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.key for fire in batch)
 
 
@@ -55,7 +60,12 @@ def test_an_id_is_never_given_twice(database: str) -> None:
 
 
 def test_each_manual_run_has_its_own_key(database: str) -> None:
-    keys = {write(lambda session: fires.insert_manual(session, 7, executor_param="", address_list=None, now_ms=T0)) for _ in range(3)}
+    keys = {
+        write(
+            lambda session: fires.insert_manual(session, 7, executor_param="", address_list=None, now_ms=T0)
+        )
+        for _ in range(3)
+    }
     assert len(keys) == 3
     for fire in all_rows(Fire):
         assert (fire.trigger_type, fire.due_time, fire.executor_param, fire.owner) == ("MANUAL", T0, "", "")
@@ -95,7 +105,9 @@ def test_runs_of_the_schedule_and_retries_are_counted_out(database: str) -> None
         ("UNKNOWN", 0, "one", ("UNKNOWN", "one", 2, 0)),
     ],
 )
-def test_a_lease_that_ends(database: str, state: str, lease_ms: int, owner: str, becomes: tuple[str, str, int, int]) -> None:
+def test_a_lease_that_ends(
+    database: str, state: str, lease_ms: int, owner: str, becomes: tuple[str, str, int, int]
+) -> None:
     make_fire(make_job(), state=state, lease_until=lease_ms, owner=owner, attempt=2, epoch=3, log_id=5)
     count = write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=["dead"], limit=10))
     fire = only_row(Fire)
@@ -108,7 +120,12 @@ def test_leases_end_once_for_two_monitors(database: str) -> None:
     job = make_job()
     for _ in range(10):
         make_fire(job, state="SENDING", lease_until=T0 - 1, log_id=5)
-    counts = at_once(*(lambda: write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100)) for _ in range(2)))
+    counts = at_once(
+        *(
+            lambda: write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100))
+            for _ in range(2)
+        )
+    )
     assert sum(counts) == 10
 
 
@@ -124,7 +141,9 @@ def test_a_held_fire_is_skipped_not_waited_for(database: str) -> None:
 
 def test_the_newest_skips_of_a_job_come_first(database: str) -> None:
     for number in range(4):
-        save(Skip(job_id=7, from_ms=number, to_ms=number, skipped=1, reason="misfire", recorded_ms=T0 + number))
+        save(
+            Skip(job_id=7, from_ms=number, to_ms=number, skipped=1, reason="misfire", recorded_ms=T0 + number)
+        )
     save(Skip(job_id=8, from_ms=9, to_ms=9, skipped=1, reason="misfire", recorded_ms=T0 + 9))
     with read_scope() as session:
         assert [skip.from_ms for skip in list_skips(session, 7, limit=3)] == [3, 2, 1]

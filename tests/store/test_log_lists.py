@@ -29,7 +29,9 @@ def found(status: int, **more: int) -> list[int]:
         (504, 200, LogStatus.FAILED),
     ],
 )
-def test_a_run_is_found_by_its_status(database: str, trigger_code: int, handle_code: int, status: LogStatus | None) -> None:
+def test_a_run_is_found_by_its_status(
+    database: str, trigger_code: int, handle_code: int, status: LogStatus | None
+) -> None:
     log = make_log(make_job(), trigger_code=trigger_code, handle_code=handle_code)
     named = [one for one in (LogStatus.RUNNING, LogStatus.FAILED) if found(one)]
     assert named == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
@@ -48,7 +50,9 @@ def test_a_run_is_found_by_its_status(database: str, trigger_code: int, handle_c
         (LogFilter(status=LogStatus.RUNNING, job_id=1), None, COUNT_READ_MAX),
     ],
 )
-def test_a_page_counts_less_far_where_it_has_to_read_the_rows(wanted: LogFilter, group_ids: list[int] | None, count_to: int) -> None:
+def test_a_page_counts_less_far_where_it_has_to_read_the_rows(
+    wanted: LogFilter, group_ids: list[int] | None, count_to: int
+) -> None:
     assert page_count_max(wanted, group_ids) == count_to
 
 
@@ -69,7 +73,9 @@ def test_a_run_that_fails_later_is_found_as_failed(database: str) -> None:
     assert found(LogStatus.FAILED) == [log.id]
 
 
-def test_a_page_may_be_longer_than_one_statement_names(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_may_be_longer_than_one_statement_names(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log_lists, "ROWS_AT_ONCE", 2)
     job = make_job()
     ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(5)]

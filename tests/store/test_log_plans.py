@@ -16,9 +16,16 @@ DATABASES_ENOUGH = ("sqlite",)
 @pytest.mark.parametrize("order", [UNSORTED, OLDEST_FIRST])
 @pytest.mark.parametrize("group_ids", [None, [1, 2]])
 @pytest.mark.parametrize("more", [{}, {"from_ms": T0}, {"from_ms": T0, "to_ms": T0}, {"group_id": 1}])
-@pytest.mark.parametrize(("status", "index"), [(LogStatus.FAILED, "ix_xxl_job_log_failures"), (LogStatus.RUNNING, "I_handle_code")])
+@pytest.mark.parametrize(
+    ("status", "index"), [(LogStatus.FAILED, "ix_xxl_job_log_failures"), (LogStatus.RUNNING, "I_handle_code")]
+)
 def test_a_list_is_found_by_what_is_rare(
-    database: str, status: LogStatus, index: str, more: dict[str, int], group_ids: list[int] | None, order: Order
+    database: str,
+    status: LogStatus,
+    index: str,
+    more: dict[str, int],
+    group_ids: list[int] | None,
+    order: Order,
 ) -> None:
     """Looked for by their group or their time, the few runs under way of a long log took most of a second."""
     assert index in steps_to(LogFilter(status=status, order=order, **more), group_ids)
@@ -40,7 +47,9 @@ def test_the_last_success_of_a_job_is_found_by_its_own_runs(database: str) -> No
 def steps_to(wanted: LogFilter, group_ids: list[int] | None) -> str:
     """Return how SQLite finds a list."""
     with read_scope() as session:
-        return "; ".join(plan(session, lambda session: list_ids(session, wanted, group_ids=group_ids, limit=10)))
+        return "; ".join(
+            plan(session, lambda session: list_ids(session, wanted, group_ids=group_ids, limit=10))
+        )
 
 
 def test_failed_runs_need_no_sorting(database: str) -> None:

@@ -15,7 +15,14 @@ from tests.factories import T0, make_job, only_row
 
 
 def save(session: Session, *, job_id: int = 0, group_id: int = 0, until_ms: Millis = T0 + 100) -> None:
-    row = {"job_id": job_id, "group_id": group_id, "since_ms": T0, "until_ms": until_ms, "username": "ann", "reason": ""}
+    row = {
+        "job_id": job_id,
+        "group_id": group_id,
+        "since_ms": T0,
+        "until_ms": until_ms,
+        "username": "ann",
+        "reason": "",
+    }
     mutes.save_mute(session, row)
     session.flush()
 
@@ -30,8 +37,15 @@ def test_lists_show_what_holds_now_and_may_be_seen(session: Session) -> None:
     save(session, group_id=job.job_group, until_ms=T0 + 200)
     save(session, job_id=other.id)
     save(session, group_id=other.job_group, until_ms=T0)
-    assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [(other.id, 0), (0, job.job_group), (job.id, 0)]
-    assert keys(mutes.list_holding(session, {job.job_group}, now_ms=T0, limit=9)) == [(0, job.job_group), (job.id, 0)]
+    assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [
+        (other.id, 0),
+        (0, job.job_group),
+        (job.id, 0),
+    ]
+    assert keys(mutes.list_holding(session, {job.job_group}, now_ms=T0, limit=9)) == [
+        (0, job.job_group),
+        (job.id, 0),
+    ]
     assert keys(mutes.list_holding(session, None, now_ms=T0, limit=1)) == [(other.id, 0)]
     assert mutes.list_holding(session, set(), now_ms=T0, limit=9) == []
 
@@ -40,7 +54,11 @@ def test_a_job_is_covered_by_its_own_mute_and_that_of_its_group(session: Session
     for job_id, group_id in ((1, 0), (0, 7), (3, 0), (0, 9)):
         save(session, job_id=job_id, group_id=group_id)
     covering = mutes.find_covering(session, [(1, 7), (2, 7), (3, 8), (4, 8)])
-    assert {job_id: keys(found) for job_id, found in covering.items()} == {1: [(1, 0), (0, 7)], 2: [(0, 7)], 3: [(3, 0)]}
+    assert {job_id: keys(found) for job_id, found in covering.items()} == {
+        1: [(1, 0), (0, 7)],
+        2: [(0, 7)],
+        3: [(3, 0)],
+    }
     assert mutes.find_covering(session, []) == {}
 
 
@@ -70,7 +88,9 @@ def test_mutes_of_what_is_gone_end_and_stay_until_that_is_told(session: Session)
     assert keys(mutes.take_ended(session, owner="one", now_ms=T0, lease_ms=50, limit=5)) == [(0, 7)]
 
 
-def test_muting_anew_while_the_end_is_written_down_makes_a_new_mute(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muting_anew_while_the_end_is_written_down_makes_a_new_mute(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not database.startswith("postgresql"):
         pytest.skip("elsewhere the insert waits for who has locked the row")
     with session_scope() as session:

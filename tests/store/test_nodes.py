@@ -16,7 +16,11 @@ from tests.factories import T0, make_job
 
 
 def start(name: str, at_ms: Millis = T0, kind: NodeKind = NodeKind.WORKERS) -> int:
-    return transact(lambda session: nodes.start_node(session, name, kind, version="1", token_fingerprint="f", now_ms=at_ms))
+    return transact(
+        lambda session: nodes.start_node(
+            session, name, kind, version="1", token_fingerprint="f", now_ms=at_ms
+        )
+    )
 
 
 def live(at_ms: Millis) -> list[tuple[str, str]]:
@@ -25,7 +29,12 @@ def live(at_ms: Millis) -> list[tuple[str, str]]:
 
 
 def test_each_start_of_a_node_counts(database: str) -> None:
-    assert [start("one"), start("one", T0 + 5), start("two"), start("one", kind=NodeKind.CONSOLE)] == [1, 2, 1, 1]
+    assert [start("one"), start("one", T0 + 5), start("two"), start("one", kind=NodeKind.CONSOLE)] == [
+        1,
+        2,
+        1,
+        1,
+    ]
 
 
 def test_a_node_lives_while_it_beats(database: str) -> None:
@@ -107,7 +116,9 @@ ZONE_ROWS = [
 ]
 
 
-def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(database: str, database_kind: str) -> None:
+def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(
+    database: str, database_kind: str
+) -> None:
     """Half past two in summer time, and again in winter time: its local time could be either."""
     if database_kind != "mariadb":
         pytest.skip("about MySQL and MariaDB")
@@ -123,13 +134,20 @@ def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(database: s
         session.execute(text("SET timestamp = DEFAULT, time_zone = DEFAULT"))
 
 
-@pytest.mark.parametrize(("off_ms", "trusted"), [(0, True), (-SKEW_MAX_MS + 300, True), (SKEW_MAX_MS + 400, False), (-3_600_000, False)])
-def test_a_clock_that_is_off_stops_scheduling(database: str, database_kind: str, off_ms: Millis, trusted: bool) -> None:
+@pytest.mark.parametrize(
+    ("off_ms", "trusted"),
+    [(0, True), (-SKEW_MAX_MS + 300, True), (SKEW_MAX_MS + 400, False), (-3_600_000, False)],
+)
+def test_a_clock_that_is_off_stops_scheduling(
+    database: str, database_kind: str, off_ms: Millis, trusted: bool
+) -> None:
     guard = ClockGuard(lambda: now_ms() + off_ms)
     assert guard.check() is (trusted or database_kind == "sqlite")
 
 
-def test_a_clock_that_is_set_right_is_trusted_again(database: str, database_kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_that_is_set_right_is_trusted_again(
+    database: str, database_kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     if database_kind == "sqlite":
         pytest.skip("SQLite has no clock of its own")
     off, monotonic = [-5_000], [0]

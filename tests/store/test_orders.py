@@ -25,12 +25,16 @@ Read = Callable[[Order, int, int], Page[Any]]
 
 def jobs(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
-        return job_lists.list_jobs(session, JobFilter(order=order), group_ids=None, start=start, length=length)
+        return job_lists.list_jobs(
+            session, JobFilter(order=order), group_ids=None, start=start, length=length
+        )
 
 
 def groups(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
-        return group_lists.list_groups(session, app_name="", title="", group_ids=None, start=start, length=length, order=order)
+        return group_lists.list_groups(
+            session, app_name="", title="", group_ids=None, start=start, length=length, order=order
+        )
 
 
 def people(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
@@ -45,7 +49,9 @@ def trail(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
 
 def logs(order: Order, start: int = 0, length: int = 100, **wanted: Any) -> Page[Any]:
     with read_scope() as session:
-        return log_lists.list_logs(session, LogFilter(order=order, **wanted), group_ids=None, start=start, length=length)
+        return log_lists.list_logs(
+            session, LogFilter(order=order, **wanted), group_ids=None, start=start, length=length
+        )
 
 
 def check(read: Read, named: dict[int, str], orders: dict[str, tuple[str, str]]) -> None:
@@ -63,14 +69,40 @@ def test_jobs_are_sorted_by_each_column(database: str) -> None:
     zoo, ark = make_group(title="zoo").id, make_group(title="Ark").id
     on = {"trigger_status": 1, "schedule_type": "FIX_RATE"}
     rows = {
-        "a": {"job_group": zoo, "job_desc": "beta", "author": "", "trigger_next_time": T0 + 9_000},  # stopped: its next time is none
+        "a": {
+            "job_group": zoo,
+            "job_desc": "beta",
+            "author": "",
+            "trigger_next_time": T0 + 9_000,
+        },  # stopped: its next time is none
         "b": {"job_group": ark, "job_desc": "Alpha", "author": "Zoe", "trigger_next_time": T0 + 2_000, **on},
         "c": {"job_group": zoo, "job_desc": "gamma", "author": "ann", "trigger_next_time": T0 + 1_000, **on},
-        "d": {"job_group": ark, "job_desc": "alpha", "author": None, "trigger_next_time": AFTER_THE_CURRENT_RUN, **on},
-        "e": {"job_group": 4711, "job_desc": "Beta", "author": "Ann", "trigger_next_time": 0, **on},  # its executor is gone
-        "f": {"job_group": zoo, "job_desc": "delta", "glue_type": "GLUE_SHELL", "executor_handler": None, "trigger_next_time": T0, **on},
+        "d": {
+            "job_group": ark,
+            "job_desc": "alpha",
+            "author": None,
+            "trigger_next_time": AFTER_THE_CURRENT_RUN,
+            **on,
+        },
+        "e": {
+            "job_group": 4711,
+            "job_desc": "Beta",
+            "author": "Ann",
+            "trigger_next_time": 0,
+            **on,
+        },  # its executor is gone
+        "f": {
+            "job_group": zoo,
+            "job_desc": "delta",
+            "glue_type": "GLUE_SHELL",
+            "executor_handler": None,
+            "trigger_next_time": T0,
+            **on,
+        },
     }
-    made = {letter: make_job(**{"executor_handler": f"handler {letter}", **row}) for letter, row in rows.items()}
+    made = {
+        letter: make_job(**{"executor_handler": f"handler {letter}", **row}) for letter, row in rows.items()
+    }
     for letter, ran_ms in (("c", T0), ("a", T0 + 5_000), ("a", T0 - 5_000), ("f", T0 + 1_000)):
         make_log(made[letter], trigger_time=ran_ms)
     check(
@@ -113,7 +145,11 @@ def test_executors_are_sorted_by_each_column(database: str) -> None:
     made = {letter: make_group(**row) for letter, row in rows.items()}
     beats = (("app-c", "x", T0 + 9_000), ("app-c", "y", T0), ("app-b", "x", T0 + 5_000))
     for app_name, address, seen_ms in beats:
-        save(Registration(registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=seen_ms))
+        save(
+            Registration(
+                registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=seen_ms
+            )
+        )
     save(Registration(registry_group="ADMIN", registry_key="app-a", registry_value="x", update_time=T0))
     for app_name, address, seen_ms in (
         ("app-e", "x", T0 - 2_000),
@@ -138,7 +174,10 @@ def test_executors_are_sorted_by_each_column(database: str) -> None:
 
 def test_users_are_sorted_by_each_column(database: str) -> None:
     rows = {"a": ("cara", 1, 0), "b": ("anna", 0, 1), "c": ("bert", 0, 0)}
-    made = {letter: save(User(username=name, password="", role=role, disabled=off)) for letter, (name, role, off) in rows.items()}
+    made = {
+        letter: save(User(username=name, password="", role=role, disabled=off))
+        for letter, (name, role, off) in rows.items()
+    }
     check(
         people,
         {user.id: letter for letter, user in made.items()},
@@ -148,7 +187,11 @@ def test_users_are_sorted_by_each_column(database: str) -> None:
 
 def test_the_trail_is_read_from_either_end(database: str) -> None:
     made = {letter: save(AuditEntry(at_ms=T0, action="job.start")) for letter in "abc"}
-    check(trail, {entry.id: letter for letter, entry in made.items()}, {"time": ("abc", "cba"), "username": ("cba", "cba")})
+    check(
+        trail,
+        {entry.id: letter for letter, entry in made.items()},
+        {"time": ("abc", "cba"), "username": ("cba", "cba")},
+    )
 
 
 @pytest.mark.parametrize("status", [LogStatus.ALL, LogStatus.RUNNING])
@@ -162,9 +205,15 @@ def test_runs_are_read_from_either_end(database: str, status: LogStatus) -> None
     def read(order: Order, start: int, length: int) -> Page[Any]:
         return logs(order, start, length, status=status)
 
-    check(read, {log.id: letter for letter, log in made.items()}, {"time": ("bacd", "dcab"), "duration": ("dcab", "dcab")})
+    check(
+        read,
+        {log.id: letter for letter, log in made.items()},
+        {"time": ("bacd", "dcab"), "duration": ("dcab", "dcab")},
+    )
     with read_scope() as session:
-        ids = log_lists.list_ids(session, LogFilter(status=status, order=OLDEST_FIRST), group_ids=None, limit=3)
+        ids = log_lists.list_ids(
+            session, LogFilter(status=status, order=OLDEST_FIRST), group_ids=None, limit=3
+        )
     assert ids == [made[letter].id for letter in "bac"]
 
 
@@ -172,7 +221,12 @@ def test_the_last_run_is_the_last_the_reader_may_see(database: str) -> None:
     """A job that was elsewhere for a while is not told by its place in the list, and a run without a time is none."""
     mine, foreign = make_group().id, make_group().id
     moved, other = make_job(job_group=mine), make_job(job_group=mine)
-    for job, group_id, ran_ms in ((moved, mine, T0 + 1_000), (moved, foreign, T0 + 9_000), (other, mine, T0), (other, mine, None)):
+    for job, group_id, ran_ms in (
+        (moved, mine, T0 + 1_000),
+        (moved, foreign, T0 + 9_000),
+        (other, mine, T0),
+        (other, mine, None),
+    ):
         make_log(job, job_group=group_id, trigger_time=ran_ms)
     with read_scope() as session:
         for order, expected in (("-last", [moved.id, other.id]), ("last", [other.id, moved.id])):

@@ -42,9 +42,14 @@ def test_each_job_gets_its_newest_runs(database: str) -> None:
     with read_scope() as session:
         found = recent_runs.find_newest_of_jobs(session, [one.id, two.id, never.id], group_ids=None, limit=2)
         since_ms, before_ms = T0 - 40 * SECOND, T0 - 20 * SECOND
-        bounded = recent_runs.find_newest_of_jobs(session, [one.id], group_ids=None, limit=9, since_ms=since_ms, before_ms=before_ms)
+        bounded = recent_runs.find_newest_of_jobs(
+            session, [one.id], group_ids=None, limit=9, since_ms=since_ms, before_ms=before_ms
+        )
         none = recent_runs.find_newest_of_jobs(session, [], group_ids=None, limit=2)
-    assert {job_id: [run.id for run in of_job] for job_id, of_job in found.items()} == {one.id: [old[3], old[2]], two.id: new}
+    assert {job_id: [run.id for run in of_job] for job_id, of_job in found.items()} == {
+        one.id: [old[3], old[2]],
+        two.id: new,
+    }
     assert [run.id for run in bounded[one.id]] == [old[2], old[1]]
     assert none == {}
     first = found[two.id][0]
@@ -112,8 +117,12 @@ def test_failed_and_running_runs_are_those_of_the_groups_seen(database: str) -> 
     with read_scope() as session:
         all_failed = recent_runs.count_failed(session, None, since_ms=since_ms, limit=100)
         failed = recent_runs.count_failed(session, [mine.id], since_ms=since_ms, limit=100)
-        running = recent_runs.find_still_running(session, None, since_ms=T0 - 900 * SECOND, before_ms=since_ms)
-        mine_running = recent_runs.find_still_running(session, [mine.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms)
+        running = recent_runs.find_still_running(
+            session, None, since_ms=T0 - 900 * SECOND, before_ms=since_ms
+        )
+        mine_running = recent_runs.find_still_running(
+            session, [mine.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms
+        )
     assert all_failed == {job.id: 3, foreign.id: 1}
     assert failed == {job.id: 3}
     assert [run.id for run in running] == [long, foreign_long]
@@ -125,23 +134,46 @@ def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: s
     job, foreign = make_job(job_group=mine.id), make_job(job_group=other.id)
     for owner, begin, end in ((job, 900, 700), (job, 90, 50), (foreign, 30, 30)):
         from_ms, to_ms = T0 - begin * SECOND, T0 - end * SECOND
-        save(Skip(job_id=owner.id, from_ms=from_ms, to_ms=to_ms, skipped=2, reason="misfire", recorded_ms=to_ms))
+        save(
+            Skip(
+                job_id=owner.id, from_ms=from_ms, to_ms=to_ms, skipped=2, reason="misfire", recorded_ms=to_ms
+            )
+        )
     since_ms = T0 - 60 * SECOND
     with read_scope() as session:
-        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=9)] == [job.id, foreign.id]
-        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=1)] == [foreign.id]
-        assert [skip.job_id for skip in skips.find_recent(session, [mine.id], since_ms=since_ms, limit=9)] == [job.id]
+        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=9)] == [
+            job.id,
+            foreign.id,
+        ]
+        assert [skip.job_id for skip in skips.find_recent(session, None, since_ms=since_ms, limit=1)] == [
+            foreign.id
+        ]
+        assert [
+            skip.job_id for skip in skips.find_recent(session, [mine.id], since_ms=since_ms, limit=9)
+        ] == [job.id]
         assert skips.find_recent(session, [], since_ms=since_ms, limit=9) == []
 
 
 @pytest.mark.parametrize(
     ("ask", "index"),
     [
-        (lambda session: recent_runs.find_newest_of_jobs(session, [1, 2], group_ids=None, limit=5), "ix_xxl_job_log_job"),
-        (lambda session: recent_runs.count_of_jobs(session, [1, 2], since_ms=T0), "COVERING INDEX ix_xxl_job_log_job"),
-        (lambda session: recent_runs.count_by_job(session, [1, 2], since_ms=T0, limit=9), "ix_xxl_job_log_group"),
+        (
+            lambda session: recent_runs.find_newest_of_jobs(session, [1, 2], group_ids=None, limit=5),
+            "ix_xxl_job_log_job",
+        ),
+        (
+            lambda session: recent_runs.count_of_jobs(session, [1, 2], since_ms=T0),
+            "COVERING INDEX ix_xxl_job_log_job",
+        ),
+        (
+            lambda session: recent_runs.count_by_job(session, [1, 2], since_ms=T0, limit=9),
+            "ix_xxl_job_log_group",
+        ),
         (lambda session: recent_runs.count_by_job(session, None, since_ms=T0, limit=9), "I_trigger_time"),
-        (lambda session: recent_runs.count_failed(session, None, since_ms=T0, limit=9), "ix_xxl_job_log_failures"),
+        (
+            lambda session: recent_runs.count_failed(session, None, since_ms=T0, limit=9),
+            "ix_xxl_job_log_failures",
+        ),
     ],
 )
 def test_every_look_has_an_index(database: str, ask: Callable[[Session], object], index: str) -> None:

@@ -6,7 +6,13 @@ from tests.factories import make_job
 
 
 def test_schedules_of_enabled_jobs_with_those_who_have_them(database: str) -> None:
-    nightly = {"schedule_type": "CRON", "schedule_conf": "0 0 3 * * ?", "time_zone": "UTC", "not_before_ms": 5, "not_after_ms": 9}
+    nightly = {
+        "schedule_type": "CRON",
+        "schedule_conf": "0 0 3 * * ?",
+        "time_zone": "UTC",
+        "not_before_ms": 5,
+        "not_after_ms": 9,
+    }
     rate = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=77)
     later = make_job(schedule_type="FIX_RATE", schedule_conf="60", trigger_status=1, trigger_next_time=78)
     one, two = (make_job(**nightly, trigger_status=1, trigger_next_time=next_ms) for next_ms in (1, 2))

@@ -22,7 +22,10 @@ def withdraw(*jobs: Job) -> dict[int, list[int]]:
 def make_shards(job: Job, total: int, *, due_time: int, claimed: int = 0) -> list[Fire]:
     """Commit a broadcast that has been divided; the first shards are claimed."""
     states: list[dict[str, Any]] = [{"state": "SENDING", "log_id": 1}] * claimed + [{}] * (total - claimed)
-    return [make_fire(job, due_time=due_time, sharding_param=f"{index}/{total}", **state) for index, state in enumerate(states)]
+    return [
+        make_fire(job, due_time=due_time, sharding_param=f"{index}/{total}", **state)
+        for index, state in enumerate(states)
+    ]
 
 
 def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str) -> None:
@@ -32,7 +35,10 @@ def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str
         make_fire(job, due_time=at_ms)
     make_fire(job, due_time=T0 - 3000, trigger_type="MISFIRE")
     kept = [make_fire(job, trigger_type=kind) for kind in ("MANUAL", "RETRY", "PARENT", "API")]
-    kept += [make_fire(job, state=state, log_id=1) for state in ("ROUTING", "SENDING", "ACCEPTED", "UNKNOWN", "PENDING")]
+    kept += [
+        make_fire(job, state=state, log_id=1)
+        for state in ("ROUTING", "SENDING", "ACCEPTED", "UNKNOWN", "PENDING")
+    ]
     kept.append(make_fire(other))
     assert withdraw(job) == {job.id: [*due, T0 - 3000]}
     assert [fire.id for fire in all_rows(Fire)] == [fire.id for fire in kept]
@@ -66,7 +72,11 @@ def claim_slowly(*, beside: Callable[[], object]) -> list[Exception]:
             second.join(0.5)
             assert second.is_alive(), "it waits for the claim"
             for fire in held:
-                session.execute(update(Fire).where(Fire.id == fire.id).values(state="SENDING", log_id=7, owner="one", epoch=1))
+                session.execute(
+                    update(Fire)
+                    .where(Fire.id == fire.id)
+                    .values(state="SENDING", log_id=7, owner="one", epoch=1)
+                )
 
     run(claim)
     second.join(10)
@@ -90,7 +100,9 @@ def withdraw_of_job(session: Session, job_id: int) -> None:
 
 
 @pytest.mark.parametrize(("act", "left"), [(withdraw_of_job, 3), (delete_of_job, 0)])
-def test_a_claim_and_a_stop_do_not_deadlock(database: str, act: Callable[[Session, int], None], left: int) -> None:
+def test_a_claim_and_a_stop_do_not_deadlock(
+    database: str, act: Callable[[Session, int], None], left: int
+) -> None:
     if database.startswith("sqlite"):
         pytest.skip("a SQLite writer waits for the other's whole transaction")
     job = make_job()
@@ -119,7 +131,11 @@ def test_a_broadcast_divided_while_a_withdrawal_waits_goes_too(database: str) ->
         second.join(0.5)
         for index in range(2):
             key = f"{whole.fire_key}:{index}"
-            session.add(Fire(job_id=job.id, fire_key=key, due_time=T0, trigger_type="CRON", sharding_param=f"{index}/2"))
+            session.add(
+                Fire(
+                    job_id=job.id, fire_key=key, due_time=T0, trigger_type="CRON", sharding_param=f"{index}/2"
+                )
+            )
         fires.delete_fires(session, [whole.id])
         session.flush()
     second.join(10)

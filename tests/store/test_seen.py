@@ -46,7 +46,9 @@ def test_names_that_are_only_alike_are_not_the_same(session: Session) -> None:
     assert seen.find_last(session, names) == {"café": T0, "cafe": T0 + 1, "Cafe": T0 + 2}
 
 
-def test_a_round_is_written_by_one_statement_and_keeps_the_newest_of_each_application(session: Session) -> None:
+def test_a_round_is_written_by_one_statement_and_keeps_the_newest_of_each_application(
+    session: Session,
+) -> None:
     many = [leaving(f"http://10.1.0.{number}:9999/", T0 + number) for number in range(APP_MAX + 5)]
     with statements() as told:
         seen.remember(session, [*many, leaving(A, T0, "other")])
@@ -73,7 +75,13 @@ def test_the_registry_comes_before_what_is_remembered(session: Session) -> None:
 def test_old_ones_and_those_beyond_the_limit_are_deleted(session: Session, extra: int) -> None:
     apps = (TOTAL_MAX + extra) // APP_MAX + 1
     for app in range(apps):
-        seen.remember(session, [leaving(f"http://10.1.{app}.{n}:9999/", T0 + app * 100 + n, f"app{app}") for n in range(APP_MAX)])
+        seen.remember(
+            session,
+            [
+                leaving(f"http://10.1.{app}.{n}:9999/", T0 + app * 100 + n, f"app{app}")
+                for n in range(APP_MAX)
+            ],
+        )
     too_many = apps * APP_MAX - TOTAL_MAX
     assert seen.delete_old(session, before_ms=T0) == too_many
     assert len(seen.find_names(session)) == TOTAL_MAX

@@ -15,10 +15,17 @@ pytestmark = pytest.mark.usefixtures("database")
 def test_a_text_is_found_in_any_case(text: str) -> None:
     save(User(username="a Nightly user", password="-", role=0))
     group = make_group(app_name="a-Nightly-app", title="Nightly")
-    make_job(job_group=group.id, job_desc="A Nightly report", executor_handler="theNightlyHandler", author="Nightly")
+    make_job(
+        job_group=group.id,
+        job_desc="A Nightly report",
+        executor_handler="theNightlyHandler",
+        author="Nightly",
+    )
     with read_scope() as session:
         for wanted in (JobFilter(description=text), JobFilter(handler=text), JobFilter(author=text)):
             assert job_lists.list_jobs(session, wanted, group_ids=None, start=0, length=10).total == 1, wanted
         for names in ({"app_name": text, "title": ""}, {"app_name": "", "title": text}):
-            assert group_lists.list_groups(session, **names, group_ids=None, start=0, length=10).total == 1, names
+            assert group_lists.list_groups(session, **names, group_ids=None, start=0, length=10).total == 1, (
+                names
+            )
         assert users.list_users(session, username=text, role=-1, start=0, length=10).total == 1

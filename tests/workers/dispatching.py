@@ -18,7 +18,9 @@ from workers.dispatcher import Dispatcher
 
 
 @contextmanager
-def dispatching(config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any) -> Iterator[Dispatcher]:
+def dispatching(
+    config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any
+) -> Iterator[Dispatcher]:
     settings = {"trigger_timeout_s": PATIENT_S, "executor_networks": LOOPBACK, **changes}
     dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
     dispatcher.start()
@@ -53,7 +55,9 @@ def await_states(expected: dict[str, int]) -> None:
     """Wait until there are so many fires in each of these states, and none in another."""
 
     def differs() -> str:
-        told = [(log.id, log.trigger_code, log.trigger_msg) for log in all_rows(JobLog) if log.trigger_code != 200]
+        told = [
+            (log.id, log.trigger_code, log.trigger_msg) for log in all_rows(JobLog) if log.trigger_code != 200
+        ]
         return f"{expected} is wanted, but there is {states()}; of these runs {told}"
 
     eventually(lambda: states() == expected, message=differs)

@@ -55,11 +55,19 @@ def test_a_slow_commit_leaves_time_to_begin() -> None:
     assert pace.start_before(timing(pace, 0.1), 1.6) == pytest.approx(0.1 + 3 * 1.5)
 
 
-@pytest.mark.parametrize(("took_s", "commit_s"), [(0.0, 0.0), (0.5, 0.5), (2.0, 1.0), (9.0, 2.0), (0.1, 30.0)])
+@pytest.mark.parametrize(
+    ("took_s", "commit_s"), [(0.0, 0.0), (0.5, 0.5), (2.0, 1.0), (9.0, 2.0), (0.1, 30.0)]
+)
 def test_whatever_begins_in_time_ends_within_its_lease(took_s: float, commit_s: float) -> None:
     pace = ClaimPace(TIMEOUT_S)
     claim = timing(pace, took_s)
-    latest_outcome = pace.start_before(claim, took_s + commit_s) + TIMEOUT_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S
+    latest_outcome = (
+        pace.start_before(claim, took_s + commit_s)
+        + TIMEOUT_S
+        + SLOW_ANSWER_S
+        + OUTCOMES_WAIT_S
+        + BACKLOG_WAIT_S
+    )
     assert latest_outcome < claim.begun + claim.lease_s
 
 

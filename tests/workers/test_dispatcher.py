@@ -37,7 +37,9 @@ def executor() -> Iterator[FakeExecutor]:
         yield running
 
 
-def test_a_due_fire_is_sent_and_its_acceptance_recorded(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_due_fire_is_sent_and_its_acceptance_recorded(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.tell("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
     job = make_job(addresses=executor.address, executor_param="p")
     with dispatching(config) as dispatcher:
@@ -54,9 +56,15 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(database: str, config: C
 
 
 @pytest.mark.parametrize("reason", ["refused", "nobody there", "not allowed"])
-def test_a_definite_no_ends_the_run(database: str, config: Config, executor: FakeExecutor, reason: str) -> None:
+def test_a_definite_no_ends_the_run(
+    database: str, config: Config, executor: FakeExecutor, reason: str
+) -> None:
     executor.tell("run", Answer.json(500, msg="job handler [x] not found."))
-    address = {"refused": executor.address, "nobody there": "http://127.0.0.1:1111/", "not allowed": "http://8.8.8.8:9999/"}[reason]
+    address = {
+        "refused": executor.address,
+        "nobody there": "http://127.0.0.1:1111/",
+        "not allowed": "http://8.8.8.8:9999/",
+    }[reason]
     job = make_job(addresses=address)
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
@@ -81,7 +89,9 @@ def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
     assert "Result: unknown, no answer" in (log.trigger_msg or "")
 
 
-def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(database: str, config: Config) -> None:
+def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
+    database: str, config: Config
+) -> None:
     with executors(4) as (dead, refusing, taking, spare):
         dead.tell("beat", Answer.json(500, msg="not well"))
         refusing.tell("run", Answer.json(500, msg="no handler"))
@@ -95,7 +105,11 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(datab
     log, fire = only_row(JobLog), only_row(Fire)
     assert (log.executor_address, fire.address, log.trigger_code) == (taking.address, taking.address, 200)
     story = log.trigger_msg or ""
-    order = [f"Probe beat {dead.address}: no, code 500: not well", f"Sent to: {refusing.address}", f"Sent to: {taking.address}"]
+    order = [
+        f"Probe beat {dead.address}: no, code 500: not well",
+        f"Sent to: {refusing.address}",
+        f"Sent to: {taking.address}",
+    ]
     assert sorted(order, key=story.index) == order
 
 
@@ -140,7 +154,10 @@ def test_a_broadcast_reaches_everybody_with_its_share(database: str, config: Con
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
             await_states({"ACCEPTED": 3})
-        shares = [(one.requests[0].json["broadcastIndex"], one.requests[0].json["broadcastTotal"]) for one in members]
+        shares = [
+            (one.requests[0].json["broadcastIndex"], one.requests[0].json["broadcastTotal"])
+            for one in members
+        ]
     assert shares == [(0, 3), (1, 3), (2, 3)]
 
 
@@ -162,7 +179,9 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
     assert len(all_rows(JobLog)) == 38
 
 
-def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(database: str, config: Config) -> None:
+def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(
+    database: str, config: Config
+) -> None:
     """Three of them with two slots each on four places: a healthy one has its runs long before the time-out."""
     release = threading.Event()
     with executors(4) as (*hanging, quick):
@@ -197,7 +216,11 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
 
 
 def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
-    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Were each of its group claimed by itself, the first of a large group would be too late for their sending."""
     sizes: list[int] = []
@@ -218,11 +241,17 @@ def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
 
 
 def test_claims_that_take_long_make_runs_late_not_unsent(
-    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As with a database that is far away: each claim takes longer than a run may wait for its call, and longer than its lease foresees."""
 
-    def slow_claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
+    def slow_claim(
+        session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
+    ) -> ClaimBatch:
         threading.Event().wait(1.2)
         return claim(session, due, claimer, now_ms=now_ms)
 
@@ -235,14 +264,20 @@ def test_claims_that_take_long_make_runs_late_not_unsent(
     assert {fire.attempt for fire in all_rows(Fire)} == {1}
 
 
-def test_a_wake_up_is_followed_by_a_poll(database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wake_up_is_followed_by_a_poll(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of what a person, a parent or a failure makes due, the commit says so; without it the poll of this test would never come."""
     monkeypatch.setattr(poll, "PERIOD_S", 3_600.0)
     child = make_job(addresses=executor.address)
     job = make_job(addresses=executor.address, child_jobid=str(child.id))
     with dispatching(config):
         for number in (1, 2):
-            transact(lambda session: fires.insert_manual(session, job.id, executor_param=None, address_list=None, now_ms=now_ms()))
+            transact(
+                lambda session: fires.insert_manual(
+                    session, job.id, executor_param=None, address_list=None, now_ms=now_ms()
+                )
+            )
             eventually(lambda count=number: len(executor.requests) == count)
         await_states({"ACCEPTED": 2})
         call_back(all_rows(JobLog)[0].id, 200, now_ms=now_ms())
@@ -250,7 +285,9 @@ def test_a_wake_up_is_followed_by_a_poll(database: str, config: Config, executor
         await_states({"ACCEPTED": 2})
 
 
-def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_rows_of_the_console_and_orphans_are_found_without_an_offer(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     job = make_job(addresses=executor.address)
     with dispatching(config):
         fires_of(job, trigger_type="MANUAL", owner="")
@@ -260,7 +297,9 @@ def test_rows_of_the_console_and_orphans_are_found_without_an_offer(database: st
     assert len(executor.requests) == 2
 
 
-def test_nothing_is_claimed_while_the_clock_is_wrong(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_nothing_is_claimed_while_the_clock_is_wrong(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     """A clock that is ahead would send the fires other nodes have in their rings before their time."""
     steady = threading.Event()
     job = make_job(addresses=executor.address)
@@ -284,7 +323,9 @@ def test_two_dispatchers_send_each_run_once(database: str, config: Config, execu
     assert len(logs) == len(set(logs)) == len(all_rows(JobLog)) == 60
 
 
-def test_a_fire_that_is_gone_or_taken_is_nobodys(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_fire_that_is_gone_or_taken_is_nobodys(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     job = make_job(addresses=executor.address)
     gone, taken, kept = fires_of(job, 3)
     remove(gone)
@@ -335,7 +376,11 @@ def test_a_stop_does_not_wait_for_candidates_that_have_not_been_asked(
 
 
 def test_a_process_that_was_held_up_gives_its_runs_back(
-    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
     monkeypatch.setattr(ClaimPace, "start_before", lambda *_: 0.0)

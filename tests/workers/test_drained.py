@@ -35,7 +35,9 @@ def runs_of(*members: FakeExecutor) -> list[int]:
     return [len(one.asked("run")) for one in members]
 
 
-@pytest.mark.parametrize("route", ["FIRST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "FAILOVER", "BUSYOVER"])
+@pytest.mark.parametrize(
+    "route", ["FIRST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "FAILOVER", "BUSYOVER"]
+)
 def test_a_drained_address_gets_nothing_while_the_others_get_all(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, route: str
 ) -> None:
@@ -61,7 +63,10 @@ def test_a_drained_address_gets_nothing_while_the_others_get_all(
 
 def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: str, config: Config) -> None:
     with executors(2) as (drained, other):
-        drained.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "line one", "isEnd": False}))
+        drained.tell(
+            "log",
+            Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "line one", "isEnd": False}),
+        )
         job = make_job(addresses=group_of(drained, other))
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 2)))
@@ -93,7 +98,9 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
 
 
 @pytest.mark.parametrize("moved", [True, False], ids=["drained", "sent there again"])
-def test_busy_is_a_refusal_where_the_run_was_not_sent_before(database: str, config: Config, moved: bool) -> None:
+def test_busy_is_a_refusal_where_the_run_was_not_sent_before(
+    database: str, config: Config, moved: bool
+) -> None:
     """An executor that has never had the run is busy with one of its own."""
     with executors(2) as (first, other):
         job = make_job(addresses=group_of(first, other))

@@ -24,7 +24,9 @@ def write(items: Sequence[int], work: Any, answers: list[Any], **more: Any) -> N
         writer.close()
 
 
-async def _write(writer: GroupWriter, items: Sequence[int], work: Any, answers: list[Any], more: dict[str, Any]) -> None:
+async def _write(
+    writer: GroupWriter, items: Sequence[int], work: Any, answers: list[Any], more: dict[str, Any]
+) -> None:
     await writer.write(items, work, into=answers, **more)
 
 

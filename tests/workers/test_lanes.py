@@ -2,7 +2,15 @@
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
-from workers.lanes import AHEAD_MAX, AHEAD_UNKNOWN, BACK_OFF_MAX_S, FAST_AHEAD, QUICK_ANSWER_MS, SLOW_SENDS, Lanes
+from workers.lanes import (
+    AHEAD_MAX,
+    AHEAD_UNKNOWN,
+    BACK_OFF_MAX_S,
+    FAST_AHEAD,
+    QUICK_ANSWER_MS,
+    SLOW_SENDS,
+    Lanes,
+)
 from workers.send_limiter import Lane
 
 T0: Millis = 1_714_532_640_000
@@ -89,7 +97,11 @@ def test_a_long_queue_of_the_fast_lane_leaves_slow_jobs_their_share() -> None:
     make_slow(lanes, 7)
     lanes.add(fires(*range(1, 2001), job_id=8))
     lanes.add(fires(*range(3001, 3101), job_id=7))
-    assert [len([number for number in ids(lanes.take(512)) if number > 3000]) for _ in range(3)] == [64, 36, 0]
+    assert [len([number for number in ids(lanes.take(512)) if number > 3000]) for _ in range(3)] == [
+        64,
+        36,
+        0,
+    ]
     assert len(lanes.take(1024)) == 2000 - 448 - 476 - 512, "nothing is kept free for nobody"
 
 

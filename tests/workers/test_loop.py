@@ -30,11 +30,19 @@ def test_each_round_gets_the_time_and_says_how_long_to_wait() -> None:
     ("error", "told", "traceback"),
     [
         (ValueError("broken"), "loop round failed name=test", True),
-        (OperationalError("SELECT", {}, Exception("server gone\nand more")), "database_error=server gone", False),
+        (
+            OperationalError("SELECT", {}, Exception("server gone\nand more")),
+            "database_error=server gone",
+            False,
+        ),
     ],
 )
 def test_an_error_costs_one_round(
-    error: Exception, told: str, traceback: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    error: Exception,
+    told: str,
+    traceback: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop_module, "ERROR_WAIT_MS", 1)
     stop, rounds = threading.Event(), []

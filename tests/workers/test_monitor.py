@@ -25,7 +25,17 @@ from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.reporting import Cleaner
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, make_run, only_row, save
+from tests.factories import (
+    T0,
+    all_rows,
+    make_due_job,
+    make_group,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+    save,
+)
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back
 from workers.loop import Tick
@@ -78,7 +88,14 @@ def test_a_tick_pauses_while_the_clock_is_wrong(clocks: Clocks) -> None:
 def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
     clocks: Clocks, config: Config, tick_of: Callable[[Config], Tick], ahead_ms: Millis
 ) -> None:
-    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0))
+    save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key="some-app",
+            registry_value="http://127.0.0.1:1/",
+            update_time=T0,
+        )
+    )
     make_log(make_job(), handle_code=200, handle_time=T0)
     clocks.wall_ms += ahead_ms
     by_a_right_clock(tick_of(config), clocks.guard())(clocks.wall_ms)
@@ -92,7 +109,14 @@ class Rounds:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.rounds = RegistryRound(lambda: clocks.monotonic_ms)
-        save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value="http://127.0.0.1:1/", update_time=T0 - HOUR))
+        save(
+            Registration(
+                registry_group="EXECUTOR",
+                registry_key="some-app",
+                registry_value="http://127.0.0.1:1/",
+                update_time=T0 - HOUR,
+            )
+        )
         save(Node(name="one", kind="console", epoch=1, started_ms=T0, heartbeat_ms=T0 + DAY, version="1"))
 
     def go(self, rounds: int, *, wall_ms: Millis = 30_000, monotonic_ms: Millis = 30_000) -> bool:
@@ -114,7 +138,14 @@ def test_who_beats_is_listed_from_the_first_round_on(clocks: Clocks, database: s
     address, silent = "http://127.0.0.1:2/", "http://127.0.0.1:1/"
     group = make_group(app_name="some-app", address_type=0, address_list=silent)
     steps = Rounds(clocks)
-    save(Registration(registry_group="EXECUTOR", registry_key="some-app", registry_value=address, update_time=T0 + 30_000))
+    save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key="some-app",
+            registry_value=address,
+            update_time=T0 + 30_000,
+        )
+    )
     steps.go(1)
     assert only_row(Group, id=group.id).address_list == f"{silent},{address}"
     steps.go(2)
@@ -134,9 +165,13 @@ def test_a_console_that_was_gone_starts_the_count_again(clocks: Clocks, database
 
 
 @pytest.mark.parametrize(
-    ("wall_ms", "monotonic_ms"), [(HOUR, 30_000), (HOUR, HOUR), (40_000, 40_000)], ids=["slept", "stood still", "came late"]
+    ("wall_ms", "monotonic_ms"),
+    [(HOUR, 30_000), (HOUR, HOUR), (40_000, 40_000)],
+    ids=["slept", "stood still", "came late"],
 )
-def test_a_round_out_of_time_starts_the_count_again(clocks: Clocks, database: str, wall_ms: Millis, monotonic_ms: Millis) -> None:
+def test_a_round_out_of_time_starts_the_count_again(
+    clocks: Clocks, database: str, wall_ms: Millis, monotonic_ms: Millis
+) -> None:
     steps = Rounds(clocks)
     steps.go(2)
     assert steps.go(1, wall_ms=wall_ms, monotonic_ms=monotonic_ms), "nobody could beat meanwhile"
@@ -144,7 +179,9 @@ def test_a_round_out_of_time_starts_the_count_again(clocks: Clocks, database: st
     assert not steps.go(1)
 
 
-def test_a_database_that_was_away_starts_the_count_again(clocks: Clocks, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_was_away_starts_the_count_again(
+    clocks: Clocks, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> bool:
         raise OSError("away")
 
@@ -162,7 +199,9 @@ def test_a_database_that_was_away_starts_the_count_again(clocks: Clocks, databas
 
 def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
     url = f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2"
-    made = Monitor(replace(config, alarm_urls=(url,), access_tokens=("a-token-of-some-length",), node_name="one"))
+    made = Monitor(
+        replace(config, alarm_urls=(url,), access_tokens=("a-token-of-some-length",), node_name="one")
+    )
     made._clock = ClockWatch(clocks.guard(), lambda: clocks.monotonic_ms)
     made.tick_alarms(clocks.wall_ms)
     clocks.wall_ms += 5_000
@@ -177,7 +216,9 @@ def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config,
     made._resolver.close()
 
 
-def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
+def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(
+    clocks: Clocks, config: Config, hook: FakeExecutor
+) -> None:
     group = make_group(alarm_urls=f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2")
     muted, other = make_job(job_group=group.id), make_job(job_group=group.id, job_desc="Nightly report")
     save(Mute(job_id=muted.id, group_id=0, since_ms=T0, until_ms=T0 + HOUR))
@@ -186,10 +227,16 @@ def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(clocks: 
     made = Monitor(replace(config, access_tokens=("a-token-of-some-length",), node_name="one"))
     made._clock = ClockWatch(clocks.guard(), lambda: clocks.monotonic_ms)
     clocks.wall_ms += 2 * HOUR
-    eventually(lambda: made.tick_alarms(clocks.wall_ms) and [row.state for row in all_rows(Alarm)] == ["MUTED", "SENT"])
+    eventually(
+        lambda: (
+            made.tick_alarms(clocks.wall_ms) and [row.state for row in all_rows(Alarm)] == ["MUTED", "SENT"]
+        )
+    )
     made.tick_alarms(clocks.wall_ms)
     assert only_row(Mute).attempts == 0
-    titles = [request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]]
+    titles = [
+        request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]
+    ]
     assert titles == [f"[XXL-JOB] Nightly report (job {other.id}): 1 run failed"]
     made._teller.close()
     made._resolver.close()
@@ -211,8 +258,15 @@ def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
         pytest.skip("SQLite has no clock of its own")
     (tmp_path / "sitecustomize.py").write_text(FAST_CLOCK)
     kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
-    settings = {"XXL_JOB_HOME": str(tmp_path / "home"), "XXL_JOB_DATABASE_URL": database, "XXL_JOB_NODE_NAME": "one"}
-    told_to = {"XXL_JOB_ALARM_URLS": hook.address.replace("http", "json", 1), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    settings = {
+        "XXL_JOB_HOME": str(tmp_path / "home"),
+        "XXL_JOB_DATABASE_URL": database,
+        "XXL_JOB_NODE_NAME": "one",
+    }
+    told_to = {
+        "XXL_JOB_ALARM_URLS": hook.address.replace("http", "json", 1),
+        "PYTHONPATH": f"{tmp_path}:{ROOT}",
+    }
     make_due_job(now_ms() + 1_000, conf="1")
     programs = Programs(tmp_path)
     program = programs.start("workers", (sys.executable, "-m", "workers"), {**kept, **settings, **told_to})
@@ -225,6 +279,10 @@ def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
         program.kill()
     (request,) = hook.requests
     assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
-    assert re.search(r"\b[45]\.\d s ahead of the database's", request.json["message"]), "a busy machine compares 0.1 s late"
-    assert program.output.count("clock off, scheduling stopped") == 1, "the scan says it, and the monitors do not repeat it"
+    assert re.search(r"\b[45]\.\d s ahead of the database's", request.json["message"]), (
+        "a busy machine compares 0.1 s late"
+    )
+    assert program.output.count("clock off, scheduling stopped") == 1, (
+        "the scan says it, and the monitors do not repeat it"
+    )
     assert all_rows(Fire) == []

@@ -31,10 +31,17 @@ def executor() -> Iterator[FakeExecutor]:
 
 @pytest.fixture
 def node(config: Config) -> Config:
-    return replace(config, executor_networks=(ip_network("127.0.0.0/8"),), access_tokens=("a-token-of-some-length",), node_name="one")
+    return replace(
+        config,
+        executor_networks=(ip_network("127.0.0.0/8"),),
+        access_tokens=("a-token-of-some-length",),
+        node_name="one",
+    )
 
 
-def test_jobs_are_sent_at_their_instant_and_never_before(database: str, node: Config, executor: FakeExecutor) -> None:
+def test_jobs_are_sent_at_their_instant_and_never_before(
+    database: str, node: Config, executor: FakeExecutor
+) -> None:
     scheduler = Scheduler(node)
     scheduler.start()
     first_ms = now_ms() + 600
@@ -58,7 +65,9 @@ def test_jobs_are_sent_at_their_instant_and_never_before(database: str, node: Co
     assert job.id == after.id
 
 
-def test_a_restarted_node_sends_what_its_ring_had_lost(database: str, node: Config, executor: FakeExecutor) -> None:
+def test_a_restarted_node_sends_what_its_ring_had_lost(
+    database: str, node: Config, executor: FakeExecutor
+) -> None:
     make_due_job(now_ms() + 700, conf="3600", addresses=executor.address)
     before = Scheduler(node)
     before.tick_scan(now_ms())  # killed before the ring came round
@@ -71,7 +80,9 @@ def test_a_restarted_node_sends_what_its_ring_had_lost(database: str, node: Conf
     assert (log.trigger_code, log.fire_time) == (200, only_row(Fire).due_time)
 
 
-def test_a_restarted_node_skips_what_it_finds_too_late(database: str, node: Config, executor: FakeExecutor) -> None:
+def test_a_restarted_node_skips_what_it_finds_too_late(
+    database: str, node: Config, executor: FakeExecutor
+) -> None:
     job = make_due_job(now_ms() + 3_600_000, conf="3600", addresses=executor.address)
     late = make_fire(job, due_time=now_ms() - LATE_MS - 1_000, owner="one")
     scheduler = Scheduler(node)
@@ -103,7 +114,9 @@ def test_garbage_of_statements_does_not_pile_up() -> None:
     try:
         before = len(gc.get_objects())
         for number in range(2_000):
-            select(Fire.id).where(Fire.id.in_([number]))  # an IN list is part of a reference cycle of ten objects
+            select(Fire.id).where(
+                Fire.id.in_([number])
+            )  # an IN list is part of a reference cycle of ten objects
         assert len(gc.get_objects()) - before < 8_000
     finally:
         gc.set_threshold(*thresholds)

@@ -32,7 +32,9 @@ def limiter_of(*, fast: int = 10, slow: int = 10, address: int = 3) -> SendLimit
     return SendLimiter({Lane.FAST: fast, Lane.SLOW: slow}, address_max=address)
 
 
-def acquire(limiter: SendLimiter, address: str, *, lane: Lane = Lane.FAST, now: float = 0, until: float = 1) -> Permit:
+def acquire(
+    limiter: SendLimiter, address: str, *, lane: Lane = Lane.FAST, now: float = 0, until: float = 1
+) -> Permit:
     """Begin a send that need not wait."""
     permit = limiter.acquire(lane, address, now=now, until=until)
     assert isinstance(permit, Permit)
@@ -82,7 +84,9 @@ async def test_those_who_wait_go_in_the_order_they_came() -> None:
         permit = got(queue[ready])
         if len(order) == len(queue):
             break
-    assert [queue[number].result().address for number in order] == [B, A, A, A], "B has had its slot all the time"  # type: ignore[union-attr]
+    assert [queue[number].result().address for number in order] == [B, A, A, A], (
+        "B has had its slot all the time"
+    )  # type: ignore[union-attr]
     assert [number for number in order if number != 2] == [0, 1, 3]
 
 

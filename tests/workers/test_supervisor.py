@@ -32,7 +32,11 @@ BOTH = 2
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
-    return {**kept, "XXL_JOB_HOME": str(tmp_path / "home"), "XXL_JOB_DATABASE_URL": f"sqlite:///{tmp_path}/xxl_job.db"}
+    return {
+        **kept,
+        "XXL_JOB_HOME": str(tmp_path / "home"),
+        "XXL_JOB_DATABASE_URL": f"sqlite:///{tmp_path}/xxl_job.db",
+    }
 
 
 @pytest.fixture
@@ -49,7 +53,9 @@ def children(program: Program) -> list[psutil.Process]:
     return program.workers()
 
 
-def test_a_killed_child_comes_back_and_a_signal_ends_all_in_order(programs: Programs, environ: dict[str, str]) -> None:
+def test_a_killed_child_comes_back_and_a_signal_ends_all_in_order(
+    programs: Programs, environ: dict[str, str]
+) -> None:
     migrate(environ["XXL_JOB_DATABASE_URL"])
     program = programs.start("workers", WORKERS, environ)
     scheduler, monitor = children(program)
@@ -80,7 +86,9 @@ def seen(environ: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("seen")
-def test_a_node_is_not_gone_before_its_last_send_is_answered(programs: Programs, environ: dict[str, str]) -> None:
+def test_a_node_is_not_gone_before_its_last_send_is_answered(
+    programs: Programs, environ: dict[str, str]
+) -> None:
     release = threading.Event()
     with FakeExecutor() as executor:
         executor.tell("run", Answer(wait=release))
@@ -110,7 +118,9 @@ def _beat_of_a_living_node() -> bool:
 @pytest.mark.parametrize("trigger_timeout_s", [1, 3, 10])
 def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger_timeout_s: int) -> None:
     config = Config(trigger_timeout_s=trigger_timeout_s)
-    assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, "what the dispatcher waits for"
+    assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, (
+        "what the dispatcher waits for"
+    )
     assert sum(stop_timeout_s(name, config) for name in PARTS) < manage.STOP_S
 
 
@@ -119,7 +129,10 @@ def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger
     [
         ({}, "flask --app wsgi db upgrade"),
         ({"XXL_JOB_TRIGGER_TIMEOUT": "soon"}, "XXL_JOB_TRIGGER_TIMEOUT='soon': a whole number from 1 to 10"),
-        ({"XXL_JOB_DATABASE_URL": "mysql+pymysql://root:secret-word@127.0.0.1:1/x"}, "XXL_JOB_DATABASE_URL: mysql+pymysql://root:***@"),
+        (
+            {"XXL_JOB_DATABASE_URL": "mysql+pymysql://root:secret-word@127.0.0.1:1/x"},
+            "XXL_JOB_DATABASE_URL: mysql+pymysql://root:***@",
+        ),
     ],
     ids=["no schema", "bad value", "no database"],
 )

@@ -110,7 +110,9 @@ def test_nothing_is_lost_early_or_doubled_under_any_clock(seed: int) -> None:
         out += [entry.id for entry in again]
         for entry in again:
             del inside[entry.id]
-        assert not [due_ms for due_ms in inside.values() if due_ms <= now_ms], "a due entry waits for the second look at most"
+        assert not [due_ms for due_ms in inside.values() if due_ms <= now_ms], (
+            "a due entry waits for the second look at most"
+        )
     assert len(out) == len(set(out))
     assert len(ring) == len(inside)
 

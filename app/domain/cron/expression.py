@@ -62,15 +62,21 @@ class CronExpression:
     def parse(cls, text: str) -> Self:
         """Read an expression such as "0 0/15 9-17 ? * MON-FRI"; raise InvalidCronExpression."""
         if len(text) > MAX_LENGTH:
-            raise InvalidCronExpression(N_("expression"), f"{text[:40]}…", N_("at most %(limit)s characters", limit=MAX_LENGTH))
+            raise InvalidCronExpression(
+                N_("expression"), f"{text[:40]}…", N_("at most %(limit)s characters", limit=MAX_LENGTH)
+            )
         texts = split_fields(text)
         if len(texts) < len(FIELDS) - 1:
-            raise InvalidCronExpression(N_("expression"), text, N_("5, 6 or 7 fields are needed, got %(count)s", count=len(texts)))
+            raise InvalidCronExpression(
+                N_("expression"), text, N_("5, 6 or 7 fields are needed, got %(count)s", count=len(texts))
+            )
         if len(texts) < len(FIELDS):
             texts.append("*")
         second, minute, hour, month_day, month, week_day, year = map(parse_field, FIELDS, texts)
         if month_day.no_value == week_day.no_value:
-            raise InvalidCronExpression(N_("expression"), text, N_("exactly one of day of month and day of week must be ?"))
+            raise InvalidCronExpression(
+                N_("expression"), text, N_("exactly one of day of month and day of week must be ?")
+            )
         masks = mask_of(SECOND, second), mask_of(MINUTE, minute), mask_of(HOUR, hour)
         return cls(
             text,
@@ -107,7 +113,9 @@ class CronExpression:
         time = self._find_time(local.hour, local.minute, local.second)
         if time is None:
             time, day = self.first_time, day + 1
-            if day > days_in_month(year, month):  # a new search at the 1st, as in the reference: matters for "31W"
+            if day > days_in_month(
+                year, month
+            ):  # a new search at the 1st, as in the reference: matters for "31W"
                 (year, month), day = _month_after(year, month), 1
         date = self._find_date(year, month, day)
         if date is None:
@@ -137,7 +145,9 @@ class CronExpression:
                     year, month = _month_after(year, month)
             elif not self.months >> month & 1:
                 left = self.months >> month + 1
-                year, month = (year, month + 1 + lowest_bit(left)) if left else (year + 1, lowest_bit(self.months))
+                year, month = (
+                    (year, month + 1 + lowest_bit(left)) if left else (year + 1, lowest_bit(self.months))
+                )
             elif (allowed := self._find_year(year)) == year:
                 return year, month, found
             elif allowed is None:
@@ -149,7 +159,11 @@ class CronExpression:
 
     def _find_year(self, year: int) -> int | None:
         """Return the first allowed year that is not before this one."""
-        later = (span[max(0, -((span.start - year) // span.step))] for span in self.years if span and span[-1] >= year)
+        later = (
+            span[max(0, -((span.start - year) // span.step))]
+            for span in self.years
+            if span and span[-1] >= year
+        )
         return min(later, default=None)
 
 

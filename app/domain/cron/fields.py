@@ -53,7 +53,9 @@ SECOND = Field(N_("second"), 0, 59)
 MINUTE = Field(N_("minute"), 0, 59)
 HOUR = Field(N_("hour"), 0, 23)
 DAY_OF_MONTH = Field(N_("day of month"), 1, 31)
-MONTH = Field(N_("month"), 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
+MONTH = Field(
+    N_("month"), 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+)
 DAY_OF_WEEK = Field(N_("day of week"), 1, 7, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
 YEAR = Field(N_("year"), FIRST_YEAR, LAST_YEAR)
 
@@ -110,7 +112,9 @@ def parse_field(field: Field, text: str) -> Allowed:
         nth=max((item.nth for item in items), default=0),
     )
     if field is not YEAR and not (any(allowed.spans) or allowed.no_value or allowed.last):
-        raise field.refusal(text, N_("no value in it; use %(low)s-%(high)s or *", low=field.low, high=field.high))
+        raise field.refusal(
+            text, N_("no value in it; use %(low)s-%(high)s or *", low=field.low, high=field.high)
+        )
     return allowed
 
 
@@ -195,7 +199,9 @@ def _parse_option(field: Field, item: str, value: int, rest: str) -> Allowed:
         raise field.refusal(item, N_("%(option)s is only for the %(field)s", option=option, field=home.name))
     # Day 0 with # is taken, and is Saturday.
     if not (value or option == "#") or value > field.high:
-        raise field.refusal(item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high))
+        raise field.refusal(
+            item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high)
+        )
     nth = _nth(field, item, rest) if option == "#" else 0
     return Allowed((range(value, value + 1),), last=option == "L", workday=option == "W", nth=nth)
 

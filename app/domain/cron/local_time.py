@@ -21,7 +21,9 @@ def first_second_after_gap(wall: datetime, tz: tzinfo) -> int:
     # Read with the offset after the gap a missing time lies before it, with the offset before the gap behind it.
     before, behind = _seconds(wall, tz, 1), _seconds(wall, tz, 0)
     missing = (wall - _EPOCH) // _SECOND
-    return before + bisect_left(range(before, behind), True, key=lambda second: second + _offset(second, tz) > missing)
+    return before + bisect_left(
+        range(before, behind), True, key=lambda second: second + _offset(second, tz) > missing
+    )
 
 
 def _seconds(wall: datetime, tz: tzinfo, fold: int) -> int:

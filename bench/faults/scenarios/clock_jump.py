@@ -94,10 +94,14 @@ def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> d
     limit_ms = GOES_ON_S * 1000
     wrong_from, wrong_to = wrong_ms - 1000, right_ms + limit_ms
     found = check(history)
-    found.doubled = [item for item in found.doubled if item[-1] != "skip" or not wrong_from < item[1] <= wrong_to]
+    found.doubled = [
+        item for item in found.doubled if item[-1] != "skip" or not wrong_from < item[1] <= wrong_to
+    ]
     found.wrong_skips = [item for item in found.wrong_skips if item[2] <= wrong_from or item[1] > wrong_to]
     went_on = went_on_after(history, right_ms)
-    every_second = {job.job_id: went_on.get(job.job_id) for job in history.jobs if job.schedule_conf == "* * * * * ?"}
+    every_second = {
+        job.job_id: went_on.get(job.job_id) for job in history.jobs if job.schedule_conf == "* * * * * ?"
+    }
     found.violations += [
         f"job {job_id} went on {'never' if after is None else f'{after} ms'} after the way back"
         for job_id, after in every_second.items()
@@ -117,7 +121,12 @@ def went_on_after(history: History, right_ms: int) -> dict[int, int]:
     starts = first_starts(history)
     after: dict[int, int] = {}
     for row in history.rows:
-        if row.instant is not None and row.log_id in starts and row.instant <= starts[row.log_id] + 1000 and row.instant > right_ms:
+        if (
+            row.instant is not None
+            and row.log_id in starts
+            and row.instant <= starts[row.log_id] + 1000
+            and row.instant > right_ms
+        ):
             waited = starts[row.log_id] - right_ms
             after[row.job_id] = min(waited, after.get(row.job_id, waited))
     return after

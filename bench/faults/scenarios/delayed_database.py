@@ -47,7 +47,9 @@ def delayed_database(db: str, folder: Path) -> dict[str, Any]:
         assert url.port is not None
         link = DelayedLink(free_port(), url.port)
         link.start()
-        cluster.settings["XXL_JOB_DATABASE_URL"] = url.set(port=link.port).render_as_string(hide_password=False)
+        cluster.settings["XXL_JOB_DATABASE_URL"] = url.set(port=link.port).render_as_string(
+            hide_password=False
+        )
         try:
             group_id = cluster.start_all(appname=APPNAME)
             jobs = [add_watched(cluster.console, group_id) for _ in range(JOBS)]
@@ -79,7 +81,9 @@ def given_back(cluster: Cluster) -> int:
 def judge_phase(phase: Phase, history: History, found: Findings) -> dict[str, Any]:
     """Return the figures of one phase, by instant; an instant that did not start, or late, is a violation."""
     starts = first_starts(history)
-    rows = [row for row in history.rows if row.instant is not None and phase.from_ms < row.instant <= phase.to_ms]
+    rows = [
+        row for row in history.rows if row.instant is not None and phase.from_ms < row.instant <= phase.to_ms
+    ]
     lags = [starts[row.log_id] - (row.instant or 0) for row in rows if row.log_id in starts]
     late = sum(lag > LATE_MS for lag in lags)
     due = JOBS * PHASE_S
@@ -88,5 +92,11 @@ def judge_phase(phase: Phase, history: History, found: Findings) -> dict[str, An
     for count, what in ((unsent, "not sent"), (late, f"sent more than {LATE_MS} ms late")):
         if count:
             found.violations.append(f"round trip {phase.rtt_ms} ms: {count} of {due} {what}")
-    times = {"due": due, "starts_within": within, "started": len(lags), "late": late, "given_back": phase.given_back}
+    times = {
+        "due": due,
+        "starts_within": within,
+        "started": len(lags),
+        "late": late,
+        "given_back": phase.given_back,
+    }
     return {"rtt_ms": phase.rtt_ms, **times, "lag_ms": percentiles(lags)}

@@ -58,7 +58,9 @@ def fill_up(cluster: Cluster, home: Path) -> dict[str, Any]:
     with ballast(home / "ballast"):
         time.sleep(FULL_S / 2)
         with contextlib.suppress(requests.RequestException):  # whatever it answers
-            cluster.console.http.post(f"{cluster.console.address}/jobinfo/trigger", data={"id": jobs[0].job_id}, timeout=10)
+            cluster.console.http.post(
+                f"{cluster.console.address}/jobinfo/trigger", data={"id": jobs[0].job_id}, timeout=10
+            )
         time.sleep(FULL_S / 2)
     meanwhile = {name: text[marks[name] :] for name, text in outputs(cluster).items()}
     while_full = len(cluster.events("start")) - starts
@@ -66,7 +68,12 @@ def fill_up(cluster: Cluster, home: Path) -> dict[str, Any]:
     after = len(cluster.events("start")) - starts - while_full
     history, settled_s = settled_history(cluster, stop_watched(cluster.console, jobs), SETTLE_S)
     found = check(history)
-    figures = {"settled_s": settled_s, "starts_while_full": while_full, "starts_after": after, "logs": judge_logs(meanwhile, found)}
+    figures = {
+        "settled_s": settled_s,
+        "starts_while_full": while_full,
+        "starts_after": after,
+        "logs": judge_logs(meanwhile, found),
+    }
     if after < JOBS * AFTER_S / 2:
         found.violations.append(f"only {after} starts in {AFTER_S} s after there was room again")
     return figures | verdict(cluster, history, found)
@@ -82,7 +89,11 @@ def judge_logs(meanwhile: dict[str, str], found: Findings) -> dict[str, dict[str
     for name, text in meanwhile.items():
         lines = text.splitlines()
         saying = sum(any(word in line.lower() for word in SAYINGS) for line in lines if line[:1].isdigit())
-        counts = {"lines": len(lines), "saying_so": saying, "tracebacks": text.count("Traceback (most recent call last)")}
+        counts = {
+            "lines": len(lines),
+            "saying_so": saying,
+            "tracebacks": text.count("Traceback (most recent call last)"),
+        }
         figures[name] = counts
         if counts["tracebacks"] or saying > LINES:
             found.violations.append(f"{name} while the disk was full: {counts}")

@@ -19,8 +19,14 @@ NONSENSE = {
     "302": Answer(b"", status=302, headers=(("Location", "/login"),)),
     "200-html": Answer(HTML, headers=(("Content-Type", "text/html"),)),
     "200-empty": Answer(b""),
-    "1-mb": Answer(random.Random(1).randbytes(1024 * 1024), headers=(("Content-Type", "application/octet-stream"),)),
-    "400": Answer(b"Client sent an HTTP request to an HTTPS server.\n", status=400, headers=(("Content-Type", "text/plain"),)),
+    "1-mb": Answer(
+        random.Random(1).randbytes(1024 * 1024), headers=(("Content-Type", "application/octet-stream"),)
+    ),
+    "400": Answer(
+        b"Client sent an HTTP request to an HTTPS server.\n",
+        status=400,
+        headers=(("Content-Type", "text/plain"),),
+    ),
 }
 #: what is answered so: every question, or only the one whether the job is idle
 SCOPES = {"all": ("*",), "idle": ("idleBeat",)}
@@ -46,7 +52,11 @@ def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
         console = cluster.start_console(wait=False)
         cluster.start_workers()
         cluster.await_console(console)
-        cases = [accepted(cluster, executors.enter_context(FakeExecutor()), f"{scope}-{kind}") for kind in NONSENSE for scope in SCOPES]
+        cases = [
+            accepted(cluster, executors.enter_context(FakeExecutor()), f"{scope}-{kind}")
+            for kind in NONSENSE
+            for scope in SCOPES
+        ]
         began = time.monotonic()
         for case in cases:
             cluster.console.trigger(case.job_id)
@@ -67,7 +77,9 @@ def accepted(cluster: Cluster, executor: FakeExecutor, name: str) -> Case:
     """Make a group with one executor that accepts and answers as its name says, and a job for it."""
     scope, _, kind = name.partition("-")
     executor.tell("run", Answer.json())
-    executor.tell("log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "begun", "isEnd": False}))
+    executor.tell(
+        "log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "begun", "isEnd": False})
+    )
     executor.tell("beat", Answer.json())
     if scope == "all":
         executor.tell("log")
@@ -84,4 +96,8 @@ def end_of(row: Row | None) -> str:
         return "not sent"
     if not row.is_final:
         return f"still running after {LIMIT_S} s"
-    return "unresolved" if row.trigger_code == UNRESOLVED and row.handle_code == 0 else f"{row.trigger_code}/{row.handle_code}"
+    return (
+        "unresolved"
+        if row.trigger_code == UNRESOLVED and row.handle_code == 0
+        else f"{row.trigger_code}/{row.handle_code}"
+    )

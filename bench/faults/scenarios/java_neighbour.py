@@ -35,10 +35,15 @@ def java_neighbour(db: str, folder: Path) -> dict[str, Any]:
     """
     with installation(db, folder, XXL_JOB_SHARED_WITH_JAVA="true") as cluster:
         group_id = cluster.start_all(appname=APPNAME)
-        jobs = [cluster.console.add_job(group_id, executorHandler="never", executorParam="0.1") for _ in range(RUNS)]
+        jobs = [
+            cluster.console.add_job(group_id, executorHandler="never", executorParam="0.1")
+            for _ in range(RUNS)
+        ]
         for job_id in jobs:
             cluster.console.trigger(job_id)
-        accepted = "SELECT id, job_id FROM xxl_job_log WHERE trigger_code = 200 AND trigger_msg <> '' ORDER BY id"
+        accepted = (
+            "SELECT id, job_id FROM xxl_job_log WHERE trigger_code = 200 AND trigger_msg <> '' ORDER BY id"
+        )
         rows = eventually(lambda: _all(cluster, accepted), 60, "all runs are accepted")
         eventually(lambda: len(cluster.events("finish")) >= RUNS, message="all runs are over")
         ids = [int(row["id"]) for row in rows or []]
@@ -63,7 +68,11 @@ def settle_as_java(cluster: Cluster, ids: list[int]) -> None:
     with cluster.engine().begin() as connection:
         for number, log_id in enumerate(ids):
             sql = RESULT if number < SUCCEEDED else KILL if number < SUCCEEDED + KILLED else DELETE
-            values = {"id": log_id} | ({"now": now} if sql != DELETE else {}) | ({"said": KILLED_BY} if sql == KILL else {})
+            values = (
+                {"id": log_id}
+                | ({"now": now} if sql != DELETE else {})
+                | ({"said": KILLED_BY} if sql == KILL else {})
+            )
             connection.execute(text(sql), values)
     for path in (cluster.folder / "recorder.jsonl.logs").iterdir():
         path.unlink()
@@ -78,18 +87,30 @@ def judge(cluster: Cluster, ids: list[int], job_of: dict[int, int], gone_s: floa
     lost = cluster.programs["workers"].output.count("result lost")
     left = fires_left(cluster)
     ended = {row.log_id: row.handle_code for row in history.rows}
-    expected = {log_id: 200 if number < SUCCEEDED else 500 for number, log_id in enumerate(ids[: SUCCEEDED + KILLED])}
+    expected = {
+        log_id: 200 if number < SUCCEEDED else 500 for number, log_id in enumerate(ids[: SUCCEEDED + KILLED])
+    }
     if ended != expected:
         found.violations.append(f"results are {ended}, the neighbour has written {expected}")
     if gone_s is None or gone_s > GONE_S:
         found.violations.append(f"fires gone after {gone_s} s, {left} left")
     if lost:
         found.violations.append(f"the workers report {lost} lost results")
-    figures = {"runs": len(ids), "received": sum(received.values()), "fires_gone_s": gone_s, "fires_left": left, "lost_lines": lost}
+    figures = {
+        "runs": len(ids),
+        "received": sum(received.values()),
+        "fires_gone_s": gone_s,
+        "fires_left": left,
+        "lost_lines": lost,
+    }
     return figures | verdict(cluster, history, found)
 
 
 def as_java_knows(history: History, ids: list[int], job_of: dict[int, int]) -> History:
     """Return the history with the rows the neighbour has deleted and the alarms it has sent."""
     deleted = [Row(log_id, job_of[log_id], None, 200, 200) for log_id in ids[SUCCEEDED + KILLED :]]
-    return replace(history, rows=[*history.rows, *deleted], alarms=[*history.alarms, *ids[SUCCEEDED : SUCCEEDED + KILLED]])
+    return replace(
+        history,
+        rows=[*history.rows, *deleted],
+        alarms=[*history.alarms, *ids[SUCCEEDED : SUCCEEDED + KILLED]],
+    )

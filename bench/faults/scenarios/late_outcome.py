@@ -41,8 +41,14 @@ def late_outcome(db: str, folder: Path) -> dict[str, Any]:
         for hold_s in HOLDS_S:
             jobs = refuse_under_lock(cluster, executor, group_id, hold_s)
             history, settled_s = settled_history(cluster, (), SETTLE_S)
-            figures.append({"held_s": hold_s, "settled_s": settled_s} | judge_hold(jobs, hold_s, history, found))
-        again = {log_id: count for log_id, count in Counter(run.json["logId"] for run in executor.asked("run")).items() if count > 1}
+            figures.append(
+                {"held_s": hold_s, "settled_s": settled_s} | judge_hold(jobs, hold_s, history, found)
+            )
+        again = {
+            log_id: count
+            for log_id, count in Counter(run.json["logId"] for run in executor.asked("run")).items()
+            if count > 1
+        }
         found.violations += [f"run {log_id} was sent {count} times" for log_id, count in again.items()]
         whole = check(history)
         whole.violations = found.violations
@@ -56,7 +62,10 @@ def refuse_under_lock(cluster: Cluster, executor: FakeExecutor, group_id: int, h
     before = len(executor.asked("run"))
     instant = datetime.now(UTC) + timedelta(seconds=AHEAD_S)
     schedule = {"scheduleType": "CRON", "scheduleConf": f"{instant:%-S %-M %-H %-d %-m} ? {instant:%Y}"}
-    jobs = [cluster.console.add_job(group_id, **schedule, executorFailRetryCount=1, triggerStatus=1) for _ in range(JOBS)]
+    jobs = [
+        cluster.console.add_job(group_id, **schedule, executorFailRetryCount=1, triggerStatus=1)
+        for _ in range(JOBS)
+    ]
     eventually(lambda: len(executor.asked("run")) >= before + JOBS, message="ten runs have been sent")
     with write_lock(cluster.database_url):
         time.sleep(ANSWER_AFTER_S)

@@ -33,8 +33,13 @@ def add_jobs(site: Site) -> list[Watched]:
     child_id = console.add_job(groups[OWN], executorHandler="ok", executorRouteStrategy="ROUND")
     kinds: list[dict[str, Any]] = [{"scheduleConf": "* * * * * ?", "executorHandler": "ok"} for _ in range(8)]
     kinds += [{"scheduleType": "FIX_RATE", "scheduleConf": "1", "executorHandler": "ok"} for _ in range(4)]
-    kinds += [{"scheduleConf": "0/2 * * * * ?", "executorHandler": "ok", "childJobId": child_id} for _ in range(2)]
-    kinds += [{"scheduleConf": "0/5 * * * * ?", "executorHandler": "fail", "executorFailRetryCount": 2} for _ in range(2)]
+    kinds += [
+        {"scheduleConf": "0/2 * * * * ?", "executorHandler": "ok", "childJobId": child_id} for _ in range(2)
+    ]
+    kinds += [
+        {"scheduleConf": "0/5 * * * * ?", "executorHandler": "fail", "executorFailRetryCount": 2}
+        for _ in range(2)
+    ]
     kinds += [{"scheduleConf": "0/2 * * * * ?", "executorHandler": "ok", "executorRouteStrategy": "FAILOVER"}]
     if STOCK in site.groups:
         kinds += [{"scheduleConf": "* * * * * ?", "executorHandler": "ok", "group": STOCK} for _ in range(4)]
@@ -53,7 +58,9 @@ def random_faults(db: str, folder: Path, options: argparse.Namespace) -> dict[st
         try:
             site.start(1 if server is None else 2)
             jobs = add_jobs(site)
-            storm = Storm(site.cluster, random.Random(options.seed), site.starters, server if options.away else None)
+            storm = Storm(
+                site.cluster, random.Random(options.seed), site.starters, server if options.away else None
+            )
             site.spoil(options.network)
             storm.rage(options.seconds)
             site.spoil(0.0)
@@ -66,5 +73,10 @@ def random_faults(db: str, folder: Path, options: argparse.Namespace) -> dict[st
 def judge(site: Site, jobs: list[Watched], options: argparse.Namespace, storm: Storm) -> dict[str, Any]:
     history, settled_s = settled_history(site.cluster, jobs, SETTLE_S)
     network: Counter[str] = sum((proxy.counts for proxy in site.proxies.values()), Counter())
-    result = {"seconds": options.seconds, "seed": options.seed, "faults": dict(storm.counts), "network": dict(network)}
+    result = {
+        "seconds": options.seconds,
+        "seed": options.seed,
+        "faults": dict(storm.counts),
+        "network": dict(network),
+    }
     return result | {"settled_s": settled_s} | verdict(site.cluster, history, check(history))

@@ -46,7 +46,9 @@ def stop_under_lock(db: str, folder: Path) -> dict[str, Any]:
             jobs += one_round(cluster, of_group, consoles)
         history, settled_s = settled_history(cluster, jobs, SETTLE_S)
         reasons = {skip.reason for skip in history.skips}
-        skips = {reason: sum(skip.count for skip in history.skips if skip.reason == reason) for reason in reasons}
+        skips = {
+            reason: sum(skip.count for skip in history.skips if skip.reason == reason) for reason in reasons
+        }
         return {"settled_s": settled_s, "skips": skips} | verdict(cluster, history, check(history))
 
 
@@ -64,7 +66,10 @@ def one_round(cluster: Cluster, group_id: int, consoles: list[Console]) -> list[
             time.sleep(HELD_S)
             free_ms = clock_ms()
         answered = [answer.result() for answer in answers]
-    stopped = [replace(job, stop=(free_ms, at_ms)) for job, at_ms in zip(jobs[:STOPPED], answered[:STOPPED], strict=True)]
+    stopped = [
+        replace(job, stop=(free_ms, at_ms))
+        for job, at_ms in zip(jobs[:STOPPED], answered[:STOPPED], strict=True)
+    ]
     return stopped + stop_watched(cluster.console, jobs[STOPPED:])
 
 
