@@ -22,8 +22,9 @@ from app.domain.enums import ScheduleType
 from app.domain.permissions import system_actor
 from app.domain.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
 from app.errors import XxlJobError
-from app.services import demo, startup, users
-from app.services.users import UserDraft
+from app.services import demo, startup
+from app.services.accounts import users
+from app.services.accounts.users import UserDraft
 
 #: fields of the configuration that are never shown
 SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "alarm_urls"})

@@ -16,14 +16,14 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import api, console
 from app.cli import add_commands
 from app.config import Config
-from app.console import languages
-from app.console.current import OUTSIDE
+from app.console.web import languages
+from app.console.web.current import OUTSIDE
 from app.db import ATTEMPTS, bind_engine, check_database, db, engine_options, is_transient
 from app.errors import NotConfigured
 from app.executors.gateway import Gateway
 from app.home import access_tokens, prepare_home, secret_key
-from app.services.job_rules import share_with_java
-from app.services.logs import Caller
+from app.services.jobs.rules import share_with_java
+from app.services.runs.logs import Caller
 
 logger = logging.getLogger(__name__)
 

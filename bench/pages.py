@@ -18,7 +18,7 @@ from sqlalchemy import Engine, insert, select, text
 
 from app.clock import DAY_MS, now_ms
 from app.config import Config
-from app.console.current import COOKIE
+from app.console.web.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
 from app.factory import create_app
@@ -29,7 +29,7 @@ from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.tag import JobTag
 from app.models.user import User
-from app.services import login
+from app.services.accounts import login
 
 GROUPS = 20
 DAYS = 30

@@ -105,6 +105,15 @@ LAYERS: dict[str, Layer] = {
 ALONE = {"executor_client": (), "migrations.env": ("app.config",), "migrations.versions": ()}
 #: packages whose ``__init__.py`` says something: a blueprint's URL map, the client's public names
 SPEAKING_INITS = ("app.console", "app.api", "executor_client")
+#: packages of the console that every area may use; ``ui`` itself only ``web``
+SHARED_AREAS = ("web", "ui")
+#: area -> modules of other areas it may import, each with its reason
+AREA_EXCEPTIONS = {
+    # the scripts' login makes the same checks as the page's
+    "scripting": ("app.console.account.login",),
+    # an administrator ends the sessions of others with the questions a user gets for their own
+    "users": ("app.console.account.sessions",),
+}
 #: run, never imported: only they read the environment or start something at module level
 ENTRIES = ("wsgi", "manage", "__main__")
 
@@ -245,14 +254,39 @@ def size_problems(modules: Mapping[str, Module]) -> list[str]:
 
 def init_problems(modules: Mapping[str, Module]) -> list[str]:
     """Check that importing a package runs nothing: its ``__init__.py`` is empty but for a docstring."""
-    silent = [
-        module for module in modules.values() if module.is_package and module.name not in SPEAKING_INITS
-    ]
+    silent = [module for module in modules.values() if module.is_package and not _may_speak(module.name)]
     return [
         f"{module.name}.__init__ must be empty"
         for module in silent
         if module.tree.body[bool(ast.get_docstring(module.tree)) :]
     ]
+
+
+def _may_speak(name: str) -> bool:
+    return name in SPEAKING_INITS or (name.startswith("app.console.") and name != "app.console.web")
+
+
+def area_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that an area of the console imports ``web`` and ``ui`` but no other area."""
+    problems = []
+    for module in modules.values():
+        area = _area(module.name, modules)
+        for line, target in imports(module, modules) if area else ():
+            other = _area(target, modules)
+            allowed = SHARED_AREAS[:1] if area in SHARED_AREAS else SHARED_AREAS
+            if other in (None, area, *allowed) or target in AREA_EXCEPTIONS.get(area or "", ()):
+                continue
+            problems.append(f"{module.name}:{line} must not import {target}, which is of another area")
+    return problems
+
+
+def _area(name: str, modules: Mapping[str, Module]) -> str | None:
+    """Return the area of a console module; None outside the console and for modules beside the areas."""
+    parts = name.split(".")
+    if parts[:2] != ["app", "console"] or len(parts) < 3:
+        return None
+    package = modules.get(".".join(parts[:3]))
+    return parts[2] if package is None or package.is_package else None
 
 
 def effect_problems(modules: Mapping[str, Module]) -> list[str]:

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from app.config import Config
 from app.db import bind_engine, session_scope, unbind_engine
-from app.services import passwords
+from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
 

@@ -8,6 +8,7 @@ from tests.architecture import (
     MAX_FILE_LINES,
     MAX_FUNCTION_LINES,
     Module,
+    area_problems,
     cycle_problems,
     effect_problems,
     init_problems,
@@ -30,6 +31,10 @@ def test_modules_import_downwards_only() -> None:
 
 def test_no_modules_import_each_other() -> None:
     assert cycle_problems(MODULES) == []
+
+
+def test_areas_of_the_console_do_not_import_each_other() -> None:
+    assert area_problems(MODULES) == []
 
 
 def test_files_and_functions_stay_small() -> None:
@@ -79,11 +84,11 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
         ("app.store.jobs", "import requests"),
         ("app.executors.gateway", "from app.db import session_scope"),
         ("app.pipeline.scan", "from app.services import jobs"),
-        ("app.services.jobs", "from flask import request"),
-        ("app.services.jobs", "import requests"),
-        ("app.console.jobs", "from app.pipeline.scan import scan"),
-        ("app.console.jobs", "from app.api import callback"),
-        ("app.console.jobs", "from app.executors import gateway"),
+        ("app.services.jobs.jobs", "from flask import request"),
+        ("app.services.jobs.jobs", "import requests"),
+        ("app.console.jobs.pages", "from app.pipeline.scan import scan"),
+        ("app.console.jobs.pages", "from app.api import callback"),
+        ("app.console.jobs.pages", "from app.executors import gateway"),
         ("app.api.callback", "from app.console import guards"),
         ("app.api.callback", "from app.factory import create_app"),
         ("workers.scheduler", "from app.factory import create_app"),
@@ -191,6 +196,25 @@ def test_an_effect_of_an_import_is_found(source: str) -> None:
 def test_what_runs_later_is_no_effect_of_an_import() -> None:
     later = "clock = time.monotonic\ndef f():\n    return os.environ['HOME']\nclass C:\n    x = field(default_factory=lambda: open('x'))\n"
     assert effect_problems(modules(("app.a", later))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "is_allowed"),
+    [
+        ("app.console.jobs.pages", "app.console.ui.labels", True),
+        ("app.console.jobs.pages", "app.console.web.current", True),
+        ("app.console.jobs.pages", "app.console.jobs.forms", True),
+        ("app.console.jobs.pages", "app.console.runs.pages", False),
+        ("app.console.ui.labels", "app.console.web.language", True),
+        ("app.console.ui.labels", "app.console.jobs.forms", False),
+        ("app.console.web.guards", "app.console.ui.labels", False),
+        ("app.console.scripting.login", "app.console.account.login", True),
+        ("app.console.scripting.jobs", "app.console.account.pages", False),
+    ],
+)
+def test_an_import_of_another_area_is_found(name: str, target: str, is_allowed: bool) -> None:
+    known = modules((target, ""), (name, f"import {target}"))
+    assert (area_problems(known) == []) is is_allowed
 
 
 def test_names_that_say_nothing_are_found() -> None:

@@ -13,9 +13,9 @@ from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.services import nodes
-from app.services.alarm_texts import compose_clock
-from app.services.alarms import AlarmTeller
-from app.services.reporting import Cleaner, Reporter
+from app.services.alarms.notifier import AlarmTeller
+from app.services.alarms.texts import compose_clock
+from app.services.report.reporting import Cleaner, Reporter
 from workers.loop import Loop, Tick
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from app.domain.enums import HandleCode
 from app.errors import Conflict, InvalidInput
 from app.group_commit import GroupCommit
 from app.pipeline import complete, registration
-from app.services.kills import kills
+from app.services.runs.kills import kills
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
     FAIL,

@@ -3,12 +3,16 @@
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
-from app.console.current import current_actor, settings
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
 from app.db import read_scope
 from app.domain.permissions import Right
 from app.store import group_lists
 
 blueprint = Blueprint("help", __name__)
+POLICY = {
+    "index": Access.LOGIN,
+}
 
 #: application name of the example where there is no group yet
 EXAMPLE_APPNAME = "demo-executor"

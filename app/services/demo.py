@@ -12,9 +12,9 @@ from app.domain.enums import (
     ScheduleType,
 )
 from app.domain.permissions import Actor
-from app.services import jobs
-from app.services.groups import GroupDraft, add_group
-from app.services.jobs import JobDraft
+from app.services.executors.groups import GroupDraft, add_group
+from app.services.jobs import jobs
+from app.services.jobs.jobs import JobDraft
 from app.store import group_lists, job_lists
 
 #: the demo executor's application name, and what client libraries register as by default. Source: spec/schema.md, section 9

@@ -16,7 +16,8 @@ from app.errors import NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
-from app.services import audit, demo, nodes, passwords
+from app.services import audit, demo, nodes
+from app.services.accounts import passwords
 from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)

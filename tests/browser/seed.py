@@ -29,8 +29,8 @@ from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
-from app.services import users
-from app.services.users import UserDraft
+from app.services.accounts import users
+from app.services.accounts.users import UserDraft
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")

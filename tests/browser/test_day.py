@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import text
 
-from app.services import passwords
+from app.services.accounts import passwords
 from tests.acceptance.cluster import Cluster
 from tests.browser.conftest import Watch
 from tests.databases import migrate

@@ -13,16 +13,18 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.config import Config
-from app.console.current import COOKIE
+from app.console.web.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
 from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
 from app.models.user import User
-from app.services import groups, jobs, login, passwords, users
-from app.services.groups import GroupDraft
-from app.services.jobs import JobDraft
-from app.services.users import UserDraft
+from app.services.accounts import login, passwords, users
+from app.services.accounts.users import UserDraft
+from app.services.executors import groups
+from app.services.executors.groups import GroupDraft
+from app.services.jobs import jobs
+from app.services.jobs.jobs import JobDraft
 from app.store import users as user_store
 
 CONTEXT = "/xxl-job-admin"

@@ -15,7 +15,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.lock import SCHEDULE_LOCK, Lock
 from app.models.user import User
-from app.services import demo, passwords, startup
+from app.services import demo, startup
+from app.services.accounts import passwords
 from app.store import users
 from tests.databases import migrate
 from tests.factories import all_rows, make_group, only_row

@@ -22,7 +22,7 @@ from app.models.node import Node
 from app.models.registry import Registration
 from app.pipeline import clock_guard, registration
 from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
-from app.services.reporting import Cleaner
+from app.services.report.reporting import Cleaner
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
 from tests.factories import (

@@ -1,0 +1,86 @@
+"""The login page, and the health check of load balancers: what answers without a login."""
+
+from typing import Any
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.clock import now_ms
+from app.console.account.start_page import start_address
+from app.console.web.access import Access
+from app.console.web.current import (
+    context_path,
+    current_user,
+    remote_address,
+    say_error,
+    set_cookie,
+    settings,
+)
+from app.console.web.envelope import as_json
+from app.db import read_scope
+from app.errors import InvalidInput, TooManyAttempts
+from app.services.accounts import login
+from app.services.accounts.login import Login
+
+blueprint = Blueprint("auth", __name__)
+POLICY = {
+    "health": Access.PROBE,
+    "login_page": Access.PUBLIC,
+    "log_in": Access.PUBLIC,
+}
+
+
+@blueprint.get("/health")
+@blueprint.get("/actuator/health")
+def health() -> Response:
+    """Say whether the console can work, and nothing else."""
+    try:
+        with read_scope() as session:
+            session.execute(text("SELECT 1"))
+    except SQLAlchemyError:
+        return as_json({"status": "DOWN"}, status=503)
+    return as_json({"status": "UP"})
+
+
+@blueprint.get("/toLogin")
+def login_page() -> BaseResponse:
+    """Show the login form; whoever is logged in goes to their start page."""
+    user = current_user()
+    if user is not None:
+        return redirect(context_path() if user.must_change_password else start_address(user.actor), 303)
+    return make_response(render_template("account/login.html", error="", username=""))
+
+
+@blueprint.post("/toLogin")
+def log_in() -> BaseResponse:
+    """Take the login form of the page, which works without JavaScript."""
+    try:
+        made = check_login(request.form)
+    except (InvalidInput, TooManyAttempts) as exc:
+        shown = render_template(
+            "account/login.html", error=say_error(exc), username=request.form.get("userName", "")
+        )
+        response = make_response(shown, 429 if isinstance(exc, TooManyAttempts) else 400)
+        if isinstance(exc, TooManyAttempts):
+            response.headers["Retry-After"] = str(exc.retry_after_s)
+        return response
+    welcome = Response(
+        status=303, headers={"Location": context_path() if made.must_change else start_address(made.actor)}
+    )
+    set_cookie(welcome, made.token, max_age_s=made.max_age_s)
+    return welcome
+
+
+def check_login(values: Any) -> Login:
+    """Log in with the parameters of the original: ``userName``, ``password``, ``ifRemember=on``."""
+    return login.log_in(
+        values.get("userName") or "",
+        values.get("password") or "",
+        remember=values.get("ifRemember") == "on",
+        address=remote_address(),
+        agent=request.headers.get("User-Agent", ""),
+        now_ms=now_ms(),
+        keep_hash=settings().shared_with_java,
+    )

@@ -1,0 +1,198 @@
+"""One's own account: password, language, zone, and how the pages look."""
+
+from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.account import sessions
+from app.console.account.forms import PasswordForm, SettingsForm
+from app.console.account.start_page import start_choices
+from app.console.ui.confirm import confirm_page
+from app.console.ui.notices import done, way_back
+from app.console.ui.preferences import (
+    LANGUAGES,
+    ROWS,
+    ROWS_COOKIE,
+    SIDEBAR_COOKIE,
+    SIDEBARS,
+    THEME_COOKIE,
+    THEMES,
+    WEEK_S,
+    YEAR_S,
+    keep,
+    keep_columns,
+    zone_names,
+)
+from app.console.ui.saved_views import TITLES, view_href
+from app.console.web.access import Access
+from app.console.web.current import (
+    LoggedIn,
+    context_path,
+    current_actor,
+    current_user,
+    delete_cookie,
+    settings,
+)
+from app.console.web.language import _
+from app.console.web.languages import LANGUAGE_COOKIE
+from app.db import read_scope, session_scope
+from app.domain.list_filters import ListName
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.home import forget_first_password
+from app.services.accounts import login, saved_views, users
+
+blueprint = Blueprint("account", __name__)
+POLICY = {
+    "show": Access.FIRST,
+    "change_password": Access.FIRST,
+    "preferences": Access.PUBLIC,
+    "log_out": Access.FIRST,
+    "change_settings": Access.LOGIN,
+    "end_login": Access.LOGIN,
+    "end_other_logins": Access.LOGIN,
+}
+
+#: choices kept in a cookie: parameter -> (cookie, values it may have, seconds)
+KEPT = {
+    "theme": (THEME_COOKIE, THEMES, YEAR_S),
+    "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
+    "rows": (ROWS_COOKIE, ROWS, YEAR_S),
+    "language": (LANGUAGE_COOKIE, tuple(LANGUAGES), YEAR_S),
+}
+
+
+@blueprint.get("/account")
+def show() -> ResponseReturnValue:
+    """Show one's account; with a first password only the change of it."""
+    return _page()
+
+
+@blueprint.post("/account/password")
+def change_password() -> ResponseReturnValue:
+    """Change one's own password; every login of the account ends."""
+    form = PasswordForm(request.form)
+    user = _user()
+    try:
+        if form.new_password.data != form.repeated.data:
+            raise InvalidInput("repeated", N_("The two new passwords differ"))
+        users.change_password(
+            form.old_password.data or "", form.new_password.data or "", actor=user.actor, now_ms=now_ms()
+        )
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return _page(password_form=form), 400
+    if user.must_change_password and user.is_admin:
+        forget_first_password(settings())
+    response = done("password", url_for("auth.login_page"))
+    delete_cookie(response)
+    return response
+
+
+@blueprint.post("/account/settings")
+def change_settings() -> ResponseReturnValue:
+    """Keep one's own language and zone."""
+    form = SettingsForm(request.form)
+    language, zone = form.language.data or "", form.time_zone.data or ""
+    try:
+        if language not in {"", *LANGUAGES} or zone not in {"", *zone_names()}:
+            raise InvalidInput("time_zone", N_("Choose one of the list"))
+        with session_scope() as session:
+            users.change_preferences(session, language=language, time_zone=zone, actor=current_actor())
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return _page(settings_form=form), 400
+    return done("saved", url_for("account.show"))
+
+
+@blueprint.post("/preferences")
+def preferences() -> ResponseReturnValue:
+    """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar, rows and columns of lists."""
+    response = make_response(
+        redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303)
+    )
+    for parameter, (cookie, values, seconds) in KEPT.items():
+        if (value := request.form.get(parameter)) in values:
+            keep(response, cookie, value, max_age_s=seconds)
+    keep_columns(response, request.form.get("table", ""), request.form.getlist("column"))
+    user = current_user()
+    language = request.form.get("language", "")
+    if user is not None and language in LANGUAGES:
+        with session_scope() as session:
+            users.change_preferences(session, language=language, time_zone=user.time_zone, actor=user.actor)
+    return response
+
+
+@blueprint.post("/account/logout")
+def log_out() -> ResponseReturnValue:
+    """End this login."""
+    with session_scope() as session:
+        login.close_session(session, _user().visitor, now_ms=now_ms())
+    response = done("out", url_for("auth.login_page"))
+    delete_cookie(response)
+    return response
+
+
+@blueprint.route("/account/logins/<int(max=9223372036854775807):login_id>/end", methods=["GET", "POST"])
+def end_login(login_id: int) -> ResponseReturnValue:
+    """End another login of one's own."""
+    user, at_ms = _user(), now_ms()
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+        return done("ended", url_for("account.show"))
+    with read_scope() as session:
+        row = login.get_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+    return confirm_page(sessions.end_one(row), back=url_for("account.show"))
+
+
+@blueprint.route("/account/logins/end", methods=["GET", "POST"])
+def end_other_logins() -> ResponseReturnValue:
+    """End every login of one's own but this one."""
+    user, at_ms = _user(), now_ms()
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_logins(
+                session, user.actor.user_id, keep_id=user.visitor.session_id, actor=user.actor, now_ms=at_ms
+            )
+        return done("ended", url_for("account.show"))
+    with read_scope() as session:
+        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
+    return confirm_page(
+        sessions.end_others(user.username, max(0, live.total - 1)), back=url_for("account.show")
+    )
+
+
+def _user() -> LoggedIn:
+    user = current_user()
+    assert user is not None, "the gate lets nobody else in"
+    return user
+
+
+def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsForm | None = None) -> str:
+    user = _user()
+    own = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
+    own.language.choices = [
+        ("", _("As the browser says")),
+        *((code, name) for code, (name, _tag) in LANGUAGES.items()),
+    ]
+    configured = _("As configured (%(zone)s)", zone=settings().time_zone)
+    own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
+    with read_scope() as session:
+        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
+        views, start = (
+            saved_views.list_views(session, user.actor),
+            saved_views.start_page(session, user.actor.user_id),
+        )
+    return render_template(
+        "account/show.html",
+        logins=live,
+        own_id=user.visitor.session_id,
+        password_form=password_form or PasswordForm(),
+        settings_form=own,
+        views=[(view, TITLES[ListName(view.list_name)], view_href(view)) for view in views],
+        start_choices=start_choices(views),
+        start=start,
+        must_change=user.must_change_password,
+        home=context_path(),
+    )

@@ -1,0 +1,66 @@
+"""Where a login and the name of the product lead: the run report, or what one has chosen. ``/`` itself stays the run report."""
+
+from flask import Blueprint, redirect, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.console.ui.notices import done
+from app.console.ui.saved_views import BUILT_IN, ENDPOINTS, TITLES, built_in_filters, list_href, view_href
+from app.console.web.access import Access
+from app.console.web.current import context_path, current_actor
+from app.console.web.language import _
+from app.db import read_scope, session_scope
+from app.domain.list_filters import ListName
+from app.domain.permissions import Actor
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.models.saved_view import SavedView
+from app.services.accounts import saved_views
+from app.services.accounts.saved_views import VIEW_PREFIX
+
+blueprint = Blueprint("start_page", __name__)
+POLICY = {
+    "lead": Access.LOGIN,
+    "choose": Access.LOGIN,
+}
+
+
+@blueprint.get("/start")
+def lead() -> ResponseReturnValue:
+    """Lead to the reader's start page."""
+    return redirect(start_address(current_actor()), 303)
+
+
+@blueprint.post("/account/start-page")
+def choose() -> ResponseReturnValue:
+    """Keep what the reader chose."""
+    target, actor = request.form.get("start_page", ""), current_actor()
+    with session_scope() as session:
+        if target not in dict(start_choices(saved_views.list_views(session, actor))):
+            raise InvalidInput("start_page", N_("Choose one of the list"))
+        saved_views.choose_start(session, target, actor=actor)
+    return done("saved", url_for("account.show"))
+
+
+def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
+    """Return what can be chosen: value and text."""
+    choices = [("", _("Run report")), *((name.value, str(TITLES[name])) for name in ListName)]
+    choices += [(key, f"{TITLES[each.list_name]}: {each.title}") for key, each in BUILT_IN.items()]
+    return choices + [
+        (f"{VIEW_PREFIX}{view.id}", f"{TITLES[ListName(view.list_name)]}: {view.name}") for view in views
+    ]
+
+
+def start_address(actor: Actor) -> str:
+    """Return the address of a user's start page; a view that is gone is the run report."""
+    with read_scope() as session:
+        return _address(session, actor, saved_views.start_page(session, actor.user_id))
+
+
+def _address(session: Session, actor: Actor, target: str) -> str:
+    if target in set(ListName):
+        return url_for(ENDPOINTS[ListName(target)])
+    if target in BUILT_IN:
+        return list_href(BUILT_IN[target].list_name, built_in_filters(target, actor))
+    view = saved_views.start_view(session, actor.user_id, target)
+    return view_href(view) if view is not None else context_path()

@@ -1,0 +1,67 @@
+"""Test alarms: who would be told, and after the button what each of them said.
+
+For whoever may edit the group; for the installation administrators only. Nobody is told before the button is pressed.
+"""
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.ui.listing import here
+from app.console.web.access import Access
+from app.console.web.current import current_actor, say, say_reason, settings
+from app.db import read_scope
+from app.errors import TooManyAttempts
+from app.models.mute import Mute
+from app.services.alarms import mutes, test_alarms
+from app.services.alarms.test_alarms import Tested
+
+blueprint = Blueprint("alarm_tests", __name__)
+POLICY = {
+    "job": Access.EDIT,
+    "group": Access.EDIT,
+    "installation": Access.ADMIN,
+}
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/test-alarm", methods=["GET", "POST"])
+def job(job_id: int) -> ResponseReturnValue:
+    """Test the alarms of a job."""
+    with read_scope() as session:
+        tested = test_alarms.job_to_test(session, job_id, actor=current_actor(), config=settings())
+        own = mutes.find_of_job(session, job_id, now_ms=now_ms())
+        whole = mutes.find_of_group(session, tested.group.id, now_ms=now_ms()) if tested.group else None
+    return _page(tested, url_for("jobs.show", job_id=job_id), own or whole)
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/test-alarm", methods=["GET", "POST"])
+def group(group_id: int) -> ResponseReturnValue:
+    """Test the alarms of an executor group."""
+    with read_scope() as session:
+        tested = test_alarms.group_to_test(session, group_id, actor=current_actor(), config=settings())
+        mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+    return _page(tested, url_for("group_page.show", group_id=group_id), mute)
+
+
+@blueprint.route("/alarms/test", methods=["GET", "POST"])
+def installation() -> ResponseReturnValue:
+    """Test the channels that are told of everything."""
+    return _page(
+        test_alarms.installation_to_test(actor=current_actor(), config=settings()),
+        url_for("help.index"),
+        None,
+    )
+
+
+def _page(tested: Tested, back: str, mute: Mute | None) -> ResponseReturnValue:
+    """Render the page; with a POST the message goes out first."""
+    answers: dict[str, str] = {}
+    refusal, status, headers = "", 200, {}
+    if request.method == "POST":
+        try:
+            told = test_alarms.send_test(tested, actor=current_actor(), config=settings(), now_ms=now_ms())
+            answers = {each.target: say_reason(each.problem) for each in told}
+        except TooManyAttempts as exc:
+            refusal, status, headers = say(exc.args[0]), 429, {"Retry-After": str(exc.retry_after_s)}
+    shown = {"answers": answers, "refusal": refusal, "mute": mute, "back": back, "action": here()}
+    return render_template("alarms/test.html", tested=tested, **shown), status, headers

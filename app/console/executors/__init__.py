@@ -1,0 +1,9 @@
+"""Executors: groups and their instances."""
+
+from app.console.executors import checks, detail, pages
+
+MODULES = (
+    pages,
+    checks,
+    detail,
+)

@@ -1,0 +1,28 @@
+"""Asking the executors of a group whether they answer. Administrators only."""
+
+from dataclasses import replace
+
+from flask import Blueprint, redirect, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.executors.detail import machines_page
+from app.console.web.access import Access
+from app.console.web.current import current_actor, executor_caller, say_reason
+from app.services.executors import checks
+
+blueprint = Blueprint("group_checks", __name__)
+POLICY = {
+    "test": Access.ADMIN,
+}
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/test", methods=["GET", "POST"])
+def test(group_id: int) -> ResponseReturnValue:
+    """Ask every executor of a group and show what it answered; nobody is asked before the button is pressed."""
+    if request.method == "GET":
+        return redirect(url_for("group_page.show", group_id=group_id))
+    found = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+    return machines_page(
+        group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found}
+    )

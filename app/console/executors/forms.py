@@ -1,0 +1,26 @@
+"""Form of an executor group."""
+
+from wtforms import BooleanField, RadioField, StringField, TextAreaField
+
+from app.console.ui.base_form import ConsoleForm
+from app.console.web.language import lazy_gettext as _l
+from app.domain.enums import AddressType
+
+
+class GroupForm(ConsoleForm):
+    """Add or edit an executor group."""
+
+    app_name = StringField("AppName")
+    title = StringField(_l("Title"))
+    address_type = RadioField(_l("Registration"), validate_choice=False, default="0")
+    address_list = TextAreaField(_l("Addresses"))
+    access_token = StringField(_l("Access token of its own"))
+    drop_token = BooleanField(_l("Drop the token: use the console's"))
+    alarm_urls = TextAreaField(_l("Alarm channels"))
+
+    def offer(self) -> None:
+        """Fill the choices."""
+        self.address_type.choices = [
+            (str(int(AddressType.AUTOMATIC)), str(_l("automatic"))),
+            (str(int(AddressType.MANUAL)), str(_l("by hand"))),
+        ]

@@ -1,0 +1,183 @@
+"""The executor groups: list, add, edit, remove, and the applications that registered without a group."""
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.executors.forms import GroupForm
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.listing import asked_length, asked_start, chips, paging
+from app.console.ui.notices import done, way_back
+from app.console.ui.sorting import GROUPS, Sorting, asked_order
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
+from app.console.web.language import _
+from app.db import read_scope, session_scope
+from app.errors import InvalidInput
+from app.models.group import Group
+from app.services.executors import groups, instances
+from app.services.executors.groups import GroupDraft
+from app.services.runs import rows
+from app.store import job_lists, overview
+from app.store.registry import alive_since
+
+blueprint = Blueprint("groups", __name__)
+POLICY = {
+    "index": Access.ADMIN,
+    "add": Access.ADMIN,
+    "edit": Access.ADMIN,
+    "remove": Access.ADMIN,
+    "nodes": Access.ADMIN,
+}
+
+#: applications without a group that are listed
+GROUPLESS_SHOWN = 20
+
+
+@blueprint.get("/jobgroup")
+def index() -> ResponseReturnValue:
+    """List the groups."""
+    wanted = {
+        "app_name": request.args.get("appname", "").strip(),
+        "title": request.args.get("title", "").strip(),
+    }
+    actor, order = current_actor(), asked_order(GROUPS)
+    with read_scope() as session:
+        page = groups.list_groups(
+            session, actor=actor, start=asked_start(), length=asked_length(), order=order, **wanted
+        )
+        shown = rows.group_rows(session, page.rows)
+        groupless = overview.find_groupless(
+            session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
+        )
+    active = chips([("appname", "AppName", wanted["app_name"]), ("title", _("Title"), wanted["title"])])
+    return render_template(
+        "executors/index.html",
+        rows=shown,
+        filter=wanted,
+        active=active,
+        paging=paging(page.total),
+        sorting=Sorting(GROUPS, order),
+        groupless=groupless,
+    )
+
+
+@blueprint.route("/jobgroup/new", methods=["GET", "POST"])
+def add() -> ResponseReturnValue:
+    """Add a group; ``?appname=`` fills in the name of one that registered."""
+    asked = request.args.get("appname", "")
+    form = GroupForm(request.form, app_name=asked, title=asked)
+    if request.method == "POST":
+        try:
+            with session_scope() as session:
+                groups.add_group(
+                    session,
+                    _draft(form),
+                    actor=current_actor(),
+                    networks=settings().executor_networks,
+                    now_ms=now_ms(),
+                )
+            return done("added", url_for("groups.index"))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, None)
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/edit", methods=["GET", "POST"])
+def edit(group_id: int) -> ResponseReturnValue:
+    """Change a group."""
+    group = _group(group_id)
+    form = GroupForm(
+        request.form,
+        app_name=group.app_name,
+        title=group.title,
+        address_type=str(group.address_type),
+        address_list=group.address_list or "",
+        alarm_urls=group.alarm_urls or "",
+    )
+    if request.method == "POST":
+        try:
+            draft, networks = _draft(form, of=group), settings().executor_networks
+            with session_scope() as session:
+                groups.update_group(
+                    session, group_id, draft, actor=current_actor(), networks=networks, now_ms=now_ms()
+                )
+            return done("saved", url_for("groups.index"))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, group)
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/delete", methods=["GET", "POST"])
+def remove(group_id: int) -> ResponseReturnValue:
+    """Remove a group no job uses."""
+    group = _group(group_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            groups.remove_group(session, group_id, actor=current_actor(), now_ms=now_ms())
+        return done("removed", url_for("groups.index"))
+    with read_scope() as session:
+        used_by = job_lists.count_of_group(session, group_id)
+    consequences = [
+        _("Users lose their rights on it. Executors that still register under this name get no more jobs.")
+    ]
+    if used_by:
+        consequences = [
+            _("It is used by %(n)s jobs: delete them, or give them another executor first.", n=used_by)
+        ]
+    question = Question(
+        _("Delete the executor?"),
+        f"{group.title} ({group.app_name})",
+        consequences,
+        _("Delete"),
+        "danger",
+        "trash",
+    )
+    return confirm_page(question, back=way_back("groups.index"))
+
+
+@blueprint.get("/jobgroup/<int(max=2147483647):group_id>/nodes")
+def nodes(group_id: int) -> ResponseReturnValue:
+    """Show the executors of a group."""
+    group = _group(group_id)
+    with read_scope() as session:
+        found = instances.find_machines(session, group, now_ms=now_ms())
+    unusable = found.unusable(settings().executor_networks)
+    return render_template(
+        "executors/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("groups.index")
+    )
+
+
+def _group(group_id: int) -> Group:
+    with read_scope() as session:
+        return groups.get_group(session, group_id, actor=current_actor())
+
+
+def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
+    token: str | None = (form.access_token.data or "").strip()
+    if of is not None and not token:
+        token = "" if form.drop_token.data else None
+    kind = form.address_type.data or ""
+    return GroupDraft(
+        app_name=form.app_name.data or "",
+        title=form.title.data or "",
+        address_type=int(kind) if kind.isdecimal() else 0,
+        address_list=form.address_list.data or "",
+        access_token=token,
+        alarm_urls=form.alarm_urls.data or "",
+    )
+
+
+def _edit_page(form: GroupForm, group: Group | None) -> ResponseReturnValue:
+    form.offer()
+    heading = _("Edit the executor") if group is not None else _("Add an executor")
+    action = url_for("groups.edit", group_id=group.id) if group is not None else url_for("groups.add")
+    page = render_template(
+        "executors/edit.html",
+        form=form,
+        group=group,
+        heading=heading,
+        action=action,
+        cancel=url_for("groups.index"),
+    )
+    return page, 400 if form.errors else 200

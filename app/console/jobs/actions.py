@@ -1,0 +1,198 @@
+"""What is done to a job: switched on and off, run once, deleted. Each asks first and names what will come of it."""
+
+from functools import partial
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.jobs.forms import RunForm
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.filters import absolute
+from app.console.ui.listing import whole_number
+from app.console.ui.notices import done, way_back
+from app.console.web.access import Access
+from app.console.web.current import current_actor, executor_caller, say, settings
+from app.console.web.language import _
+from app.db import read_scope, session_scope, transact
+from app.domain.draining import leave_out
+from app.domain.permissions import Right
+from app.domain.schedule import next_after_ms
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models.job import Job
+from app.services.jobs import jobs
+from app.services.runs import logs
+from app.store import drains, log_lists, overview
+from app.store import groups as group_store
+
+blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
+POLICY = {
+    "start": Access.OPERATE,
+    "stop": Access.OPERATE,
+    "run": Access.OPERATE,
+    "remove": Access.EDIT,
+    "kill": Access.OPERATE,
+}
+
+#: runs ended by one request
+KILLED_MAX = 20
+#: parameters used before that are offered
+USED_SHOWN = 5
+
+
+@blueprint.route("/start", methods=["GET", "POST"])
+def start(job_id: int) -> ResponseReturnValue:
+    """Switch the schedule on."""
+    job = _job(job_id, Right.OPERATE)
+    if request.method == "POST":
+        with session_scope() as session:
+            jobs.start_job(session, job_id, actor=current_actor(), clock=now_ms)
+        return done("started", way_back("jobs.index"), at=job_id)
+    consequences = [_first_run(job)]
+    question = Question(_("Start the schedule?"), _name(job), consequences, _("Start"), glyph="play-fill")
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/stop", methods=["GET", "POST"])
+def stop(job_id: int) -> ResponseReturnValue:
+    """Switch the schedule off."""
+    job = _job(job_id, Right.OPERATE)
+    if request.method == "POST":
+        with session_scope() as session:
+            jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
+        return done("stopped", way_back("jobs.index"), at=job_id)
+    consequences = [
+        _("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")
+    ]
+    question = Question(
+        _("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill"
+    )
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/delete", methods=["GET", "POST"])
+def remove(job_id: int) -> ResponseReturnValue:
+    """Delete the job."""
+    job = _job(job_id, Right.EDIT)
+    if request.method == "POST":
+        jobs.clear_before_removal(job_id, actor=current_actor())
+        transact(partial(jobs.remove_job, job_id=job_id, actor=current_actor(), now_ms=now_ms()))
+        back = way_back("jobs.index")
+        return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
+    with read_scope() as session:
+        out = overview.count_out(session, [job_id]).get(job_id, 0)
+        parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
+    consequences = [_("Its runs, its log and its GLUE versions are deleted with it. This cannot be undone.")]
+    if out:
+        consequences.append(_("Runs under way: %(n)s. They go on, but their results are lost.", n=out))
+    if parents:
+        ids = ", ".join(str(parent) for parent in parents)
+        consequences.append(_("It is a child of these jobs, which will no longer find it: %(ids)s", ids=ids))
+    question = Question(
+        _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
+    )
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+@blueprint.route("/run", methods=["GET", "POST"])
+def run(job_id: int) -> ResponseReturnValue:
+    """Run the job once."""
+    job = _job(job_id, Right.OPERATE)
+    parameter, shard_address = _run_to_repeat(job)
+    form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
+    if request.method == "POST":
+        try:
+            with session_scope() as session:
+                jobs.trigger_job(
+                    session,
+                    job_id,
+                    executor_param=form.executor_param.data or "",
+                    address_list=form.address_list.data,
+                    actor=current_actor(),
+                    now_ms=now_ms(),
+                )
+            return done("triggered", way_back("jobs.index"), at=job_id)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    with read_scope() as session:
+        group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        bare = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
+        used = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
+    addresses = group.addresses if group is not None else []
+    shown = {"addresses": addresses, "drained": leave_out(addresses, bare).drained, "used": used}
+    page = render_template("jobs/run.html", form=form, job=job, cancel=way_back("jobs.index"), **shown)
+    return page, 400 if form.errors else 200
+
+
+@blueprint.route("/kill", methods=["GET", "POST"])
+def kill(job_id: int) -> ResponseReturnValue:
+    """End the runs of the job that are under way."""
+    job = _job(job_id, Right.OPERATE)
+    with read_scope() as session:
+        operated = current_actor().group_ids(
+            Right.OPERATE
+        )  # a run from before the job was moved is in its former group
+        running = overview.find_running_of_job(
+            session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX
+        )
+    if request.method == "POST":
+        if not running:
+            raise Conflict(N_("No run of this job is under way"))
+        for log in running:
+            logs.kill_log(log.id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+        return done("killed", way_back("jobs.index"), at=job_id)
+    consequences = [
+        _(
+            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+        )
+    ]
+    for log in running:
+        place, since = log.executor_address or "–", absolute(log.trigger_time or 0)
+        consequences.append(
+            _("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=place, time=since)
+        )
+    question = Question(
+        _("Kill the runs under way?"),
+        _name(job),
+        consequences,
+        _("Kill job"),
+        kind="danger",
+        glyph="x-octagon",
+    )
+    return confirm_page(question, back=way_back("jobs.index"))
+
+
+def _job(job_id: int, right: Right) -> Job:
+    with read_scope() as session:
+        return jobs.get_job(session, job_id, actor=current_actor(), right=right)
+
+
+def _name(job: Job) -> str:
+    return f"{job.id} · {job.job_desc}"
+
+
+def _first_run(job: Job) -> str:
+    """Return the sentence that says when a job begins to run."""
+    try:
+        next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
+    except (InvalidInput, ValueError) as exc:
+        return _("The schedule is invalid: %(reason)s", reason=say(getattr(exc, "message", str(exc))))
+    if next_ms is None:
+        return _("The schedule never fires again: it cannot be started.")
+    return _("The first run begins at %(time)s.", time=absolute(next_ms))
+
+
+def _run_to_repeat(job: Job) -> tuple[str, str]:
+    """Return parameter and addresses of the run that is to be repeated (``?log=``), else the job's own parameter.
+
+    A shard is repeated on its own executor, any other run where the route strategy of the job sends it.
+    """
+    log_id = whole_number("log", 0)
+    if not log_id:
+        return job.executor_param or "", ""
+    with read_scope() as session:
+        log = logs.get_log(session, log_id, actor=current_actor())
+    if log.job_id != job.id:
+        raise NotFound(logs.MISSING)
+    return log.executor_param or "", (log.executor_address or "") if log.executor_sharding_param else ""

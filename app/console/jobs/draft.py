@@ -1,0 +1,223 @@
+"""Between the form of a job and the service: what was typed as a draft, a job as a filled form, the preview of a schedule."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from werkzeug.datastructures import MultiDict
+
+from app.clock import LATEST_MS, Millis
+from app.console.jobs.forms import JobForm
+from app.console.ui import labels
+from app.console.ui.base_form import whole
+from app.console.ui.preferences import zone_names
+from app.console.ui.ranges import read_local, write_local
+from app.console.web.current import say
+from app.console.web.language import _
+from app.domain.cron_words import describe
+from app.domain.enums import GlueType, ScheduleType
+from app.domain.schedule import Schedule, check_schedule, next_times, zone
+from app.domain.tags import split_tags, tags_text
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.models.group import Group
+from app.models.job import Job
+from app.services.jobs.jobs import JobDraft
+
+#: columns that are shown and taken over as they are
+PLAIN = (
+    *(
+        "job_desc",
+        "author",
+        "alarm_email",
+        "executor_handler",
+        "executor_param",
+        "executor_route_strategy",
+        "misfire_strategy",
+    ),
+    *("executor_block_strategy", "child_jobid", "delivery"),
+)
+NUMBERS = ("executor_timeout", "executor_fail_retry_count", "retry_interval_s")
+LEAST_BACKOFF = 100
+#: what one types to add a job from the empty list
+QUICK = ("job_group", "executor_handler", "job_desc")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time of the preview; ``text`` is local time of the schedule's zone."""
+
+    ms: Millis
+    text: str
+    #: ``+02:00``, of that zone at that time
+    offset: str
+    #: the offset differs from that of the time before: summer time begins or ends between
+    shifted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A schedule in words and in instants; ``error`` says why there are none, ``empty`` why there is none to show."""
+
+    zone: str
+    words: str = ""
+    times: tuple[Instant, ...] = ()
+    error: str = ""
+    empty: str = ""
+
+
+def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
+    """Fill the selects of the form."""
+    zones = [("", _("As configured (%(zone)s)", zone=config_zone)), *((name, name) for name in zone_names())]
+    if form.time_zone.data and form.time_zone.data not in zone_names():
+        zones.append((form.time_zone.data, form.time_zone.data))
+    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
+
+
+def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
+    """Return what the form of a job is filled with."""
+    local = ZoneInfo(job.time_zone or config_zone)
+    values: dict[str, object] = {name: getattr(job, name) or "" for name in PLAIN}
+    values |= {name: str(getattr(job, name)) for name in (*NUMBERS, "retry_backoff_percent")}
+    conf = job.schedule_conf or ""
+    fields = {
+        ScheduleType.CRON: "cron",
+        ScheduleType.FIX_RATE: "rate_s",
+        ScheduleType.FIX_DELAY: "delay_s",
+        ScheduleType.AT: "at",
+    }
+    values |= {name: conf for kind, name in fields.items() if kind == job.schedule_type}
+    values |= {
+        "not_before": write_local(job.not_before_ms, local),
+        "not_after": write_local(job.not_after_ms, local),
+    }
+    return values | {
+        "job_group": job.job_group,
+        "schedule_type": job.schedule_type,
+        "time_zone": job.time_zone,
+        "glue_type": job.glue_type,
+        "tags": tags_text(tags),
+    }
+
+
+def new_values(group_id: int, author: str) -> dict[str, object]:
+    """Return what the form of a new job is filled with: the original's defaults."""
+    return {
+        "job_group": group_id,
+        "author": author,
+        "schedule_type": ScheduleType.CRON.value,
+        "glue_type": GlueType.BEAN.value,
+        "executor_timeout": "0",
+        "executor_fail_retry_count": "0",
+        "retry_interval_s": "0",
+        "retry_backoff_percent": str(LEAST_BACKOFF),
+        "delivery": "auto",
+    }
+
+
+def quick_form(given: Mapping[str, str], author: str) -> JobForm:
+    """Return the form of a new job without a schedule of which only executor, handler and description were typed."""
+    values = {name: str(value) for name, value in new_values(0, author).items()} | {
+        "schedule_type": ScheduleType.NONE.value
+    }
+    firsts: dict[str, Mapping[Any, str]] = {
+        "executor_route_strategy": labels.ROUTE_STRATEGIES,
+        "misfire_strategy": labels.MISFIRE_STRATEGIES,
+        "executor_block_strategy": labels.BLOCK_STRATEGIES,
+    }
+    values |= {name: str(next(iter(offered))) for name, offered in firsts.items()}
+    return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
+
+
+def draft_of(form: JobForm, config_zone: str) -> JobDraft:
+    """Return what was typed; raises InvalidInput where a field is no number or no time."""
+    taken: dict[str, Any] = {name: form[name].data or "" for name in PLAIN} | {
+        name: whole(form[name]) for name in NUMBERS
+    }
+    schedule = schedule_of(form, config_zone)
+    return JobDraft(
+        job_group=form.job_group.data or 0,
+        schedule_type=form.schedule_type.data or "",
+        schedule_conf=schedule.conf,
+        glue_type=form.glue_type.data or "",
+        time_zone=form.time_zone.data or "",
+        not_before_ms=schedule.not_before_ms,
+        not_after_ms=schedule.not_after_ms,
+        retry_backoff_percent=whole(form.retry_backoff_percent, least=LEAST_BACKOFF),
+        tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
+        **taken,
+    )
+
+
+def schedule_of(form: JobForm, config_zone: str) -> Schedule:
+    """Return the schedule as it was typed; raises InvalidInput. An unknown type is left to the service to refuse."""
+    field = form.conf_field()
+    name = form.time_zone.data or config_zone
+    local = zone(name)
+    bounds = []
+    for bound in (form.not_before, form.not_after):
+        text = (bound.data or "").strip()
+        at_ms = read_local(text, local) if text else 0
+        if at_ms is None:
+            raise InvalidInput(bound.name, N_("Enter a time such as 2030-01-31 08:00:00"))
+        bounds.append(at_ms)
+    known = form.schedule_type.data in set(ScheduleType)
+    kind = ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE
+    return Schedule(
+        type=kind,
+        conf=(field.data or "").strip() if field is not None else "",
+        time_zone=name,
+        not_before_ms=bounds[0],
+        not_after_ms=bounds[1],
+    )
+
+
+def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
+    """Return a schedule in words and its next five instants, or what is wrong with it."""
+    if schedule.type is ScheduleType.NONE:
+        return Preview(
+            schedule.time_zone,
+            empty=_("This job has no schedule: it runs by hand, as a child job or by the API."),
+        )
+    if not schedule.conf:
+        return Preview(
+            schedule.time_zone,
+            empty=_("The next run times are shown here as soon as the schedule is complete."),
+        )
+    try:
+        check_schedule(schedule)
+        words = _in_words(schedule, language)
+        instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
+    except (InvalidInput, ValueError) as exc:
+        return Preview(schedule.time_zone, error=say(getattr(exc, "message", str(exc))))
+    empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
+    local = ZoneInfo(schedule.time_zone)
+    return Preview(schedule.time_zone, words=words, times=_instants(instants, local, now_ms), empty=empty)
+
+
+def _in_words(schedule: Schedule, language: str) -> str:
+    match schedule.type:
+        case ScheduleType.CRON:
+            return describe(schedule.conf, language)
+        case ScheduleType.FIX_RATE:
+            return _("every %(n)s seconds", n=schedule.conf)
+        case ScheduleType.FIX_DELAY:
+            return _("%(n)s seconds after each run", n=schedule.conf)
+        case _:
+            return _("once")
+
+
+def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
+    """Return local times with their offsets; one whose offset differs from the one before (the first: from now) is marked."""
+    moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
+    return tuple(
+        Instant(
+            ms,
+            f"{moment:%Y-%m-%d %H:%M:%S}",
+            moment.isoformat(timespec="seconds")[19:25],
+            shifted=moment.utcoffset() != before.utcoffset(),
+        )
+        for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
+    )

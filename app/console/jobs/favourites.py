@@ -1,0 +1,28 @@
+"""The star of a job: one form on the page, a button a row; without scripts it leads back to where one was."""
+
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+
+from app.console.ui.notices import done, way_back
+from app.console.web.access import Access
+from app.console.web.current import current_actor
+from app.db import session_scope
+from app.services.jobs import favourites
+from app.store.paging import to_id
+
+blueprint = Blueprint("favourites", __name__)
+POLICY = {
+    "star": Access.VIEW,
+}
+
+
+@blueprint.post("/jobinfo/favourite")
+def star() -> ResponseReturnValue:
+    """Add the job ``add`` to the reader's favourites, or take ``remove`` off them; a script wants no page back."""
+    wanted = "add" in request.form
+    job_id = to_id(request.form.get("add" if wanted else "remove", ""))
+    with session_scope() as session:
+        favourites.star_job(session, job_id, wanted=wanted, actor=current_actor())
+    if request.accept_mimetypes.best == "application/json":
+        return Response(status=204)
+    return done("starred" if wanted else "unstarred", way_back("jobs.index"))

@@ -1,0 +1,93 @@
+"""The GLUE editor: the source of a job and its versions."""
+
+from flask import Blueprint, jsonify, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.jobs import editor_phrases
+from app.console.jobs.forms import GlueForm
+from app.console.ui.listing import whole_number
+from app.console.ui.notices import done
+from app.console.web.access import Access
+from app.console.web.current import current_actor
+from app.db import read_scope, session_scope
+from app.domain.enums import GlueType
+from app.domain.permissions import Right
+from app.errors import InvalidInput, NotFound
+from app.services.jobs import glue
+from app.store import log_lists
+
+blueprint = Blueprint("glue", __name__)
+POLICY = {
+    "edit": Access.GLUE,
+    "newest": Access.GLUE,
+}
+
+#: names the editor knows its languages by
+LANGUAGES: dict[str, str] = {
+    GlueType.GLUE_GROOVY: "Java",
+    GlueType.GLUE_SHELL: "Shell",
+    GlueType.GLUE_PYTHON: "Python",
+    GlueType.GLUE_PHP: "PHP",
+    GlueType.GLUE_NODEJS: "JavaScript",
+    GlueType.GLUE_POWERSHELL: "PowerShell",
+}
+
+
+@blueprint.route("/jobcode", methods=["GET", "POST"])
+def edit() -> ResponseReturnValue:
+    """Show the source of a job, or a version of it, and save it as a new version."""
+    job_id, shown = whole_number("jobId", 0), whole_number("version", 0)
+    actor = current_actor()
+    with read_scope() as session:
+        job = glue.get_glue_job(session, job_id, actor=actor, right=Right.GLUE)
+        versions = glue.list_versions(session, job_id, actor=actor)
+    version = next((version for version in versions if version.id == shown), None)
+    if shown and version is None:
+        raise NotFound(glue.MISSING_VERSION)
+    form = GlueForm(
+        request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or ""
+    )
+    if request.method == "POST":
+        try:
+            source = (form.glue_source.data or "").replace("\r\n", "\n")
+            with session_scope() as session:
+                glue.save_source(
+                    session,
+                    job_id,
+                    source,
+                    (form.glue_remark.data or "").strip(),
+                    actor=actor,
+                    now_ms=now_ms(),
+                )
+            return done("saved", url_for("glue.edit", jobId=job_id))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    editor = {"language": LANGUAGES.get(job.glue_type, ""), "phrases": editor_phrases.phrases()}
+    may_operate = actor.may(job.job_group, Right.OPERATE)
+    page = render_template(
+        "jobs/glue.html",
+        job=job,
+        form=form,
+        versions=versions,
+        shown=shown,
+        may_operate=may_operate,
+        **editor,
+    )
+    return page, 400 if form.errors else 200
+
+
+@blueprint.get("/jobcode/newest")
+def newest() -> ResponseReturnValue:
+    """Return the newest run of a job, and with ``after`` the first run by hand behind that one, as JSON; 0: none."""
+    job_id, after_id = whole_number("jobId", 0), whole_number("after", -1)
+    with read_scope() as session:
+        glue.get_glue_job(session, job_id, actor=current_actor(), right=Right.GLUE)
+        newest_id = log_lists.find_newest_id(session, job_id)
+        run_id = log_lists.find_manual_id(session, job_id, after_id=after_id) if after_id >= 0 else 0
+    links = (
+        {"page": url_for("logs.show", log_id=run_id), "lines": url_for("logs.lines", log_id=run_id)}
+        if run_id
+        else {}
+    )
+    return jsonify(newest=newest_id, run=run_id, **links)

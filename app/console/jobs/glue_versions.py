@@ -1,0 +1,80 @@
+"""Versions of a GLUE source: compared with each other, and made the current one again."""
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.jobs.forms import RestoreForm
+from app.console.ui.filters import absolute
+from app.console.ui.listing import whole_number
+from app.console.ui.notices import done
+from app.console.web.access import Access
+from app.console.web.current import current_actor
+from app.console.web.language import _
+from app.db import read_scope, session_scope
+from app.domain.line_diff import LINES_MAX, diff_rows
+from app.domain.permissions import Right
+from app.errors import InvalidInput, NotFound
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from app.services.jobs import glue
+
+blueprint = Blueprint("glue_versions", __name__, url_prefix="/jobcode")
+POLICY = {
+    "diff": Access.GLUE,
+    "restore": Access.GLUE,
+}
+
+
+@blueprint.get("/diff")
+def diff() -> ResponseReturnValue:
+    """Compare two versions of a job's code, 0 meaning what it runs now."""
+    job, versions = _job_with_versions()
+    newest = versions[0].id if versions else 0
+    old_id, new_id = whole_number("old", newest), whole_number("new", 0)
+    rows = diff_rows(_source(job, versions, old_id), _source(job, versions, new_id))
+    shown = {"rows": rows, "old": old_id, "new": new_id, "limit": LINES_MAX}
+    return render_template("jobs/glue_diff.html", job=job, versions=versions, **shown)
+
+
+@blueprint.route("/restore", methods=["GET", "POST"])
+def restore() -> ResponseReturnValue:
+    """Make an older version the code of the job again, as a new version."""
+    job, versions = _job_with_versions()
+    version = _version(versions, whole_number("version", 0))
+    form = RestoreForm(
+        request.form, glue_remark=_("Restored: %(remark)s", remark=version.glue_remark)[: glue.REMARK_MAX]
+    )
+    if request.method == "POST":
+        try:
+            remark = (form.glue_remark.data or "").strip()
+            with session_scope() as session:
+                glue.restore_version(
+                    session, version.id, actor=current_actor(), now_ms=now_ms(), remark=remark
+                )
+            return done("restored", url_for("glue.edit", jobId=job.id))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    page = render_template(
+        "jobs/glue_restore.html", job=job, version=version, form=form, when=absolute(version.update_time or 0)
+    )
+    return page, 400 if form.errors else 200
+
+
+def _job_with_versions() -> tuple[Job, list[GlueVersion]]:
+    job_id, actor = whole_number("jobId", 0), current_actor()
+    with read_scope() as session:
+        job = glue.get_glue_job(session, job_id, actor=actor, right=Right.GLUE)
+        return job, glue.list_versions(session, job_id, actor=actor)
+
+
+def _version(versions: list[GlueVersion], version_id: int) -> GlueVersion:
+    """Return a version of this job; one of another job is not found."""
+    found = next((version for version in versions if version.id == version_id), None)
+    if found is None:
+        raise NotFound(glue.MISSING_VERSION)
+    return found
+
+
+def _source(job: Job, versions: list[GlueVersion], version_id: int) -> str:
+    return (_version(versions, version_id).glue_source if version_id else job.glue_source) or ""

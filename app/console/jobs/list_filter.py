@@ -1,0 +1,34 @@
+"""The filters of the list of jobs, as they stand in its address."""
+
+from flask import request
+
+from app.console.ui.listing import address_with, whole_number
+from app.console.ui.sorting import JOBS, asked_order
+from app.console.web.current import current_actor
+from app.domain.list_filters import ListName, kept_filters
+from app.services.jobs.jobs import JobFilter
+
+
+def asked_query() -> dict[str, str]:
+    """Return the parameters of the filters that are in use, for another address of the same jobs."""
+    return kept_filters(ListName.JOBS, request.args)
+
+
+def tag_base() -> str:
+    """Return the address of the list with its other filters, up to the value of the one by tag."""
+    address = address_with(tag=None, page=None)
+    return address + ("&" if "?" in address else "?") + "tag="
+
+
+def asked_filter() -> JobFilter:
+    """Return what the address asks for."""
+    return JobFilter(
+        group_id=max(0, whole_number("jobGroup", 0)),
+        status=whole_number("triggerStatus", -1),
+        description=request.args.get("jobDesc", "").strip(),
+        handler=request.args.get("executorHandler", "").strip(),
+        author=request.args.get("author", "").strip(),
+        tag=request.args.get("tag", "").strip(),
+        starred_by=current_actor().user_id if request.args.get("favourites") == "1" else 0,
+        order=asked_order(JOBS),
+    )

@@ -1,0 +1,244 @@
+"""The job pages: list, one job, add, edit, copy, and what is done to a job."""
+
+from functools import partial
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.jobs import glue_templates
+from app.console.jobs.detail import page_of
+from app.console.jobs.draft import (
+    Preview,
+    draft_of,
+    new_values,
+    offer,
+    preview,
+    quick_form,
+    schedule_of,
+    values_of,
+)
+from app.console.jobs.forms import JobForm
+from app.console.jobs.list_filter import asked_filter, asked_query, tag_base
+from app.console.jobs.strips import strip_drawer
+from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.ui.notices import done
+from app.console.ui.saved_views import views_of
+from app.console.ui.sorting import JOBS, Sorting
+from app.console.web.access import Access
+from app.console.web.current import current_actor, current_user, say, settings
+from app.console.web.language import _
+from app.console.web.languages import language_of_request
+from app.db import read_scope, session_scope, transact
+from app.domain.list_filters import ListName
+from app.domain.permissions import Right
+from app.errors import InvalidInput
+from app.models.group import Group
+from app.models.job import Job
+from app.services.executors import instances
+from app.services.jobs import choices, jobs
+from app.services.jobs.jobs import JobFilter
+from app.services.jobs.tags import tags_of
+from app.services.runs import rows
+from app.store import group_lists
+from app.store import groups as group_store
+from app.store.paging import to_id
+
+blueprint = Blueprint("jobs", __name__)
+POLICY = {
+    "index": Access.LOGIN,
+    "show": Access.VIEW,
+    "add": Access.EDIT,
+    "copy": Access.EDIT,
+    "edit": Access.EDIT,
+    "preview_part": Access.LOGIN,
+    "next_times": Access.VIEW,
+    "nodes": Access.VIEW,
+}
+
+
+@blueprint.get("/jobinfo")
+def index() -> ResponseReturnValue:
+    """List the jobs."""
+    actor = current_actor()
+    wanted = asked_filter()
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+        page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
+        shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
+        views = views_of(session, ListName.JOBS)
+    active, draw = chips(_filter_words(wanted, groups)), strip_drawer()
+    return render_template(
+        "jobs/index.html",
+        rows=shown,
+        strips={row.job.id: draw(row.runs) for row in shown if row.runs},
+        groups=groups,
+        filter=wanted,
+        active=active,
+        paging=paging(page.total, capped=page.capped),
+        sorting=Sorting(JOBS, wanted.order),
+        may_edit=actor.has_anywhere(Right.EDIT),
+        editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
+        may_operate=actor.has_anywhere(Right.OPERATE),
+        export_query=asked_query(),
+        tag_base=tag_base(),
+        views=views,
+    )
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>")
+def show(job_id: int) -> ResponseReturnValue:
+    """Show one job: what it is, when it runs, how it ran."""
+    actor, at_ms = current_actor(), now_ms()
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=actor)
+        row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
+        shown = page_of(session, job, actor=actor, now_ms=at_ms)
+    return render_template(
+        "jobs/show.html", job=job, row=row, group=row.group, page=shown, preview=_preview_of(job)
+    )
+
+
+@blueprint.route("/jobinfo/new", methods=["GET", "POST"])
+def add() -> ResponseReturnValue:
+    """Add a job."""
+    user = current_user()
+    author = user.username if user else ""
+    is_quick = request.method == "POST" and "quick" in request.form
+    form = (
+        quick_form(request.form, author)
+        if is_quick
+        else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
+    )
+    if _is_saving() and (job_id := _save_new(form)):
+        return done("added", url_for("jobs.show", job_id=job_id), at=job_id)
+    return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/copy", methods=["GET", "POST"])
+def copy(job_id: int) -> ResponseReturnValue:
+    """Add a job like another one."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+        tags = tags_of(session, job_id)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
+    if _is_saving() and (new_id := _save_new(form)):
+        return done("added", url_for("jobs.show", job_id=new_id), at=new_id)
+    return _edit_page(form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id))
+
+
+@blueprint.route("/jobinfo/<int(max=2147483647):job_id>/edit", methods=["GET", "POST"])
+def edit(job_id: int) -> ResponseReturnValue:
+    """Change a job."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+        tags = tags_of(session, job_id)
+    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
+    form.glue_type.data = job.glue_type
+    if _is_saving():
+        try:
+            draft = draft_of(form, settings().time_zone)
+            transact(
+                partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms)
+            )
+            return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, job, _("Edit the job"), url_for("jobs.edit", job_id=job_id))
+
+
+@blueprint.get("/jobinfo/preview")
+def preview_part() -> ResponseReturnValue:
+    """Return the preview of the schedule in the form, as one types."""
+    return render_template("jobs/_preview.html", preview=_preview_of_form(JobForm(request.args)))
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>/next-times")
+def next_times(job_id: int) -> ResponseReturnValue:
+    """Show the next five instants of a job."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor())
+    return render_template("jobs/next_times.html", job=job, preview=_preview_of(job))
+
+
+@blueprint.get("/jobinfo/<int(max=2147483647):job_id>/nodes")
+def nodes(job_id: int) -> ResponseReturnValue:
+    """Show the executors a job can run on."""
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=current_actor())
+        group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
+        found = (
+            instances.find_machines(session, group, now_ms=now_ms())
+            if group is not None
+            else instances.Machines([], 0)
+        )
+    unusable = found.unusable(settings().executor_networks)
+    return render_template(
+        "jobs/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("jobs.index")
+    )
+
+
+def _is_saving() -> bool:
+    """Whether the form was sent to be saved; without scripts its preview button sends it too."""
+    return request.method == "POST" and "preview" not in request.form
+
+
+def _save_new(form: JobForm) -> int:
+    """Store a new job; return its id, or 0 with the refusal in the form."""
+    try:
+        draft = draft_of(form, settings().time_zone)
+        with session_scope() as session:
+            return jobs.add_job(
+                session,
+                glue_templates.with_starter(draft, current_actor()),
+                actor=current_actor(),
+                clock=now_ms,
+            )
+    except InvalidInput as exc:
+        form.refuse(exc)
+    return 0
+
+
+def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
+        children = choices.name_jobs(session, _typed_ids(form.child_jobid.data or ""), actor=current_actor())
+    offer(form, groups, settings().time_zone)
+    group_text = next(
+        (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), ""
+    )
+    cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
+    shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
+    shown |= {"children": children, "group_text": group_text}
+    return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
+
+
+def _typed_ids(text: str) -> list[int]:
+    """Return the ids a field of child jobs holds, as far as they are some."""
+    return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]
+
+
+def _preview_of(job: Job) -> Preview:
+    return _preview_of_form(JobForm(data=values_of(job, settings().time_zone)))
+
+
+def _preview_of_form(form: JobForm) -> Preview:
+    zone_name = settings().time_zone
+    try:
+        return preview(schedule_of(form, zone_name), language_of_request(), now_ms=now_ms())
+    except InvalidInput as exc:
+        return Preview(form.time_zone.data or zone_name, error=say(exc.message))
+
+
+def _filter_words(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
+    title = next((group.title for group in groups if group.id == wanted.group_id), str(wanted.group_id or ""))
+    status = {0: _("STOP"), 1: _("RUNNING")}.get(wanted.status, "")
+    return [
+        ("jobGroup", _("Executor"), title),
+        ("triggerStatus", _("Status"), status),
+        ("jobDesc", _("Job description"), wanted.description),
+        ("executorHandler", "JobHandler", wanted.handler),
+        ("author", _("Owner"), wanted.author),
+        ("tag", _("Tag"), wanted.tag),
+        ("favourites", _("Favourites"), _("only these") if wanted.starred_by else ""),
+    ]

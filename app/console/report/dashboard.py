@@ -1,0 +1,115 @@
+"""The dashboard: how many, how it went, what is wrong, what ran when."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.report.gantt import asked_hours, gantt_of, within_ms
+from app.console.ui.labels import RANGES, choices
+from app.console.ui.ranges import TimeRange, asked_days, day_names, named_range
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
+from app.console.web.language import _
+from app.db import read_scope
+from app.services.report import dashboard
+from app.services.report.dashboard import Chart
+from app.services.report.run_timeline import run_timeline
+from app.store.day_counts import DayCount
+
+blueprint = Blueprint("dashboard", __name__)
+POLICY = {
+    "index": Access.LOGIN,
+    "chart": Access.LOGIN,
+}
+
+DEFAULT_RANGE = "week"
+#: ranges that make sense in days
+DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month", "custom")
+
+
+@blueprint.get("/")
+def index() -> ResponseReturnValue:
+    """Show the dashboard."""
+    hours = asked_hours()
+    with read_scope() as session:
+        shown = dashboard.board(session, current_actor(), now_ms=now_ms())
+        runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
+    ranges = choices({name: RANGES[name] for name in DAY_RANGES})
+    report = _report()
+    asked = {
+        "range": _asked_range(),
+        **({"from": report.first, "to": report.last} if _asked_range() == "custom" else {}),
+    }
+    return render_template(
+        "report/dashboard.html",
+        board=shown,
+        ranges=ranges,
+        asked=asked,
+        gantt=gantt_of(runs, hours),
+        report=report,
+    )
+
+
+@blueprint.get("/report")
+def chart() -> ResponseReturnValue:
+    """Return the runs by day as JSON, for the charts."""
+    days = _report().chart.days
+    return jsonify(
+        days=[
+            {"day": day.day, "success": day.success, "failed": day.failed, "running": day.running}
+            for day in days
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The chart, and what it leaves out."""
+
+    chart: Chart
+    #: the days asked for, such as ``2024-05-01``
+    first: str
+    last: str
+    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
+    cut: str
+
+
+def _report() -> Report:
+    """Return the days of the range, in the zone the days are counted in; those without a run have zeros."""
+    zone = ZoneInfo(settings().time_zone)
+    asked = _asked_days(zone)
+    names = day_names(asked, zone)
+    with read_scope() as session:
+        found = dashboard.chart(
+            session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms()
+        )
+    counted = {day.day: day for day in found.days}
+    told = [name for name in names if name > found.uncounted]
+    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in told]
+    return Report(Chart(days), names[0], names[-1], _cut_sentence(told) if found.uncounted else "")
+
+
+def _asked_days(zone: ZoneInfo) -> TimeRange:
+    if _asked_range() == "custom":
+        return asked_days((request.args.get("from", ""), request.args.get("to", "")), zone, now_ms=now_ms())
+    return named_range(_asked_range(), zone, now_ms=now_ms())
+
+
+def _cut_sentence(told: Sequence[str]) -> str:
+    if not told:
+        return _(
+            "The runs of your executors in these days are not counted yet: the chart shows none of them."
+        )
+    return _(
+        "The runs of your executors before %(day)s are not counted yet: the chart leaves those days out.",
+        day=told[0],
+    )
+
+
+def _asked_range() -> str:
+    name = request.args.get("range", DEFAULT_RANGE)
+    return name if name in DAY_RANGES else DEFAULT_RANGE

@@ -1,0 +1,172 @@
+"""The starts to come by hour: bars of the next 24 hours, and a table of a week. Drawn on the server."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from flask import url_for
+from flask_babel import format_date
+
+from app.console.ui.filters import number
+from app.console.web.language import _, ngettext
+from app.domain.heat import level_bounds, level_of, level_tops
+from app.domain.planned_starts import QUARTER_MS, HourOfDay, hours_of
+from app.services.report.planned_load import PlannedLoad
+
+#: hours drawn as bars, and hours between two times below them
+NEXT_HOURS, TICK_HOURS = 24, 3
+#: quarters in an hour, where no clock changes
+QUARTERS = 4
+#: pixels: the highest bar, the lowest that is not nothing, the words below
+AREA_HEIGHT, LEAST_HEIGHT, WORDS_HEIGHT = 110, 2, 20
+#: share of its place that a bar takes
+BAR_SHARE = 0.72
+#: quiet hours that are named
+QUIET = 3
+HOURS_A_DAY, DAYS_A_WEEK = 24, 7
+#: any one
+MONDAY = date(2024, 1, 1)
+THOUSAND, MILLION = 1_000, 1_000_000
+#: of smaller counts the first place behind the point is told too: of 10.0k it would take a fifth letter
+SHORT = 9.95
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """An hour of the reader's clock, and how many runs begin in it."""
+
+    at: HourOfDay
+    starts: int
+    level: int
+    #: ``Sat 2026-11-21 14:00 · 12 starts``
+    label: str
+    href: str
+
+    @property
+    def clock(self) -> str:
+        """``14:00``."""
+        return f"{self.at.hour:02d}:00"
+
+    @property
+    def short(self) -> str:
+        """The count in four letters at most: ``850``, ``1.2k``, ``36k``, ``1.2M``."""
+        for unit, letter in ((MILLION, "M"), (THOUSAND, "k")):
+            if self.starts >= unit:
+                count = self.starts / unit
+                return f"{count:.1f}{letter}" if count < SHORT else f"{count:.0f}{letter}"
+        return str(self.starts) if self.starts else "·"
+
+
+@dataclass(frozen=True, slots=True)
+class HourBar:
+    """An hour of the next 24 as a bar; places are percentages of the width."""
+
+    hour: Hour
+    x: str
+    place_x: str
+    middle: str
+    y: int
+    height: int
+    tick: str
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A row of the table; None where an hour is past, or where the clock leaves it out."""
+
+    name: str
+    hours: list[Hour | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHours:
+    """Both drawings, and the hour whose jobs are named."""
+
+    bars: list[HourBar]
+    days: list[Day]
+    chosen: Hour
+    busiest: Hour
+    quiet: list[Hour]
+    #: level, what it stands for
+    legend: list[tuple[int, str]]
+    bar_width: str
+    place_width: str
+    height: int = AREA_HEIGHT
+    whole_height: int = AREA_HEIGHT + WORDS_HEIGHT
+
+    @property
+    def next_starts(self) -> int:
+        """Starts of the next 24 hours."""
+        return sum(bar.hour.starts for bar in self.bars)
+
+
+def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours:
+    """Return the drawings; ``asked`` is the quarter since 1970 that the hour to look at begins with, where there is such an hour."""
+    found = hours_of(load.window, zone_name)
+    sums = [sum(load.starts[quarter] for quarter in each.quarters) for each in found]
+    # what starts in every hour is no reason to prefer one, so colours begin above the quietest
+    least = min(sums)
+    tops, first = level_tops(sums, least=least), load.window.from_ms // QUARTER_MS
+    named = day_namer()
+    base, names = url_for("load.index"), {day: named(day) for day in {each.day for each in found}}
+    hours = []
+    for each, starts in zip(found, sums, strict=True):
+        href = f"{base}?hour={first + each.quarters[0]}#starters"
+        hours.append(Hour(each, starts, level_of(starts, tops), _label(each, names[each.day], starts), href))
+    soon = hours[:NEXT_HOURS]
+    busiest = max(soon, key=lambda hour: hour.starts)
+    chosen = next((hour for hour in hours if first + hour.at.quarters[0] == asked), busiest)
+    quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
+    quiet.sort(key=lambda hour: hour.at.quarters)
+    legend = [(0, number(least))] + [
+        (level, range_words(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
+    ]
+    step = 100 / len(soon)
+    return PlannedHours(
+        _bars(soon, step),
+        _days(hours, names),
+        chosen,
+        busiest,
+        quiet,
+        legend,
+        f"{step * BAR_SHARE:.2f}%",
+        f"{step:.2f}%",
+    )
+
+
+def day_namer() -> Callable[[date], str]:
+    """Return what names days in the reader's language: ``Sat 2026-11-21``."""
+    weekdays = [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(DAYS_A_WEEK)]
+    return lambda day: f"{weekdays[day.weekday()]} {day.isoformat()}"
+
+
+def _label(at: HourOfDay, day: str, starts: int) -> str:
+    text = f"{day} {at.hour:02d}:00 · " + ngettext("%(n)s start", "%(n)s starts", starts, n=number(starts))
+    return text + " · " + _("the clock shows this hour twice") if len(at.quarters) > QUARTERS else text
+
+
+def _bars(hours: list[Hour], step: float) -> list[HourBar]:
+    highest = max(hour.starts for hour in hours)
+    bars = []
+    for place, hour in enumerate(hours):
+        height = max(LEAST_HEIGHT, round(AREA_HEIGHT * hour.starts / highest)) if hour.starts else 0
+        x, place_x, middle = (
+            f"{step * share:.2f}%" for share in (place + (1 - BAR_SHARE) / 2, place, place + 0.5)
+        )
+        tick = hour.clock if hour.at.hour % TICK_HOURS == 0 else ""
+        bars.append(HourBar(hour, x, place_x, middle, AREA_HEIGHT - height, height, tick))
+    return bars
+
+
+def _days(hours: list[Hour], names: dict[date, str]) -> list[Day]:
+    places = {(hour.at.day, hour.at.hour): hour for hour in hours}
+    first, last = hours[0].at.day, hours[-1].at.day
+    days = (first + timedelta(days=past) for past in range((last - first).days + 1))
+    return [Day(names[day], [places.get((day, hour)) for hour in range(HOURS_A_DAY)]) for day in days]
+
+
+def range_words(low: int, high: int | None) -> str:
+    """``1 – 850``, ``2,551 and more``."""
+    if high is None:
+        return _("%(n)s and more", n=number(low))
+    return number(low) if low == high else f"{number(low)} – {number(high)}"

@@ -1,0 +1,171 @@
+"""The runs of the last year, a square a day: a column a week, Monday on top. Drawn on the server.
+
+The colour says how many runs, a mark whether any failed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from flask import url_for
+from flask_babel import format_date
+from markupsafe import Markup, escape
+
+from app.clock import Millis
+from app.console.report.planned_hours import day_namer, range_words
+from app.console.ui.filters import number, reader_zone
+from app.console.ui.ranges import write_local
+from app.console.web.language import _, ngettext
+from app.domain.heat import level_bounds, level_of, level_tops
+from app.services.report.dashboard import Chart
+from app.services.report.reporting import midnight_ms
+from app.store.day_counts import DayCount
+
+WEEKS = 53
+DAYS_A_WEEK = 7
+#: pixels: a square and the way to the next one; room of the words on the left and on top
+SQUARE, STEP, LEFT, TOP = 15, 18, 44, 20
+#: months nearer than so many columns to the one before are not named
+MONTH_ROOM = 3
+#: days of the week that are named
+NAMED_DAYS = (0, 2, 4)
+#: of the runs that have ended so many percent or more failed: the larger mark
+MANY_PERCENT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A month above its first week, or a day beside its row."""
+
+    x: int
+    y: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A day with runs, as a line of the table."""
+
+    name: str
+    count: DayCount
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCalendar:
+    """The drawing and its table, newest day first."""
+
+    squares: Markup
+    words: list[Word]
+    rows: list[Row]
+    #: level, what it stands for
+    legend: list[tuple[int, str]]
+    runs: int
+    failed: int
+    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
+    cut: str
+    size: int = SQUARE
+    width: int = LEFT + WEEKS * STEP
+    height: int = TOP + DAYS_A_WEEK * STEP
+
+
+def first_day(now_ms: Millis, zone: ZoneInfo) -> date:
+    """Return the Monday the calendar begins with."""
+    today = datetime.fromtimestamp(now_ms / 1000, zone).date()
+    return today - timedelta(days=today.weekday(), weeks=WEEKS - 1)
+
+
+def run_calendar(
+    chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, retention_days: int
+) -> RunCalendar:
+    """Return the drawing of what was counted; the log holds the runs of the last ``retention_days`` (0: all)."""
+    today = datetime.fromtimestamp(now_ms / 1000, zone).date()
+    days = [first + timedelta(days=past) for past in range((today - first).days + 1)]
+    counted, named = {day.day: day for day in chart.days}, day_namer()
+    tops = level_tops(map(_runs, chart.days))
+    kept_from = today - timedelta(days=retention_days) if retention_days else first
+    squares, rows = [], []
+    for place, day in enumerate(days):
+        count = counted.get(day.isoformat(), DayCount("", 0, 0, 0))
+        href = _log_address(day, zone) if _runs(count) and day >= kept_from else ""
+        is_known = day.isoformat() > chart.uncounted
+        kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
+        told = _told(count) if is_known else _("not counted yet")
+        label = f"{named(day)} · {told}"
+        x, y = LEFT + place // DAYS_A_WEEK * STEP, TOP + day.weekday() * STEP
+        squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
+        if _runs(count):
+            rows.append(Row(named(day), count, href))
+    cut = _cut_sentence(days, chart.uncounted) if chart.uncounted else ""
+    legend = [(level, range_words(low, high)) for level, low, high in level_bounds(tops)]
+    runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
+    return RunCalendar(Markup("".join(squares)), _words(days), rows[::-1], legend, runs, failed, cut)
+
+
+def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
+    told = [day.isoformat() for day in days if day.isoformat() > uncounted]
+    if not told:
+        return _(
+            "The runs of your executors in these days are not counted yet: the calendar shows none of them."
+        )
+    return _(
+        "The runs of your executors before %(day)s are not counted yet: the calendar leaves those days out.",
+        day=told[0],
+    )
+
+
+def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
+    """Return a day: a link where the log holds its runs. There are 371, so they are written here and not in a macro."""
+    link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
+    drawn = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
+    if sign == "some":
+        drawn += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
+    elif sign == "many":
+        drawn += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
+    return f"<a {link}><title>{label}</title>{drawn}</a>"
+
+
+def _runs(count: DayCount) -> int:
+    return count.success + count.failed + count.running
+
+
+def _sign(count: DayCount) -> str:
+    """Return which mark tells of the failures of a day."""
+    if not count.failed:
+        return ""
+    return "many" if count.failed * 100 >= MANY_PERCENT * (count.success + count.failed) else "some"
+
+
+def _told(count: DayCount) -> str:
+    runs = _runs(count)
+    if not runs:
+        return _("no run")
+    parts = [ngettext("%(n)s run", "%(n)s runs", runs, n=number(runs))]
+    parts += [_("%(n)s failed", n=number(count.failed))] if count.failed else []
+    parts += [_("%(n)s running", n=number(count.running))] if count.running else []
+    return " · ".join(parts)
+
+
+def _log_address(day: date, zone: ZoneInfo) -> str:
+    """Return the address of the runs of a day of this zone, in the reader's zone."""
+    noon_ms = int(datetime(day.year, day.month, day.day, 12, tzinfo=zone).timestamp()) * 1000
+    bounds = midnight_ms(noon_ms, zone.key), midnight_ms(noon_ms, zone.key, -1) - 1
+    begin, end = (write_local(ms, reader_zone()).replace(" ", "T") for ms in bounds)
+    return f"{url_for('logs.index')}?range=custom&from={begin}&to={end}"
+
+
+def _words(days: Sequence[date]) -> list[Word]:
+    """Return the months above and the days beside the squares."""
+    words = [
+        Word(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
+        for row in NAMED_DAYS
+        if row < len(days)
+    ]
+    last = -MONTH_ROOM
+    for place in range(0, len(days), DAYS_A_WEEK):
+        week, monday = place // DAYS_A_WEEK, days[place]
+        if (place == 0 or monday.day <= DAYS_A_WEEK) and week - last >= MONTH_ROOM and week < WEEKS - 1:
+            words.append(Word(LEFT + week * STEP, TOP - 7, format_date(monday, "MMM")))
+            last = week
+    return words

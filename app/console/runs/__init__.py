@@ -1,0 +1,9 @@
+"""Runs: the log list, a run with its rolling log, clearing, export."""
+
+from app.console.runs import cleaning, export, pages
+
+MODULES = (
+    cleaning,
+    export,
+    pages,
+)

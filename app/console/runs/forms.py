@@ -1,0 +1,16 @@
+"""Form of the page that clears logs."""
+
+from wtforms import HiddenField, SelectField
+
+from app.console.ui.base_form import ConsoleForm
+from app.console.web.language import lazy_gettext as _l
+
+
+class CleanForm(ConsoleForm):
+    """Clean the log."""
+
+    ALIASES = {"type": "kind"}
+
+    job_group = HiddenField()
+    job_id = HiddenField()
+    kind = SelectField(_l("What is deleted"), validate_choice=False)

@@ -1,0 +1,78 @@
+"""What the address of the log list asks for."""
+
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from flask import request
+from sqlalchemy.orm import Session
+
+from app.clock import Millis, storable_ms
+from app.console.ui.labels import RANGES
+from app.console.ui.listing import whole_number
+from app.console.ui.ranges import TimeRange, named_range, read_local
+from app.console.ui.sorting import LOGS, asked_order
+from app.domain.list_filters import ListName, kept_filters
+from app.domain.permissions import Actor, Right
+from app.services.runs.logs import LogFilter
+from app.store import job_lists
+
+#: what is shown where no range is asked for, as in the original
+DEFAULT_RANGE = "today"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLogs:
+    """The filters as they were asked for; 0 means all."""
+
+    wanted: LogFilter
+    group_id: int
+    job_id: int
+    status: int
+    range: str
+    from_text: str
+    to_text: str
+
+
+def asked_query() -> dict[str, str]:
+    """Return the parameters of the filters that are in use, for another address of the same runs."""
+    return kept_filters(ListName.LOGS, request.args)
+
+
+def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> AskedLogs:
+    """Read the filters; a job alone brings its group along, as in the original."""
+    group_id, job_id = max(0, whole_number("jobGroup", 0)), max(0, whole_number("jobId", 0))
+    job = job_lists.find_job(session, job_id) if job_id else None
+    if job is not None and actor.may(job.job_group, Right.VIEW):
+        if group_id and job.job_group != group_id:
+            job_id = 0
+        group_id = group_id or job.job_group
+    status = whole_number("logStatus", -1)
+    name, texts = _asked_range(), (request.args.get("from", ""), request.args.get("to", ""))
+    bounds = _bounds(name, texts, zone, now_ms)
+    wanted = LogFilter(
+        group_id=group_id,
+        job_id=job_id,
+        status=status,
+        from_ms=bounds.from_ms,
+        to_ms=bounds.to_ms,
+        order=asked_order(LOGS),
+    )
+    return AskedLogs(wanted, group_id, job_id, status, name, *texts)
+
+
+def _asked_range() -> str:
+    name = request.args.get("range", "")
+    if not name and ("from" in request.args or "to" in request.args):
+        return "custom"
+    return name if name in RANGES else DEFAULT_RANGE
+
+
+def _bounds(name: str, texts: tuple[str, str], zone: ZoneInfo, now_ms: Millis) -> TimeRange:
+    if name != "custom":
+        return named_range(name, zone, now_ms=now_ms)
+    return TimeRange(*(_bound(text, zone) for text in texts))
+
+
+def _bound(text: str, zone: ZoneInfo) -> Millis | None:
+    instant_ms = read_local(text, zone) if text else None
+    return None if instant_ms is None else storable_ms(instant_ms)

@@ -1,0 +1,178 @@
+"""The runs: list, one run with its rolling log, killing, cleaning."""
+
+from flask import Blueprint, jsonify, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from werkzeug.utils import redirect
+
+from app.clock import now_ms
+from app.console.runs.chain import Chain, chain_of
+from app.console.runs.list_filter import AskedLogs, asked_logs, asked_query
+from app.console.runs.log_reader import ask_lines, has_log, whole_text
+from app.console.ui import labels
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.filters import reader_zone
+from app.console.ui.labels import LOG_STATUSES, RANGES
+from app.console.ui.listing import asked_length, asked_start, chips, here, paging, whole_number
+from app.console.ui.notices import done, way_back
+from app.console.ui.saved_views import views_of
+from app.console.ui.sorting import LOGS, Sorting
+from app.console.ui.waiting import waiting_fires
+from app.console.web.access import Access
+from app.console.web.current import current_actor, executor_caller, say_error
+from app.console.web.language import _
+from app.db import read_scope
+from app.domain.list_filters import ListName
+from app.domain.permissions import Right
+from app.errors import NotFound, XxlJobError
+from app.services.executors import groups
+from app.services.jobs import choices
+from app.services.runs import logs, rows
+from app.services.runs.rows import LogRow
+
+blueprint = Blueprint("logs", __name__)
+POLICY = {
+    "index": Access.LOGIN,
+    "show": Access.VIEW,
+    "detail_page": Access.VIEW,
+    "note": Access.VIEW,
+    "lines": Access.VIEW,
+    "raw": Access.VIEW,
+    "kill": Access.OPERATE,
+}
+
+ONE_LOG = "/joblog/<int(max=9223372036854775807):log_id>"
+
+
+@blueprint.get("/joblog")
+def index() -> ResponseReturnValue:
+    """List the runs, today's unless asked otherwise."""
+    actor, at_ms = current_actor(), now_ms()
+    with read_scope() as session:
+        asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        page = logs.list_page(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
+        shown = rows.log_rows(session, page.rows, actor=actor)
+        views = views_of(session, ListName.LOGS)
+        offered = groups.visible_groups(session, actor)
+        jobs_offered = (
+            choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
+        )
+        named = choices.name_jobs(session, [asked.job_id], actor=actor)[0].text if asked.job_id else ""
+        wanted_groups = (
+            [asked.group_id]
+            if asked.group_id and actor.may(asked.group_id, Right.VIEW)
+            else actor.group_ids(Right.VIEW)
+        )
+        waiting = waiting_fires(session, wanted_groups, now_ms=at_ms, job_id=asked.job_id or None)
+    title = next((group.title for group in offered if group.id == asked.group_id), "")
+    return render_template(
+        "runs/index.html",
+        rows=shown,
+        groups=offered,
+        jobs=jobs_offered,
+        job_text=named,
+        waiting=waiting,
+        views=views,
+        filter=asked,
+        statuses=labels.choices(LOG_STATUSES),
+        ranges=labels.choices(RANGES),
+        active=chips(_filter_words(asked, title)),
+        paging=paging(page.total, capped=page.capped),
+        sorting=Sorting(LOGS, asked.wanted.order),
+        may_clean=actor.has_anywhere(Right.OPERATE),
+        here=here(),
+        export_query=asked_query(),
+    )
+
+
+@blueprint.get(ONE_LOG)
+def show(log_id: int) -> ResponseReturnValue:
+    """Show one run: its log as it grows, how it was sent, what came of it."""
+    row, chain = _row_in_chain(log_id)
+    values = {
+        "log": row.log,
+        "job": row.job,
+        "group": row.group,
+        "may_operate": row.may_operate,
+        "chain": chain,
+    }
+    return render_template("runs/show.html", has_log=has_log(row.log), **values)
+
+
+@blueprint.get("/joblog/logDetailPage")
+def detail_page() -> ResponseReturnValue:
+    """Lead from the original's address of a run to ours."""
+    text = request.args.get("id", "")
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise NotFound(logs.MISSING)
+    return redirect(url_for("logs.show", log_id=int(text)), 303)
+
+
+@blueprint.get(f"{ONE_LOG}/note")
+def note(log_id: int) -> ResponseReturnValue:
+    """Show the notes of a run: how it was sent, what came of it."""
+    row, chain = _row_in_chain(log_id)
+    return render_template("runs/message.html", log=row.log, job=row.job, group=row.group, chain=chain)
+
+
+@blueprint.get(f"{ONE_LOG}/lines")
+def lines(log_id: int) -> ResponseReturnValue:
+    """Return the lines of a run's log from ``?from=`` on as JSON; where the executor cannot be asked, its ``error``."""
+    try:
+        found = ask_lines(
+            log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
+        )
+    except NotFound:
+        raise
+    except XxlJobError as exc:
+        return jsonify(error=say_error(exc))
+    return jsonify(
+        {"from": found.first, "to": found.last, "lines": found.lines, "end": found.is_end, "note": found.note}
+    )
+
+
+@blueprint.get(f"{ONE_LOG}/log.txt")
+def raw(log_id: int) -> ResponseReturnValue:
+    """Return the whole log as text."""
+    text = whole_text(log_id, actor=current_actor(), caller=executor_caller())
+    return text, {"Content-Type": "text/plain; charset=utf-8"}
+
+
+@blueprint.route(f"{ONE_LOG}/kill", methods=["GET", "POST"])
+def kill(log_id: int) -> ResponseReturnValue:
+    """End a run."""
+    row = _row(log_id, Right.OPERATE)
+    if request.method == "POST":
+        logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+        return done("killed", url_for("logs.show", log_id=log_id))
+    subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
+    consequences = [
+        _(
+            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+        )
+    ]
+    question = Question(
+        _("Kill the run?"), subject, consequences, _("Kill job"), kind="danger", glyph="x-octagon"
+    )
+    return confirm_page(question, back=way_back("logs.show", log_id=log_id))
+
+
+def _row(log_id: int, right: Right = Right.VIEW) -> LogRow:
+    with read_scope() as session:
+        log = logs.get_log(session, log_id, actor=current_actor(), right=right)
+        return rows.log_rows(session, [log], actor=current_actor())[0]
+
+
+def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
+    """Return a run with the runs before and behind it."""
+    row = _row(log_id)
+    with read_scope() as session:
+        return row, chain_of(session, row.log, actor=current_actor())
+
+
+def _filter_words(asked: AskedLogs, title: str) -> list[tuple[str, str, str]]:
+    return [
+        ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
+        ("jobId", _("Job"), str(asked.job_id or "")),
+        ("logStatus", _("Status"), str(LOG_STATUSES.get(asked.status, ""))),
+        ("range", _("Trigger time"), str(RANGES[asked.range]) if "range" in request.args else ""),
+    ]

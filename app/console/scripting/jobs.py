@@ -1,0 +1,198 @@
+"""The original's JSON endpoints of jobs and of their code. spec/console.md, 7 to 9."""
+
+from datetime import datetime
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from flask import Blueprint, Response
+from sqlalchemy.orm import Session
+
+from app.clock import LATEST_MS, Millis, now_ms
+from app.console.scripting.rows import job_row
+from app.console.web.access import Access
+from app.console.web.current import current_actor, say, settings
+from app.console.web.envelope import (
+    FAIL,
+    bean_int,
+    envelope,
+    int_parameter,
+    page_range,
+    table,
+    text_or_empty,
+    text_parameter,
+)
+from app.db import read_scope, session_scope, transact
+from app.domain.cron.fields import InvalidCronExpression
+from app.domain.enums import Delivery, ScheduleType, TriggerStatus
+from app.domain.permissions import Right
+from app.domain.schedule import Schedule, check_schedule, next_times
+from app.domain.texts import N_
+from app.errors import InvalidInput, NotFound
+from app.models.job import Job
+from app.services.jobs import glue, jobs
+from app.services.jobs.jobs import JobDraft, JobFilter
+
+blueprint = Blueprint("scripting_jobs", __name__)
+POLICY = {
+    "page_list": Access.VIEW,
+    "add": Access.EDIT,
+    "update": Access.EDIT,
+    "remove": Access.EDIT,
+    "start": Access.OPERATE,
+    "stop": Access.OPERATE,
+    "trigger": Access.OPERATE,
+    "next_trigger_time": Access.LOGIN,
+    "save_code": Access.GLUE,
+}
+
+TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+
+
+@blueprint.route("/jobinfo/pageList", methods=["GET", "POST"])
+def page_list() -> Response:
+    """List jobs."""
+    wanted = JobFilter(
+        group_id=int_parameter("jobGroup"),
+        status=int_parameter("triggerStatus"),
+        description=text_or_empty("jobDesc"),
+        handler=text_or_empty("executorHandler"),
+        author=text_or_empty("author"),
+    )
+    start, length = page_range()
+    with read_scope() as session:
+        page = jobs.list_jobs(session, wanted, actor=current_actor(), start=start, length=length)
+        return table(page, [job_row(job) for job in page.rows])
+
+
+@blueprint.post("/jobinfo/add")
+def add() -> Response:
+    """Add a job; ``triggerStatus=1`` starts it, as auto-registration starters ask for."""
+    draft = _draft(None)
+    start = bean_int("triggerStatus") == TriggerStatus.RUNNING and draft.schedule_type != ScheduleType.NONE
+    with session_scope() as session:
+        job_id = jobs.add_job(session, draft, actor=current_actor(), clock=now_ms, start=start)
+    return envelope(str(job_id))
+
+
+@blueprint.post("/jobinfo/update")
+def update() -> Response:
+    """Change a job; what the original does not know stays as it is."""
+    job_id = bean_int("id")
+    transact(partial(_update, job_id=job_id))
+    return envelope()
+
+
+@blueprint.post("/jobinfo/remove")
+def remove() -> Response:
+    """Delete a job; one that does not exist is fine."""
+    job_id, actor = int_parameter("id"), current_actor()
+    try:
+        jobs.clear_before_removal(job_id, actor=actor)
+        transact(partial(jobs.remove_job, job_id=job_id, actor=actor, now_ms=now_ms()))
+    except NotFound:
+        pass
+    return envelope()
+
+
+@blueprint.post("/jobinfo/start")
+def start() -> Response:
+    """Switch a schedule on."""
+    with session_scope() as session:
+        jobs.start_job(session, int_parameter("id"), actor=current_actor(), clock=now_ms)
+    return envelope()
+
+
+@blueprint.post("/jobinfo/stop")
+def stop() -> Response:
+    """Switch a schedule off."""
+    with session_scope() as session:
+        jobs.stop_job(session, int_parameter("id"), actor=current_actor(), clock=now_ms)
+    return envelope()
+
+
+@blueprint.post("/jobinfo/trigger")
+def trigger() -> Response:
+    """Run a job once. A missing parameter means an empty one, not the job's own, as in the original."""
+    with session_scope() as session:
+        jobs.trigger_job(
+            session,
+            int_parameter("id"),
+            executor_param=text_or_empty("executorParam"),
+            address_list=text_or_empty("addressList"),
+            actor=current_actor(),
+            now_ms=now_ms(),
+        )
+    return envelope()
+
+
+@blueprint.route("/jobinfo/nextTriggerTime", methods=["GET", "POST"])
+def next_trigger_time() -> Response:
+    """Preview a schedule: up to five local times."""
+    name, conf, zone = (
+        text_or_empty("scheduleType"),
+        text_or_empty("scheduleConf").strip(),
+        settings().time_zone,
+    )
+    if name not in list(ScheduleType) or name == ScheduleType.NONE:
+        return envelope([])
+    schedule = Schedule(type=ScheduleType(name), conf=conf, time_zone=zone)
+    try:
+        check_schedule(schedule)
+        times = next_times(schedule, now_ms())
+    except (InvalidInput, InvalidCronExpression) as exc:
+        return envelope(code=FAIL, msg=say(N_("Schedule type is invalid: %(reason)s", reason=exc.message)))
+    return envelope([_local(time_ms, zone) for time_ms in times])
+
+
+@blueprint.post("/jobcode/save")
+def save_code() -> Response:
+    """Save the source of a GLUE job as a new version."""
+    job_id, source, remark = int_parameter("id"), text_or_empty("glueSource"), text_parameter("glueRemark")
+    with session_scope() as session:
+        glue.save_source(session, job_id, source, remark, actor=current_actor(), now_ms=now_ms())
+    return envelope()
+
+
+def _update(session: Session, *, job_id: int) -> None:
+    job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
+    jobs.update_job(session, job_id, _draft(job), actor=current_actor(), clock=now_ms)
+
+
+def _draft(own: Job | None) -> JobDraft:
+    """Read the posted bean; unknown members are ignored, missing texts are empty, missing numbers 0."""
+    return JobDraft(
+        job_group=bean_int("jobGroup"),
+        job_desc=text_or_empty("jobDesc"),
+        author=text_or_empty("author"),
+        alarm_email=text_or_empty("alarmEmail"),
+        schedule_type=text_or_empty("scheduleType"),
+        schedule_conf=text_or_empty("scheduleConf"),
+        misfire_strategy=text_or_empty("misfireStrategy"),
+        executor_route_strategy=text_or_empty("executorRouteStrategy"),
+        executor_handler=text_or_empty("executorHandler"),
+        executor_param=text_or_empty("executorParam"),
+        executor_block_strategy=text_or_empty("executorBlockStrategy"),
+        executor_timeout=bean_int("executorTimeout"),
+        executor_fail_retry_count=bean_int("executorFailRetryCount"),
+        glue_type=text_or_empty("glueType"),
+        glue_source=text_or_empty("glueSource"),
+        glue_remark=text_or_empty("glueRemark"),
+        child_jobid=text_or_empty("childJobId"),
+        time_zone=_kept_text("timeZone", own.time_zone if own is not None else ""),
+        not_before_ms=own.not_before_ms if own is not None else 0,
+        not_after_ms=own.not_after_ms if own is not None else 0,
+        delivery=_kept_text("delivery", own.delivery if own is not None else Delivery.AUTO.value),
+        retry_interval_s=int_parameter("retryIntervalS", own.retry_interval_s if own is not None else 0),
+        retry_backoff_percent=int_parameter(
+            "retryBackoffPercent", own.retry_backoff_percent if own is not None else 100
+        ),
+    )
+
+
+def _kept_text(name: str, kept: str) -> str:
+    text = text_parameter(name)
+    return kept if text is None else text
+
+
+def _local(time_ms: Millis, zone: str) -> str:
+    return datetime.fromtimestamp(min(time_ms, LATEST_MS) // 1000, ZoneInfo(zone)).strftime(TIME_FORMAT)

@@ -1,0 +1,39 @@
+"""The original's JSON endpoints: login and logout. spec/console.md, 3."""
+
+from flask import Blueprint, Response, request
+
+from app.clock import now_ms
+from app.console.account.login import check_login
+from app.console.web.access import Access
+from app.console.web.current import COOKIE, current_user, delete_cookie, set_cookie
+from app.console.web.envelope import envelope, text_parameter
+from app.db import session_scope
+from app.services.accounts import login
+
+blueprint = Blueprint("scripting_login", __name__)
+POLICY = {
+    "log_in": Access.PUBLIC,
+    "log_out": Access.PUBLIC,
+}
+
+
+@blueprint.post("/login")
+def log_in() -> Response:
+    """Open a login; the cookie is the answer's only one."""
+    made = check_login({name: text_parameter(name) for name in ("userName", "password", "ifRemember")})
+    response = envelope()
+    set_cookie(response, made.token, max_age_s=made.max_age_s)
+    return response
+
+
+@blueprint.post("/logout")
+def log_out() -> Response:
+    """End the login, if there is one; always code 200."""
+    user = current_user()
+    if user is not None:
+        with session_scope() as session:
+            login.close_session(session, user.visitor, now_ms=now_ms())
+    response = envelope()
+    if COOKIE in request.headers.get("Cookie", ""):
+        delete_cookie(response)
+    return response

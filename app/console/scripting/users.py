@@ -1,0 +1,104 @@
+"""The original's JSON endpoints of users. spec/console.md, 13."""
+
+from dataclasses import replace
+
+from flask import Blueprint, Response
+
+from app.clock import now_ms
+from app.console.scripting.rows import user_row
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
+from app.console.web.envelope import bean_int, envelope, int_parameter, page_range, table, text_or_empty
+from app.db import read_scope, session_scope
+from app.domain.texts import N_
+from app.errors import InvalidInput, NotFound
+from app.home import forget_first_password
+from app.services.accounts import users
+from app.services.accounts.users import UserDraft
+from app.services.startup import ADMIN
+
+blueprint = Blueprint("scripting_users", __name__)
+POLICY = {
+    "update_password": Access.FIRST,
+    "page_list": Access.ADMIN,
+    "add": Access.ADMIN,
+    "update": Access.ADMIN,
+    "remove": Access.ADMIN,
+}
+
+
+@blueprint.route("/user/pageList", methods=["GET", "POST"])
+def page_list() -> Response:
+    """List users."""
+    username, role = text_or_empty("username"), int_parameter("role")
+    start, length = page_range()
+    with read_scope() as session:
+        page = users.list_users(
+            session, actor=current_actor(), username=username, role=role, start=start, length=length
+        )
+        return table(page, [user_row(user) for user in page.rows])
+
+
+@blueprint.post("/user/add")
+def add() -> Response:
+    """Add a user."""
+    draft = _draft()
+    with session_scope() as session:
+        users.add_user(session, draft, actor=current_actor(), now_ms=now_ms())
+    return envelope()
+
+
+@blueprint.post("/user/update")
+def update() -> Response:
+    """Change a user; what the original does not know stays as it is. An unknown id is fine."""
+    user_id, draft, actor = bean_int("id"), _draft(), current_actor()
+    try:
+        with read_scope() as session:
+            draft = replace(
+                draft, disabled=None, username=users.get_user(session, user_id, actor=actor).username
+            )
+        with session_scope() as session:
+            users.update_user(session, user_id, draft, actor=actor, now_ms=now_ms())
+    except NotFound:
+        pass
+    return envelope()
+
+
+@blueprint.post("/user/remove")
+def remove() -> Response:
+    """Delete a user. An unknown id is fine."""
+    user_id = int_parameter("id")
+    try:
+        with session_scope() as session:
+            users.remove_user(session, user_id, actor=current_actor(), now_ms=now_ms())
+    except NotFound:
+        pass
+    return envelope()
+
+
+@blueprint.post("/user/updatePwd")
+def update_password() -> Response:
+    """Change one's own password; the old one is asked, as since 2.4.2."""
+    actor = current_actor()
+    users.change_password(
+        text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms()
+    )
+    if actor.username == ADMIN:
+        forget_first_password(settings())
+    return envelope()
+
+
+def _draft() -> UserDraft:
+    return UserDraft(
+        username=text_or_empty("username"),
+        password=text_or_empty("password"),
+        role=bean_int("role"),
+        group_ids=_group_ids(text_or_empty("permission")),
+    )
+
+
+def _group_ids(text: str) -> tuple[int, ...]:
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    if not all(piece.isascii() and piece.isdigit() and len(piece) < 10 for piece in pieces):
+        raise InvalidInput("permission", N_("The executors must be ids, separated by commas"))
+    return tuple(int(piece) for piece in pieces)

@@ -1,0 +1,8 @@
+"""Shared parts of the pages: forms, labels, filters, lists, sorting, pickers, saved views."""
+
+from app.console.ui import pickers, saved_views
+
+MODULES = (
+    pickers,
+    saved_views,
+)

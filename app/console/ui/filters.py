@@ -1,0 +1,180 @@
+"""Filters of the templates: instants in the reader's zone and words, durations, outcomes of runs."""
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from flask import Flask, g
+from flask_babel import format_decimal, format_timedelta, get_locale, get_timezone
+from markupsafe import Markup, escape
+
+from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.console.web.language import _
+from app.domain.enums import HandleCode, TriggerCode
+from app.domain.muting import UNTIL_UNDONE_MS
+from app.domain.run_outcome import outcome_of
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.models.log import JobLog
+from app.store.recent_runs import Run
+
+#: an instant nearer than this is "now"
+NOW_MS: Millis = 2 * SECOND_MS
+_BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
+HOUR_MS: Millis = 60 * MINUTE_MS
+#: distances in words, of all languages together
+DISTANCES_KEPT = 4_096
+#: numbers as a language writes them, of all languages together
+NUMBERS_KEPT = 4_096
+
+
+def reader_zone() -> ZoneInfo:
+    """Return the zone times are shown in for this reader: looked for once a request."""
+    if "reader_zone" not in g:
+        g.reader_zone = ZoneInfo(str(get_timezone()))
+    return cast(ZoneInfo, g.reader_zone)
+
+
+def absolute(ms: Millis) -> str:
+    """``2024-05-01 10:00:00`` in the reader's zone."""
+    return absolute_in(ms, reader_zone())
+
+
+def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
+    """``2024-05-01 10:00:00`` in a zone."""
+    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone))
+
+
+def iso(ms: Millis) -> str:
+    """``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
+    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC), "T") + "Z"
+
+
+def _written(at: datetime, between: str = " ") -> str:
+    """Return date and time without the zone; a list has a thousand of them, and strftime() takes three times as long."""
+    return at.isoformat(between, "seconds")[:19]
+
+
+def relative(ms: Millis) -> str:
+    """``3 minutes ago``, ``in 2 hours``, in the reader's language; far away: the day."""
+    distance = ms - now_ms()
+    if abs(distance) < NOW_MS:
+        return _("just now")
+    if abs(distance) > 30 * DAY_MS:
+        return absolute(ms)
+    return _distance(distance // SECOND_MS, get_locale())
+
+
+@lru_cache(DISTANCES_KEPT)
+def _distance(seconds: int, _locale: object) -> str:
+    """Return ``in 2 hours`` in the reader's language; kept for each, because the jobs of a list are often due in the same second."""
+    return str(format_timedelta(timedelta(seconds=seconds), add_direction=True, threshold=1.5))
+
+
+def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Markup:
+    """Return an instant, relative, with the full time, the zone and the seconds since 1970 on hover; ``exact`` turns the first two round.
+
+    Written here and not in a macro, because a list has hundreds.
+    """
+    if not ms:
+        return Markup('<span class="muted">{}</span>').format(absent)
+    zone = reader_zone()
+    full, near = absolute_in(ms, zone), escape(relative(ms))
+    title, shown = (near, full) if exact else (full, near)
+    return Markup(
+        f'<time datetime="{iso(ms)}" title="{title} ({escape(zone.key)}) · epoch {ms // 1000}">{shown}</time>'
+    )
+
+
+def duration(ms: Millis | None) -> str:
+    """``850 ms``, ``12 s``, ``3 min 20 s``, ``5 h 2 min``; empty for None."""
+    if ms is None:
+        return ""
+    ms = max(0, ms)
+    if ms < SECOND_MS:
+        return _("%(n)s ms", n=ms)
+    if ms < MINUTE_MS:
+        return _("%(n)s s", n=ms // SECOND_MS)
+    if ms < HOUR_MS:
+        return _("%(m)s min %(s)s s", m=ms // MINUTE_MS, s=ms % MINUTE_MS // SECOND_MS)
+    return _("%(h)s h %(m)s min", h=ms // HOUR_MS, m=ms % HOUR_MS // MINUTE_MS)
+
+
+def outcome(log: JobLog | Run | None) -> str:
+    """Return what became of a run in one word (see ``run_state`` in macros/badge.html); empty where there was none."""
+    return outcome_of(log.trigger_code, log.handle_code) if log is not None else ""
+
+
+def run_duration(log: JobLog | Run) -> Millis | None:
+    """Return how long a run took, or has taken so far; None where it never ran."""
+    if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
+        return None
+    if log.handle_code != HandleCode.NONE:
+        return (log.handle_time or log.trigger_time) - log.trigger_time
+    return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
+
+
+def muted_until(until_ms: Millis) -> str:
+    """Return until when alarms are muted, as a label."""
+    return (
+        _("Muted until it is undone")
+        if until_ms >= UNTIL_UNDONE_MS
+        else _("Muted until %(time)s", time=absolute(until_ms))
+    )
+
+
+def next_time_word(ms: Millis) -> str:
+    """Return the word that stands for a next time that is none; empty for an instant."""
+    if ms == AFTER_THE_CURRENT_RUN:
+        return _("after the current run")
+    return "" if ms > 0 else "–"
+
+
+def host(address: str) -> str:
+    """``10.0.0.7:9999`` of ``http://10.0.0.7:9999/``."""
+    return address.partition("://")[2].rstrip("/") or address
+
+
+def number(value: int) -> str:
+    """``12,345`` as the reader's language writes it."""
+    return _number(value, get_locale())
+
+
+@lru_cache(NUMBERS_KEPT)
+def _number(value: int, _locale: object) -> str:
+    return str(format_decimal(value))
+
+
+def plain_text(text: str) -> str:
+    """Return a note as plain text: rows written by the Java original hold line breaks and spans of HTML."""
+    if "<br" not in text and "<span" not in text:
+        return text
+    return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()
+
+
+def html_language() -> str:
+    """Return the language of the page for ``<html lang>``: ``zh-Hans``, ``zh-Hant`` or ``en``."""
+    locale = get_locale()
+    return f"{locale.language}-{locale.script}" if locale and locale.script else "en"
+
+
+def init_app(app: Flask) -> None:
+    """Make the filters known to the templates."""
+    for filter_ in (
+        absolute,
+        iso,
+        relative,
+        duration,
+        outcome,
+        run_duration,
+        muted_until,
+        next_time_word,
+        host,
+        number,
+    ):
+        app.add_template_filter(filter_)
+    app.add_template_global(instant)
+    app.add_template_global(lambda: str(reader_zone()), "frame_zone")

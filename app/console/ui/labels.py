@@ -1,0 +1,153 @@
+"""The words the pages use for the closed sets of values, in the order the selects offer them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Flask
+
+from app.console.web.language import lazy_gettext as _l
+from app.domain.enums import (
+    AlarmState,
+    BlockStrategy,
+    Delivery,
+    GlueType,
+    MisfireStrategy,
+    RouteStrategy,
+    ScheduleType,
+    TriggerType,
+)
+from app.domain.muting import MuteSpan
+from app.domain.permissions import Right
+
+SCHEDULE_TYPES = {
+    ScheduleType.NONE: _l("none"),
+    ScheduleType.CRON: _l("CRON"),
+    ScheduleType.FIX_RATE: _l("Fixed rate"),
+    ScheduleType.FIX_DELAY: _l("Fixed delay"),
+    ScheduleType.AT: _l("Once at a time"),
+}
+MISFIRE_STRATEGIES = {
+    MisfireStrategy.DO_NOTHING: _l("Do nothing"),
+    MisfireStrategy.FIRE_ONCE_NOW: _l("Run once now"),
+}
+ROUTE_STRATEGIES = {
+    RouteStrategy.FIRST: _l("First"),
+    RouteStrategy.LAST: _l("Last"),
+    RouteStrategy.ROUND: _l("Round robin"),
+    RouteStrategy.RANDOM: _l("Random"),
+    RouteStrategy.CONSISTENT_HASH: _l("Consistent hash"),
+    RouteStrategy.LEAST_FREQUENTLY_USED: _l("Least frequently used"),
+    RouteStrategy.LEAST_RECENTLY_USED: _l("Least recently used"),
+    RouteStrategy.FAILOVER: _l("Failover"),
+    RouteStrategy.BUSYOVER: _l("Busyover"),
+    RouteStrategy.SHARDING_BROADCAST: _l("Sharding broadcast"),
+}
+BLOCK_STRATEGIES = {
+    BlockStrategy.SERIAL_EXECUTION: _l("Serial execution"),
+    BlockStrategy.DISCARD_LATER: _l("Discard later"),
+    BlockStrategy.COVER_EARLY: _l("Cover early"),
+}
+DELIVERIES = {
+    Delivery.AUTO: _l("Automatic: only where the executor cannot run it twice"),
+    Delivery.AT_MOST_ONCE: _l("Never (payments, mails)"),
+    Delivery.AT_LEAST_ONCE: _l("Yes (the job may run twice without harm)"),
+}
+GLUE_TYPES = {
+    GlueType.BEAN: "BEAN",
+    GlueType.GLUE_GROOVY: "GLUE(Java)",
+    GlueType.GLUE_SHELL: "GLUE(Shell)",
+    GlueType.GLUE_PYTHON: "GLUE(Python)",
+    GlueType.GLUE_PHP: "GLUE(PHP)",
+    GlueType.GLUE_NODEJS: "GLUE(Nodejs)",
+    GlueType.GLUE_POWERSHELL: "GLUE(PowerShell)",
+}
+TRIGGER_TYPES = {
+    TriggerType.CRON: _l("By schedule"),
+    TriggerType.MISFIRE: _l("Missed run"),
+    TriggerType.MANUAL: _l("By hand"),
+    TriggerType.PARENT: _l("Parent job"),
+    TriggerType.RETRY: _l("Retry"),
+    TriggerType.API: _l("API"),
+}
+RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
+SKIP_REASONS = {
+    "misfire": _l("missed, and the job is told to do nothing then"),
+    "stopped": _l("the job was stopped"),
+    "edited": _l("the schedule was changed"),
+}
+ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
+MUTE_SPANS = {
+    MuteSpan.HOUR: _l("1 hour"),
+    MuteSpan.EIGHT_HOURS: _l("8 hours"),
+    MuteSpan.DAY: _l("24 hours"),
+    MuteSpan.TOMORROW: _l("until tomorrow, 8:00"),
+    MuteSpan.WEEK: _l("7 days"),
+    MuteSpan.UNTIL_UNDONE: _l("until it is undone"),
+}
+ALARM_STATES = {
+    AlarmState.PENDING: _l("to be told"),
+    AlarmState.SENDING: _l("being told"),
+    AlarmState.SENT: _l("told"),
+    AlarmState.CLOSED: _l("told; the job has succeeded since"),
+    AlarmState.FAILED: _l("could not be told"),
+    AlarmState.SILENT: _l("nobody to tell: the job and its executor have no channel"),
+    AlarmState.MUTED: _l("muted: nobody was told"),
+}
+#: the original's numbers of the ways to clean a log
+CLEAN_KINDS = {
+    1: _l("Older than one month"),
+    2: _l("Older than three months"),
+    3: _l("Older than six months"),
+    4: _l("Older than one year"),
+    5: _l("All but the newest 1,000"),
+    6: _l("All but the newest 10,000"),
+    7: _l("All but the newest 30,000"),
+    8: _l("All but the newest 100,000"),
+    9: _l("Everything"),
+}
+#: the original's numbers of the states of a run
+LOG_STATUSES = {1: _l("Success"), 2: _l("Failed"), 3: _l("Running")}
+#: ranges of time offered, longest names of the original
+RANGES = {
+    "hour": _l("Last hour"),
+    "today": _l("Today"),
+    "yesterday": _l("Yesterday"),
+    "day": _l("Last 24 hours"),
+    "week": _l("Last week"),
+    "month": _l("Last 30 days"),
+    "this_month": _l("This month"),
+    "last_month": _l("Last month"),
+    "all": _l("All"),
+    "custom": _l("From … to …"),
+}
+
+
+def choices(words: Mapping[Any, str]) -> list[tuple[str, str]]:
+    """Return the options of a select in the reader's language."""
+    return [(str(value), str(word)) for value, word in words.items()]
+
+
+def init_app(app: Flask) -> None:
+    """Make the words known to the templates: ``glue_type|glue_title``."""
+    sets: dict[str, Mapping[Any, str]] = {
+        "glue_title": GLUE_TYPES,
+        "route_title": ROUTE_STRATEGIES,
+        "block_title": BLOCK_STRATEGIES,
+        "misfire_title": MISFIRE_STRATEGIES,
+        "delivery_title": DELIVERIES,
+        "trigger_title": TRIGGER_TYPES,
+        "skip_reason": SKIP_REASONS,
+        "alarm_reason": ALARM_REASONS,
+        "alarm_state": ALARM_STATES,
+    }
+    for name, words in sets.items():
+        app.add_template_filter(_titles(words), name)
+
+
+def _titles(words: Mapping[Any, str]) -> Callable[[str | None], str]:
+    """Return the filter of one set; an unknown value of an adopted database is shown as it is."""
+
+    def title(value: str | None) -> str:
+        return str(words.get(value or "", value or "–"))
+
+    return title

@@ -1,0 +1,106 @@
+"""What is said after a change: a code in the address of the page it leads to, so that nothing needs to be kept.
+
+The texts are fixed; a forged code can show nothing else.
+"""
+
+import hmac
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from flask import Response, make_response, redirect, request, url_for
+
+from app.console.ui.listing import whole_number
+from app.console.web.current import csrf_token
+from app.console.web.language import _, lazy_gettext
+
+#: code -> text
+TEXTS = {
+    "saved": lazy_gettext("Saved."),
+    "added": lazy_gettext("Added."),
+    "removed": lazy_gettext("Deleted."),
+    "started": lazy_gettext("The schedule is on."),
+    "stopped": lazy_gettext("The schedule is off."),
+    "triggered": lazy_gettext("The run was queued; it appears in the log at once."),
+    "killed": lazy_gettext("The run was killed."),
+    "cleaned": lazy_gettext("The log was cleaned."),
+    "restored": lazy_gettext("The version was restored."),
+    "drained": lazy_gettext("No new run is sent to this address any more. What it runs ends as usual."),
+    "undrained": lazy_gettext("New runs are sent to this address again."),
+    "muted": lazy_gettext("The alarms are muted."),
+    "unmuted": lazy_gettext("Alarms are told again. What is still failing is told in one message."),
+    "password": lazy_gettext("The password was changed. Log in with the new one."),
+    "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
+    "starred": lazy_gettext("The job is one of your favourites."),
+    "unstarred": lazy_gettext("The job is no longer one of your favourites."),
+    "view_saved": lazy_gettext("The view is saved: it stands above the filters."),
+    "out": lazy_gettext("You are logged out."),
+}
+
+#: code -> endpoint that takes it back, for the job it was done to
+UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start", "muted": "alarm_mutes.unmute_job"}
+#: parameters that belong to one view of a page only
+PASSING = frozenset({"done", "at", "mark"})
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One toast; ``href`` leads to what it is about."""
+
+    text: str
+    kind: str = "success"
+    href: str = ""
+    link: str = ""
+    #: what a form is posted to that takes it back
+    undo: str = ""
+
+
+def done(code: str, address: str, *, at: int | None = None) -> Response:
+    """Redirect to a page of this console that says what was done; ``at`` is the id of the job it was done to."""
+    parts = urlsplit(address)
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
+    query += [("done", code), *([("at", str(at))] if at is not None else [])]
+    query += [("mark", _mark(code, at))] if at is not None and code in UNDONE_BY else []
+    return make_response(redirect(urlunsplit(("", "", parts.path, urlencode(query), parts.fragment)), 303))
+
+
+def way_back(endpoint: str, **values: Any) -> str:
+    """Return the page of this console the request came from: the form's ``next``, the referrer, or ``endpoint``."""
+    try:
+        given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
+    except ValueError:  # no address at all, such as http://[
+        return url_for(endpoint, **values)
+    own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
+    if (
+        not own
+        or given.path.startswith("//")
+        or "\\" in given.path
+        or given.path == request.script_root + request.path
+    ):
+        return url_for(endpoint, **values)
+    return urlunsplit(("", "", given.path, given.query, ""))
+
+
+def asked_notice() -> Notice | None:
+    """Return the toast the address asks for."""
+    code = request.args.get("done", "")
+    if code not in TEXTS:
+        return None
+    job_id = whole_number("at", 0)
+    if job_id <= 0:
+        return Notice(str(TEXTS[code]))
+    if code == "triggered":
+        return Notice(str(TEXTS[code]), href=url_for("logs.index", jobId=job_id), link=_("Show the log"))
+    is_ours = code in UNDONE_BY and hmac.compare_digest(
+        request.args.get("mark", "").encode(), _mark(code, job_id).encode()
+    )
+    undo = url_for(UNDONE_BY[code], job_id=job_id) if is_ours else ""
+    return Notice(
+        str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id), undo=undo
+    )
+
+
+def _mark(code: str, job_id: int) -> str:
+    """Return what only this login could have put into the address: a link from elsewhere must not offer to undo what nobody did."""
+    return hmac.new(csrf_token().encode(), f"{code}:{job_id}".encode(), sha256).hexdigest()[:16]

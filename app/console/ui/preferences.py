@@ -1,0 +1,133 @@
+"""How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from zoneinfo import available_timezones
+
+from flask import Flask, Response, request
+
+from app.console.ui.filters import html_language, reader_zone
+from app.console.ui.listing import here
+from app.console.ui.notices import Notice, asked_notice
+from app.console.web.current import LoggedIn, current_user, settings
+from app.console.web.language import lazy_gettext as _l
+from app.console.web.languages import language_of_request
+from app.services.nodes import VERSION
+
+THEME_COOKIE = "xxl_job_theme"
+SIDEBAR_COOKIE = "xxl_job_sidebar"
+ROWS_COOKIE = "xxl_job_rows"
+HIDDEN_COOKIE = "xxl_job_hidden_{table}"
+WEEK_S = 7 * 86_400
+YEAR_S = 365 * 86_400
+#: code -> (its own name, language tag)
+LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
+THEMES = ("light", "dark")
+SIDEBARS = ("wide", "mini")
+ROWS = ("comfortable", "dense")
+#: list -> its columns that can be left out; what a row is about and what is done to it always stay
+COLUMNS = {
+    "jobs": {
+        "schedule": _l("Schedule"),
+        "mode": _l("Run mode"),
+        "owner": _l("Owner"),
+        "status": _l("Status"),
+        "next": _l("Next run"),
+        "last": _l("Last run"),
+    },
+    "logs": {
+        "trigger-result": _l("Trigger result"),
+        "trigger-note": _l("Trigger note"),
+        "handle-time": _l("Handle time"),
+        "duration": _l("Duration"),
+        "handle-result": _l("Handle result"),
+        "handle-note": _l("Handle note"),
+    },
+}
+#: between names in the cookie
+SEPARATOR = "."
+#: zones of these areas are doubles, or no places
+UNOFFERED_AREAS = ("Etc/", "SystemV/", "posix/", "right/", "US/", "Brazil/", "Canada/", "Chile/", "Mexico/")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What base.html shows around a page."""
+
+    user: LoggedIn | None
+    language: str
+    html_lang: str
+    #: empty: the system's
+    theme: str
+    mini: bool
+    dense: bool
+    zone: str
+    here: str
+    notice: Notice | None
+    cookie_path: str
+    version: str = VERSION
+
+    @property
+    def languages(self) -> list[tuple[str, tuple[str, str]]]:
+        """The languages offered: code, and its own name with its tag."""
+        return list(LANGUAGES.items())
+
+
+@cache
+def zone_names() -> tuple[str, ...]:
+    """Return the zones offered, by name, UTC first."""
+    return (
+        "UTC",
+        *sorted(
+            name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)
+        ),
+    )
+
+
+def frame() -> Frame:
+    """Return what is around the page of this request."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return Frame(
+        user=current_user(),
+        language=language_of_request(),
+        html_lang=html_language(),
+        theme=theme if theme in THEMES else "",
+        mini=request.cookies.get(SIDEBAR_COOKIE) == "mini",
+        dense=request.cookies.get(ROWS_COOKIE) == "dense",
+        zone=str(reader_zone()),
+        here=here() if request.method == "GET" else request.script_root + request.path,
+        notice=asked_notice(),
+        cookie_path=cookie_path(),
+    )
+
+
+def columns(table: str) -> list[tuple[str, str, bool]]:
+    """Return name, title and whether it is shown of each column of a list that can be left out."""
+    hidden = request.cookies.get(HIDDEN_COOKIE.format(table=table), "").split(SEPARATOR)
+    return [(name, str(title), name not in hidden) for name, title in COLUMNS[table].items()]
+
+
+def keep_columns(response: Response, table: str, shown: Collection[str]) -> None:
+    """Remember which columns of a list are left out; an unknown list is none."""
+    if table in COLUMNS:
+        hidden = SEPARATOR.join(name for name in COLUMNS[table] if name not in shown)
+        keep(response, HIDDEN_COOKIE.format(table=table), hidden, max_age_s=YEAR_S)
+
+
+def cookie_path() -> str:
+    """Return the path the cookies of the pages are kept under."""
+    return settings().context_path or "/"
+
+
+def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
+    """Remember a choice in the browser."""
+    response.set_cookie(
+        name, value, max_age=max_age_s, path=cookie_path(), samesite="Lax", secure=request.is_secure
+    )
+
+
+def init_app(app: Flask) -> None:
+    """Hand the frame to every page."""
+    app.context_processor(lambda: {"frame": frame()})
+    app.add_template_global(columns, "list_columns")

@@ -1,0 +1,87 @@
+"""The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server.
+
+The strips of the list of jobs are those of app.console.strips.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
+from app.console.web.language import lazy_gettext as _l
+from app.domain.run_outcome import OPEN
+from app.domain.run_statistics import Ended, Statistics, statistics_of
+from app.models.log import JobLog
+from app.store.recent_runs import Run
+
+#: pixels
+STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
+#: outcome -> (kind of colour, sign, word)
+SIGNS = {
+    "success": ("success", "✓", _l("Success")),
+    "failed": ("danger", "✗", _l("Failed")),
+    "timeout": ("danger", "!", _l("Failed (time-out)")),
+    "refused": ("danger", "–", _l("Not started")),
+    "unresolved": ("warning", "?", _l("Unresolved")),
+    "running": ("info", "▸", _l("Running")),
+    "sending": ("info", "▸", _l("Being sent")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One run."""
+
+    log_id: int
+    x: int
+    y: int
+    height: int
+    kind: str
+    sign: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The bars, oldest first, and the duration the highest stands for."""
+
+    bars: list[Bar]
+    longest: str
+    width: int
+    height: int = AREA_HEIGHT
+    bar_width: int = BAR_WIDTH
+
+
+def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
+    """Return the bars of these runs."""
+    runs, label_of = list(reversed(newest_first)), labeller()
+    durations = [run_duration(run) or 0 for run in runs]
+    longest_ms = max(durations, default=0)
+    bars = []
+    for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
+        height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
+        kind, sign, _word = SIGNS[outcome(run)]
+        bars.append(Bar(run.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label_of(run)))
+    return Timeline(bars, duration(longest_ms), len(bars) * STEP)
+
+
+def labeller() -> Callable[[JobLog | Run], str]:
+    """Return what labels the runs of one page, ``Failed · 12 s · 2024-05-01 10:00:00``: each word is looked up once."""
+    words = {name: str(word) for name, (_kind, _sign, word) in SIGNS.items()}
+    spoken, zone = cache(duration), reader_zone()
+
+    def label(run: JobLog | Run) -> str:
+        took = spoken(run_duration(run))
+        return " · ".join(
+            text for text in (words[outcome(run)], took, absolute_in(run.trigger_time or 0, zone)) if text
+        )
+
+    return label
+
+
+def statistics(logs: Sequence[JobLog]) -> Statistics:
+    """Return the figures of the runs that have ended."""
+    outcomes = [(log, outcome(log)) for log in logs]
+    return statistics_of(
+        [Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN]
+    )

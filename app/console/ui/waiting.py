@@ -1,0 +1,35 @@
+"""Fires that are due and not sent, with the reason as far as it can be told."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.console.web.language import _
+from app.store import overview
+from app.store.overview import GroupIds, WaitingFire
+
+#: more are not listed
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A waiting fire and why it waits."""
+
+    fire: WaitingFire
+    reason: str
+
+
+def waiting_fires(
+    session: Session, group_ids: GroupIds, *, now_ms: Millis, job_id: int | None = None
+) -> list[Waiting]:
+    """Return the oldest waiting fires of these groups (None: of all)."""
+    fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
+    if not fires:
+        return []
+    if overview.is_scheduling(session, now_ms=now_ms):
+        reason = _("every place of its executors is taken, or the scheduler is behind")
+    else:
+        reason = _("no scheduler is running; start the workers: python -m workers")
+    return [Waiting(fire, reason) for fire in fires]

@@ -1,0 +1,5 @@
+"""Users: administration, logins, audit."""
+
+from app.console.users import pages
+
+MODULES = (pages,)

@@ -1,0 +1,227 @@
+"""The users and their rights, and the trail of what everybody did. Administrators only."""
+
+import re
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.account import sessions
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.labels import RIGHTS, choices
+from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.ui.notices import done, way_back
+from app.console.ui.sorting import AUDIT, USERS, Sorting, asked_order
+from app.console.users.forms import UserForm
+from app.console.web.access import Access
+from app.console.web.current import current_actor, current_user
+from app.console.web.language import _
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right, parse_rights
+from app.errors import InvalidInput
+from app.models.user import User
+from app.services import audit as trail
+from app.services.accounts import login, users
+from app.services.accounts.users import UserDraft
+from app.services.executors import groups
+from app.store.audit import AuditFilter
+
+blueprint = Blueprint("users", __name__)
+POLICY = {
+    "index": Access.ADMIN,
+    "add": Access.ADMIN,
+    "edit": Access.ADMIN,
+    "remove": Access.ADMIN,
+    "list_logins": Access.ADMIN,
+    "end_login": Access.ADMIN,
+    "end_logins": Access.ADMIN,
+    "audit": Access.ADMIN,
+}
+
+
+@blueprint.get("/user")
+def index() -> ResponseReturnValue:
+    """List the users."""
+    username, role = request.args.get("username", "").strip(), whole_number("role", -1)
+    actor, order = current_actor(), asked_order(USERS)
+    at = {"start": asked_start(), "length": asked_length()}
+    with read_scope() as session:
+        page = users.list_users(session, actor=actor, username=username, role=role, order=order, **at)
+        titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
+    word = {0: _("Normal user"), 1: _("Administrator")}.get(role, "")
+    active = chips([("role", _("Role"), word), ("username", _("User name"), username)])
+    return render_template(
+        "users/index.html",
+        rows=page.rows,
+        filter={"username": username, "role": role},
+        active=active,
+        paging=paging(page.total),
+        sorting=Sorting(USERS, order),
+        titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
+    )
+
+
+@blueprint.route("/user/new", methods=["GET", "POST"])
+def add() -> ResponseReturnValue:
+    """Add a user."""
+    form = UserForm(request.form)
+    form.rights = frozenset(request.form.getlist("right"))
+    if request.method == "POST":
+        try:
+            with session_scope() as session:
+                users.add_user(
+                    session, _draft(form, form.username.data or ""), actor=current_actor(), now_ms=now_ms()
+                )
+            return done("added", url_for("users.index"))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, None)
+
+
+@blueprint.route("/user/<int(max=2147483647):user_id>/edit", methods=["GET", "POST"])
+def edit(user_id: int) -> ResponseReturnValue:
+    """Change a user."""
+    user = _user(user_id)
+    form = UserForm(request.form, username=user.username, role=str(user.role), disabled=bool(user.disabled))
+    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _ticked(user)
+    if request.method == "POST":
+        try:
+            with session_scope() as session:
+                users.update_user(
+                    session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms()
+                )
+            return done("saved", url_for("users.index"))
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _edit_page(form, user)
+
+
+@blueprint.route("/user/<int(max=2147483647):user_id>/delete", methods=["GET", "POST"])
+def remove(user_id: int) -> ResponseReturnValue:
+    """Delete a user."""
+    user = _user(user_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            users.remove_user(session, user_id, actor=current_actor(), now_ms=now_ms())
+        return done("removed", url_for("users.index"))
+    consequences = [_("The logins of the user end at once. Jobs stay as they are.")]
+    question = Question(
+        _("Delete the user?"), user.username, consequences, _("Delete"), kind="danger", glyph="trash"
+    )
+    return confirm_page(question, back=way_back("users.index"))
+
+
+@blueprint.get("/user/<int(max=2147483647):user_id>/logins")
+def list_logins(user_id: int) -> ResponseReturnValue:
+    """Show where a user is logged in."""
+    user, own_id = _user(user_id), _own_login(user_id)
+    with read_scope() as session:
+        page = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms())
+    return render_template("users/logins.html", user=user, page=page, own_id=own_id, is_own=bool(own_id))
+
+
+@blueprint.route(
+    "/user/<int(max=2147483647):user_id>/logins/<int(max=9223372036854775807):login_id>/end",
+    methods=["GET", "POST"],
+)
+def end_login(user_id: int, login_id: int) -> ResponseReturnValue:
+    """End one login of a user."""
+    back = url_for("users.list_logins", user_id=user_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+        return done("ended", back)
+    with read_scope() as session:
+        row = login.get_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+    return confirm_page(sessions.end_one(row), back=back)
+
+
+@blueprint.route("/user/<int(max=2147483647):user_id>/logins/end", methods=["GET", "POST"])
+def end_logins(user_id: int) -> ResponseReturnValue:
+    """End every login of a user; of one's own all but this one."""
+    user, own_id, back = _user(user_id), _own_login(user_id), url_for("users.list_logins", user_id=user_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            login.end_logins(session, user_id, keep_id=own_id, actor=current_actor(), now_ms=now_ms())
+        return done("ended", back)
+    with read_scope() as session:
+        count = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
+    question = (
+        sessions.end_others(user.username, max(0, count - 1))
+        if own_id
+        else sessions.end_all(user.username, count)
+    )
+    return confirm_page(question, back=back)
+
+
+@blueprint.get("/user/audit")
+def audit() -> ResponseReturnValue:
+    """Show who did what."""
+    username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
+    wanted = AuditFilter(username=username, action=action, order=asked_order(AUDIT))
+    with read_scope() as session:
+        page = trail.list_entries(
+            session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
+        )
+    active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
+    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
+    return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, **shown)
+
+
+def _own_login(user_id: int) -> int:
+    """Return the id of the login in use where it is this user's, 0 where it is somebody else's."""
+    visitor = current_user()
+    return visitor.visitor.session_id if visitor is not None and visitor.actor.user_id == user_id else 0
+
+
+def _user(user_id: int) -> User:
+    with read_scope() as session:
+        return users.get_user(session, user_id, actor=current_actor())
+
+
+def _draft(form: UserForm, username: str) -> UserDraft:
+    """Return what was typed; a tick of any right makes the group visible."""
+    chosen: dict[int, set[str]] = {}
+    for tick in form.rights:
+        group, colon, right = tick.partition(":")
+        if colon and re.fullmatch(r"[0-9]{1,9}", group):
+            chosen.setdefault(int(group), set()).add(right)
+    rights = {group_id: parse_rights(",".join(words)) for group_id, words in chosen.items()}
+    role = form.role.data or ""
+    return UserDraft(
+        username=username,
+        password=form.password.data or "",
+        role=int(role) if role.isdecimal() else -1,
+        group_ids=tuple(sorted(rights)),
+        rights=rights,
+        disabled=bool(form.disabled.data),
+    )
+
+
+def _ticked(user: User) -> frozenset[str]:
+    """Return the rights of a user as the form ticks them; a group without a finer row has all."""
+    with read_scope() as session:
+        stored = users.stored_rights(session, user.id, actor=current_actor())
+    every = ",".join(Right)
+    return frozenset(
+        f"{group_id}:{right}"
+        for group_id in user.group_ids
+        for right in parse_rights(stored.get(group_id, every))
+    )
+
+
+def _edit_page(form: UserForm, user: User | None) -> ResponseReturnValue:
+    form.offer()
+    with read_scope() as session:
+        offered = groups.visible_groups(session, current_actor())
+    page = render_template(
+        "users/edit.html",
+        form=form,
+        user=user,
+        groups=offered,
+        right_names=choices(RIGHTS),
+        heading=_("Edit the user") if user is not None else _("Add a user"),
+        action=url_for("users.edit", user_id=user.id) if user is not None else url_for("users.add"),
+        cancel=url_for("users.index"),
+    )
+    return page, 400 if form.errors else 200

@@ -1,0 +1,209 @@
+"""Who asks: the login behind a request, its cookie, and what of the application a view needs to know."""
+
+import hmac
+import re
+import secrets
+from functools import cached_property
+from hashlib import sha256
+
+from flask import Request, Response, current_app, g, request
+from flask_babel import gettext
+from flask_login import current_user as _current_user
+
+from app.config import Config
+from app.domain.cron.fields import InvalidCronExpression
+from app.domain.permissions import Actor
+from app.domain.texts import N_, Text
+from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
+from app.services.accounts.login import Visitor
+from app.services.runs.logs import Caller
+
+COOKIE = "XXL_JOB_LOGIN_IDENTITY"
+#: the value may come back with the attributes behind it, or without the name (spec/clients.md, B1)
+_COOKIE_VALUE = re.compile(rf'(?:^|[;,])\s*(?:{COOKIE}=)?"?([0-9a-f]{{64}})"?\s*(?=$|[;,])')
+#: cookie values looked at in one request
+COOKIES_MAX = 4
+#: set in the WSGI environment of requests outside the context path
+OUTSIDE = "xxl_job.outside"
+
+
+class LoggedIn:
+    """The user of a request, as Flask-Login hands it to views and templates (``current_user``)."""
+
+    is_authenticated = True
+    is_active = True
+    is_anonymous = False
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.visitor = visitor
+
+    @property
+    def actor(self) -> Actor:
+        """Whom the services ask."""
+        return self.visitor.actor
+
+    @property
+    def username(self) -> str:
+        """The name to show."""
+        return self.visitor.actor.username
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user may do everything."""
+        return self.visitor.actor.is_admin
+
+    @property
+    def must_change_password(self) -> bool:
+        """Whether nothing but a change of the password is allowed."""
+        return self.visitor.must_change
+
+    @property
+    def language(self) -> str:
+        """The user's own language; empty: not chosen."""
+        return self.visitor.language
+
+    @property
+    def time_zone(self) -> str:
+        """The zone times are shown in; empty: the configured one."""
+        return self.visitor.time_zone
+
+    @cached_property
+    def csrf_token(self) -> str:
+        """What this login's forms carry; useless for any other login."""
+        return self.seal("csrf", "")
+
+    def seal(self, purpose: str, text: str) -> str:
+        """Return what only this console can have put beside a text it gave to this login, to have it back: 64 hex digits."""
+        key = str(current_app.config["SECRET_KEY"]).encode()
+        return hmac.new(
+            key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256
+        ).hexdigest()
+
+    def get_id(self) -> str:
+        """Flask-Login's name of the user."""
+        return str(self.visitor.actor.user_id)
+
+
+class Anonymous:
+    """Nobody is logged in."""
+
+    is_authenticated = False
+    is_active = False
+    is_anonymous = True
+    is_admin = False
+    must_change_password = False
+    username = ""
+    language = ""
+    time_zone = ""
+    csrf_token = ""
+
+    def get_id(self) -> None:
+        """Nobody has no name."""
+
+
+def current_user() -> LoggedIn | None:
+    """Return who is logged in, or None."""
+    user = _current_user._get_current_object()
+    return user if isinstance(user, LoggedIn) else None
+
+
+def current_actor() -> Actor:
+    """Return whom the services ask; only behind the gate. Raises PermissionDenied where nobody is logged in."""
+    user = current_user()
+    if user is None:
+        raise PermissionDenied(N_("permission denied"))
+    return user.actor
+
+
+def csrf_token() -> str:
+    """Return what the forms of this login carry; empty where nobody is logged in."""
+    user = current_user()
+    return user.csrf_token if user is not None else ""
+
+
+def seal(purpose: str, text: str) -> str:
+    """Return the seal of this login; see the method. Whoever reads a form knows it of what is in the form, and of nothing else."""
+    user = current_user()
+    if user is None:
+        raise PermissionDenied(N_("permission denied"))
+    return user.seal(purpose, text)
+
+
+def csp_nonce() -> str:
+    """Return the nonce of this answer's style sheets; asking for it puts it into the policy."""
+    if "csp_nonce" not in g:
+        g.csp_nonce = secrets.token_urlsafe(16)
+    return str(g.csp_nonce)
+
+
+def settings() -> Config:
+    """Return the settings of the running application."""
+    config = current_app.config["XXL_JOB"]
+    assert isinstance(config, Config)
+    return config
+
+
+def executor_caller() -> Caller:
+    """Return how this console calls executors."""
+    caller = current_app.extensions["xxl_job_caller"]
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def remote_address() -> str:
+    """Return where the request comes from."""
+    return request.remote_addr or ""
+
+
+def context_path(path: str = "/") -> str:
+    """Return a path of this console with its prefix; ``/toLogin`` becomes ``/xxl-job-admin/toLogin``."""
+    return settings().context_path + path
+
+
+def cookie_tokens(incoming: Request) -> list[str]:
+    """Return the values of our cookie in whatever form clients send them back."""
+    found = _COOKIE_VALUE.findall(incoming.headers.get("Cookie", ""))
+    return list(dict.fromkeys(found))[:COOKIES_MAX]
+
+
+def set_cookie(response: Response, token: str, *, max_age_s: int | None) -> None:
+    """Hand a login's token to the browser or script; ``max_age_s`` None: until the browser is closed."""
+    response.set_cookie(
+        COOKIE, token, max_age=max_age_s, path="/", httponly=True, samesite="Lax", secure=request.is_secure
+    )
+
+
+def delete_cookie(response: Response) -> None:
+    """Take the cookie back."""
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="Lax", secure=request.is_secure)
+
+
+def is_scripting() -> bool:
+    """Whether the request is for one of the original's JSON endpoints."""
+    return (request.blueprint or "").startswith("scripting")
+
+
+def say(message: str) -> str:
+    """Return a message in the reader's language."""
+    if isinstance(message, Text):
+        return str(gettext(message.msgid, **{name: _said(value) for name, value in message.params.items()}))
+    return str(gettext(message)) if message else ""
+
+
+def _said(value: object) -> object:
+    """Return a parameter of a message in the reader's language, where it is a message itself."""
+    text = value.message if isinstance(value, InvalidCronExpression) else value
+    return say(text) if isinstance(text, Text) else text
+
+
+def say_reason(reason: str) -> str:
+    """Return why an executor did not do something: our own words in the reader's language, its words as they are."""
+    return say(reason) if isinstance(reason, Text) else reason
+
+
+def say_error(error: XxlJobError) -> str:
+    """Return an error's text in the reader's language."""
+    if isinstance(error, ExecutorUnreachable):
+        return f"{error.address}: {say_reason(error.reason)}"
+    text = error.args[0] if error.args else ""
+    return say(text if isinstance(text, str) else str(text))

@@ -1,0 +1,135 @@
+"""Errors as answers: pages for people, the original's JSON for scripts. Nothing of the inside is ever told to the outside.
+
+XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429, ExecutorUnreachable 502.
+The JSON endpoints answer HTTP 200 with code 500 and the text; only too many logins are HTTP 429 there too.
+A database that is busy, full, read-only or away -> 503, and one line in the log.
+"""
+
+import logging
+import secrets
+
+from flask import Flask, Response, render_template, request
+from markupsafe import escape
+from sqlalchemy.exc import DBAPIError
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.clock import now_ms
+from app.console.web.current import OUTSIDE, is_scripting, say, say_error
+from app.console.web.envelope import FAIL, envelope, status_answer
+from app.console.web.guards import may_enter, to_login
+from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
+from app.domain.texts import N_
+from app.errors import (
+    Conflict,
+    ExecutorUnreachable,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    TooManyAttempts,
+    XxlJobError,
+)
+
+logger = logging.getLogger(__name__)
+STATUSES: dict[type[XxlJobError], int] = {
+    NotFound: 404,
+    InvalidInput: 400,
+    Conflict: 409,
+    PermissionDenied: 403,
+    TooManyAttempts: 429,
+    ExecutorUnreachable: 502,
+}
+#: message for each database fault
+FAULTS = {
+    Fault.BUSY: N_("The database is busy. Try again in a moment."),
+    Fault.FULL: N_("The database's disk is full. Free some space, then try again."),
+    Fault.READ_ONLY: N_("The database is read-only, so nothing can be changed."),
+    Fault.UNAVAILABLE: N_("The database is unavailable. Try again later."),
+}
+#: statuses that have a page of their own; others show the page of their hundred
+PAGES = frozenset({400, 403, 404, 500, 503})
+HTML_TYPE = "text/html; charset=utf-8"
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error of the application."""
+    app.register_error_handler(XxlJobError, _on_own_error)
+    app.register_error_handler(HTTPException, _on_http_error)
+    app.register_error_handler(DBAPIError, _on_database_error)
+    app.register_error_handler(Exception, _on_failure)
+
+
+def _on_own_error(error: XxlJobError) -> Response:
+    text = say_error(error)
+    if is_scripting():
+        response = envelope(code=FAIL, msg=text)
+        if isinstance(error, TooManyAttempts):
+            response.status_code = 429
+    else:
+        response = _page(STATUSES.get(type(error), 500), text)
+    if isinstance(error, TooManyAttempts):
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    return response
+
+
+def _on_http_error(error: HTTPException) -> BaseResponse:
+    if isinstance(error.response, BaseResponse):
+        return error.response
+    status = error.code or 500
+    if status == 404 and OUTSIDE not in request.environ and not may_enter():
+        return to_login()
+    if 300 <= status < 400:
+        return BaseResponse(status=status, headers=error.get_headers())
+    response = (
+        _page(status, error.description or "")
+        if _wants_page()
+        else status_answer(status, error.name, timestamp_ms=now_ms())
+    )
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            response.headers[name] = value
+    return response
+
+
+def _on_database_error(error: DBAPIError) -> Response:
+    fault = fault_of(error)
+    if fault is None:
+        return _on_failure(error)
+    fault_log.write(logger, f"request failed method={request.method} path={request.path}", error)
+    text = say(FAULTS[fault])
+    if is_scripting():
+        return envelope(code=FAIL, msg=text)
+    response = _page(503, text)
+    response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response
+
+
+def _on_failure(error: Exception) -> Response:
+    number = secrets.token_hex(6)
+    logger.error(
+        "request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error
+    )
+    text = say(N_("Internal error; the log has it under the number %(number)s", number=number))
+    return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
+
+
+def _wants_page() -> bool:
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def _page(status: int, message: str) -> Response:
+    """Return the error page; a plain one where even that fails, as it does without a database."""
+    shown = status if status in PAGES else (500 if status >= 500 else 400)
+    try:
+        return Response(
+            render_template(f"errors/{shown}.html", code=status, message=message),
+            status=status,
+            content_type=HTML_TYPE,
+        )
+    except Exception as exc:
+        if isinstance(exc, DBAPIError):  # the same fault again
+            fault_log.write(logger, f"error page not rendered status={status}", exc)
+        else:
+            logger.exception("error page not rendered status=%s", status)
+        text = f"<!doctype html><title>{status}</title><h1>{status}</h1><p>{escape(message)}</p>"
+        return Response(text, status=status, content_type=HTML_TYPE)

@@ -1,0 +1,247 @@
+"""Request gate of the console: who may call which endpoint, checked before any view runs.
+
+Every module with routes has a ``POLICY``: view name -> Access. ``merged`` puts the parts together; an endpoint without an entry is
+refused, and a test walks the URL map. A right's name means that the user has it on at least one group; the services check
+the object itself when they load it.
+
+A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see ``csrf_token()``. The
+original's JSON endpoints and the login carry none, because scripts have none: for all of them ``Sec-Fetch-Site`` or ``Origin``
+decides, one of which a browser always sends.
+"""
+
+import hmac
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from urllib.parse import urlsplit
+
+from flask import Flask, Request, Response, abort, current_app, request, url_for
+from flask_login import LoginManager
+from sqlalchemy.exc import OperationalError
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+
+from app.clock import now_ms
+from app.console.web.access import Access
+from app.console.web.current import (
+    COOKIE,
+    OUTSIDE,
+    Anonymous,
+    LoggedIn,
+    context_path,
+    cookie_tokens,
+    csp_nonce,
+    csrf_token,
+    current_user,
+    delete_cookie,
+    is_scripting,
+    remote_address,
+    settings,
+)
+from app.database_faults import fault_log
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.domain.texts import N_
+from app.errors import PermissionDenied
+from app.services.accounts import login
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = SAFE_METHODS | {"POST"}
+FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+#: where the application keeps the merged policy
+EXTENSION = "console-policy"
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+#: endpoints that take a state-changing request without the token of a page
+WITHOUT_TOKEN = frozenset({"auth.log_in"})
+
+
+def merged(modules: Iterable[ModuleType]) -> dict[str, Access]:
+    """Return endpoint -> access of all modules with routes: each has a ``blueprint`` and its part of the ``POLICY``."""
+    policy = {"static": Access.PUBLIC}
+    for module in modules:
+        policy |= {f"{module.blueprint.name}.{view}": access for view, access in module.POLICY.items()}
+    return policy
+
+
+def init_app(app: Flask, policy: Mapping[str, Access]) -> None:
+    """Put the gate in front of every endpoint and Flask-Login behind ``current_user``."""
+    app.extensions[EXTENSION] = policy
+    manager = LoginManager()
+    manager.session_protection = None
+    manager.anonymous_user = Anonymous
+    manager.request_loader(_load_user)
+    manager.init_app(app)
+    app.before_request(_gate)
+    app.jinja_env.globals.update(csrf_token=csrf_token, csp_nonce=csp_nonce)
+
+
+def _load_user(incoming: Request) -> LoggedIn | None:
+    tokens = cookie_tokens(incoming)
+    if not tokens:
+        return None
+    at_ms = now_ms()
+    with read_scope() as session:
+        visitor = login.find_session(session, tokens, address=remote_address(), now_ms=at_ms)
+    if visitor is None:
+        return None
+    if login.needs_touch(visitor, at_ms):
+        try:
+            with session_scope() as session:
+                login.touch(session, visitor, now_ms=at_ms)
+        except OperationalError as exc:  # a page can be read all the same
+            fault_log.write(current_app.logger, "session last-seen time not updated", exc)
+    return LoggedIn(visitor)
+
+
+def _gate() -> Response | None:
+    """Refuse, send to the login page, or let through (None).
+
+    OPTIONS never reaches a view: Flask answers with the methods in ``Allow``, as in the original only to users who are logged in,
+    except at ``/health``.
+    """
+    access = _access()
+    if request.method not in METHODS:
+        raise MethodNotAllowed(valid_methods=sorted(METHODS))
+    if access is Access.PROBE:
+        return None
+    _check_host()
+    if OUTSIDE in request.environ:
+        return _outside()
+    if request.method not in SAFE_METHODS:
+        _check_origin()
+    if access is Access.PUBLIC and request.method != "OPTIONS":
+        _check_body_type()
+        return None
+    user = current_user()
+    if user is None:
+        return to_login()
+    if request.routing_exception is not None:
+        raise request.routing_exception
+    if access is None:
+        current_app.logger.error("endpoint without a policy entry endpoint=%s", request.endpoint)
+        abort(403)
+    if request.method == "OPTIONS":
+        return None
+    _check_body_type()
+    _check_token(user)
+    return _check_access(user, access)
+
+
+def _access() -> Access | None:
+    policy: Mapping[str, Access] = current_app.extensions[EXTENSION]
+    return policy.get(request.endpoint or "")
+
+
+def to_login() -> Response:
+    """Send a request without a login to the login page: 302 and nothing else, scripts rely on it (spec/clients.md, B1)."""
+    target = context_path("/toLogin")
+    if "HX-Request" in request.headers:
+        return Response(status=200, headers={"HX-Redirect": target})
+    response = found(target)
+    if COOKIE in request.headers.get("Cookie", ""):
+        delete_cookie(response)
+    return response
+
+
+def may_enter() -> bool:
+    """Whether somebody is logged in, or the endpoint needs nobody to be."""
+    return _access() is Access.PROBE or current_user() is not None
+
+
+def found(target: str) -> Response:
+    """Return a 302 without a body."""
+    response = Response(status=302, headers={"Location": target})
+    response.headers.remove("Content-Type")
+    return response
+
+
+def _outside() -> Response:
+    """Answer an address that does not begin with the context path."""
+    if request.environ[OUTSIDE] == "slash" or request.path == "/":
+        return found(context_path())
+    raise NotFound
+
+
+def _check_host() -> None:
+    config = settings()
+    named = {name.lower() for name in config.allowed_hosts}
+    if config.public_url:
+        named.add(urlsplit(config.public_url).hostname or "")
+    if config.on_loopback:
+        named |= LOOPBACK_NAMES
+    elif not config.allowed_hosts:
+        return
+    if host_name(request.host) not in named:
+        abort(
+            Response(
+                "This host name is not one of this console; see XXL_JOB_ALLOWED_HOSTS.\n",
+                400,
+                content_type="text/plain",
+            )
+        )
+
+
+def host_name(host: str) -> str:
+    """Return the name in a ``Host`` header without port and brackets, lower case; empty where it cannot be read."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _check_origin() -> None:
+    """Refuse a state-changing request that another site made the browser send."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        allowed = site in {"same-origin", "none"}
+    else:
+        origin = request.headers.get("Origin")
+        allowed = origin is None or _is_own_origin(origin)
+    if not allowed:
+        abort(403, description="The request comes from another site.")
+
+
+def _is_own_origin(origin: str) -> bool:
+    own = {request.host.lower()}
+    if settings().public_url:
+        own.add(urlsplit(settings().public_url).netloc.lower())
+    try:
+        return urlsplit(origin).netloc.lower() in own
+    except ValueError:
+        return False
+
+
+def _check_body_type() -> None:
+    """Take forms only; an empty body needs no type."""
+    if request.method in SAFE_METHODS or not (
+        request.content_length or request.headers.get("Transfer-Encoding")
+    ):
+        return
+    if request.mimetype not in FORM_TYPES:
+        abort(415)
+
+
+def _check_token(user: LoggedIn) -> None:
+    if request.method in SAFE_METHODS or is_scripting() or request.endpoint in WITHOUT_TOKEN:
+        return
+    given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
+    if not hmac.compare_digest(given.encode(), user.csrf_token.encode()):
+        abort(403, description="The form is too old: load the page again.")
+
+
+def _check_access(user: LoggedIn, access: Access) -> Response | None:
+    if access is Access.FIRST:
+        return None
+    if user.must_change_password:
+        return _to_password_change()
+    if access is Access.LOGIN or (access is Access.ADMIN and user.is_admin):
+        return None
+    if access is not Access.ADMIN and user.actor.has_anywhere(Right(access.value)):
+        return None
+    raise PermissionDenied(N_("permission denied"))
+
+
+def _to_password_change() -> Response:
+    if is_scripting():
+        raise PermissionDenied(N_("Change your first password in the console before anything else"))
+    return found(url_for("account.show"))

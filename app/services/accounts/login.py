@@ -1,0 +1,341 @@
+"""Logging in and out: the throttle, the check of the password, and logins as rows of `xxl_job_session`.
+
+The cookie's token is random and only its SHA-256 is stored, so neither the cookie nor the database tells a password or makes a login.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.db import read_scope, session_scope, transact
+from app.domain.permissions import Actor, require_admin, rights_by_group
+from app.domain.texts import N_
+from app.errors import InvalidInput, NotFound, TooManyAttempts
+from app.models.session import LoginSession
+from app.models.throttle import Throttle
+from app.models.user import User
+from app.services import audit
+from app.services.accounts import passwords
+from app.store import rights, sessions, throttle, users
+from app.store.paging import Page
+from app.store.sessions import LiveLogins
+
+#: without "remember me": unused for so long, and however much it is used
+IDLE_MS = 12 * 60 * MINUTE_MS
+ABSOLUTE_MS = 7 * DAY_MS
+REMEMBERED_IDLE_MS = 90 * DAY_MS
+REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
+#: `seen_ms` is written at most once in this time
+SEEN_EVERY_MS = MINUTE_MS
+#: logins of one user shown at most; scripts that log in for every call leave many
+LISTED_MAX = 50
+
+#: failures of one account before it has to wait, the first wait, the longest
+FREE_FAILURES = 5
+FIRST_WAIT_MS = SECOND_MS
+LONGEST_WAIT_MS = 15 * MINUTE_MS
+#: an account that nobody tried for so long starts anew
+FORGET_AFTER_MS = DAY_MS
+#: failures of one source address in the window before it has to wait for the window's end
+ADDRESS_FAILURES = 50
+ADDRESS_WINDOW_MS = 5 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A login just made; ``token`` goes into the cookie and exists nowhere else."""
+
+    token: str
+    username: str
+    actor: Actor
+    must_change: bool
+    #: None: until the browser is closed
+    max_age_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who a request comes from."""
+
+    actor: Actor
+    session_id: int
+    token_hash: str
+    seen_ms: Millis
+    must_change: bool
+    language: str
+    time_zone: str
+
+
+def log_in(
+    username: str,
+    password: str,
+    *,
+    remember: bool,
+    address: str,
+    agent: str,
+    now_ms: Millis,
+    keep_hash: bool = False,
+) -> Login:
+    """Check name and password and open a login, in transactions of its own: the check of a password takes long.
+
+    Raises InvalidInput with one text for an unknown user and a wrong password, TooManyAttempts before looking at either.
+    ``keep_hash`` leaves an adopted hash as it is, for a Java admin on the same database.
+    """
+    if not username.strip() or not password.strip():
+        raise InvalidInput("userName", N_("Enter user name and password"))
+    username = username.strip()
+    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+    if not passwords.verify(stored, password):
+        _record_refusal(username, address, now_ms=now_ms)
+        raise InvalidInput("password", N_("Wrong user name or password"))
+    renewed = passwords.hash_password(password) if stored and _is_to_renew(stored, keep_hash) else None
+
+    def finish(session: Session) -> Login:
+        user = users.find_by_name(session, username)
+        if user is None or user.disabled or user.password != stored:  # changed while it was checked
+            raise InvalidInput("password", N_("Wrong user name or password"))
+        user.password = renewed or user.password
+        _release_attempt(session, username, address, now_ms=now_ms)
+        return open_session(session, user, remember=remember, address=address, agent=agent, now_ms=now_ms)
+
+    return transact(finish)
+
+
+def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> None:
+    """Check the password of a user who is logged in, as before a change of it; counts like a login."""
+    with read_scope() as session:
+        user = users.find_user(session, user_id)
+    if user is None:
+        raise InvalidInput(field, N_("Wrong password"))
+    username = user.username
+    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+    if not passwords.verify(stored, password):
+        _record_refusal(username, address, now_ms=now_ms)
+        raise InvalidInput(field, N_("Wrong password"))
+    transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
+
+
+def open_session(
+    session: Session, user: User, *, remember: bool, address: str, agent: str, now_ms: Millis
+) -> Login:
+    """Make a login of a user whose password was checked."""
+    token = secrets.token_hex(32)
+    # each login takes some of the dead ones along: scripts that log in for every call leave many
+    sessions.delete_dead(
+        session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
+    )
+    life_ms = REMEMBERED_ABSOLUTE_MS if remember else ABSOLUTE_MS
+    row = LoginSession(
+        token_hash=hash_token(token),
+        user_id=user.id,
+        remember=int(remember),
+        created_ms=now_ms,
+        seen_ms=now_ms,
+        expires_ms=now_ms + life_ms,
+        address=address[:64],
+        agent=agent[:255],
+    )
+    session.add(row)
+    actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=address)
+    audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id))
+    return Login(
+        token,
+        user.username,
+        actor,
+        passwords.must_change(user.password),
+        life_ms // SECOND_MS if remember else None,
+    )
+
+
+def find_session(session: Session, tokens: Sequence[str], *, address: str, now_ms: Millis) -> Visitor | None:
+    """Return who one of these cookie values belongs to; None where none is a live login of an enabled user."""
+    if not tokens:
+        return None
+    for row, user in sessions.find_with_user(session, [hash_token(token) for token in tokens]):
+        if _is_live(row, now_ms) and not user.disabled:
+            return _visitor(session, row, user, address)
+    return None
+
+
+def touch(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
+    """Note that a login is in use."""
+    sessions.touch(session, visitor.session_id, now_ms=now_ms, seen_before_ms=now_ms - SEEN_EVERY_MS)
+
+
+def needs_touch(visitor: Visitor, now_ms: Millis) -> bool:
+    """Whether ``touch`` would write anything."""
+    return visitor.seen_ms < now_ms - SEEN_EVERY_MS
+
+
+def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
+    """Log out."""
+    sessions.delete_by_hash(session, [visitor.token_hash])
+    audit.record(
+        session, "logout", actor=visitor.actor, now_ms=now_ms, target=("user", visitor.actor.user_id)
+    )
+
+
+def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
+    """Return the live logins of a user, the latest seen LISTED_MAX; administrators, and everybody their own."""
+    _require_own(user_id, actor)
+    return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
+
+
+def get_login(
+    session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis
+) -> LoginSession:
+    """Return one live login of a user; administrators, and everybody their own."""
+    _require_own(user_id, actor)
+    row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
+    if row is None:
+        raise NotFound(N_("This login has ended already"))
+    return row
+
+
+def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """End one login of a user: whoever uses it has to log in again."""
+    row = get_login(session, user_id, session_id, actor=actor, now_ms=now_ms)
+    told = {"address": row.address, "agent": row.agent, "since_ms": row.created_ms}
+    if not sessions.delete_one(session, session_id, user_id=user_id):
+        raise NotFound(N_("This login has ended already"))
+    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
+
+
+def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
+    """End the logins of a user but ``keep_id``, 0 for none; return how many of them still let the user in.
+
+    One statement, however many they are: half of them ended would be none of what was asked for.
+    """
+    _require_own(user_id, actor)
+    ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
+    sessions.delete_of_user(session, user_id, but_id=keep_id)
+    audit.record(
+        session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended}
+    )
+    return ended
+
+
+def _require_own(user_id: int, actor: Actor) -> None:
+    if user_id != actor.user_id:
+        require_admin(actor)
+
+
+def _live_logins(user_id: int, now_ms: Millis) -> LiveLogins:
+    return LiveLogins(
+        user_id, now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
+    )
+
+
+def hash_token(token: str) -> str:
+    """Return what is stored of a cookie's token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _is_to_renew(stored: str, keep_hash: bool) -> bool:
+    return (
+        passwords.is_outdated(stored)
+        and not passwords.must_change(stored)
+        and not (keep_hash and passwords.is_bare(stored))
+    )
+
+
+def _is_live(row: LoginSession, now_ms: Millis) -> bool:
+    idle_ms = REMEMBERED_IDLE_MS if row.remember else IDLE_MS
+    return now_ms < row.expires_ms and now_ms - row.seen_ms <= idle_ms
+
+
+def _visitor(session: Session, row: LoginSession, user: User, address: str) -> Visitor:
+    stored = {} if user.is_admin else rights.rights_of(session, user.id)
+    granted = {} if user.is_admin else rights_by_group(user.group_ids, stored)
+    actor = Actor(
+        user_id=user.id, username=user.username, is_admin=user.is_admin, rights=granted, address=address
+    )
+    return Visitor(
+        actor=actor,
+        session_id=row.id,
+        token_hash=row.token_hash,
+        seen_ms=row.seen_ms,
+        must_change=passwords.must_change(user.password),
+        language=user.language,
+        time_zone=user.time_zone,
+    )
+
+
+def account_subject(username: str) -> str:
+    """Return the name of an account's counter."""
+    return f"account:{username.casefold()[:100]}"
+
+
+def address_subject(address: str) -> str:
+    """Return the name of a source's counter; one IPv6 network of a subscriber is one source."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return f"address:{address[:100]}"
+    return f"address:{ip}" if ip.version == 4 else f"address:{ip_network((ip, 64), strict=False)}"
+
+
+def forget_failures(session: Session, username: str) -> None:
+    """Let an account try again at once."""
+    throttle.delete_counter(session, account_subject(username))
+
+
+def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
+    """Count an attempt; return the password it has to match, None where nothing does."""
+    _reserve_attempt(session, username, address, now_ms=now_ms)
+    user = users.find_by_name(session, username)
+    return user.password if user is not None and not user.disabled else None
+
+
+def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
+    """Count an attempt as failed before it is looked at, so that many at once count one by one."""
+    account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)
+    source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
+    blocked_ms = max(account.blocked_until_ms, source.blocked_until_ms) - now_ms
+    if blocked_ms > 0:
+        wait_s = -(-blocked_ms // SECOND_MS)
+        raise TooManyAttempts(
+            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
+        )
+    _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
+    _count_failure(source, forget_after_ms=ADDRESS_WINDOW_MS, since_ms=source.first_ms, now_ms=now_ms)
+    if account.failures >= FREE_FAILURES:
+        doublings = min(account.failures - FREE_FAILURES, 20)
+        account.blocked_until_ms = now_ms + min(FIRST_WAIT_MS << doublings, LONGEST_WAIT_MS)
+    if source.failures >= ADDRESS_FAILURES:
+        source.blocked_until_ms = source.first_ms + ADDRESS_WINDOW_MS
+
+
+def _count_failure(counter: Throttle, *, forget_after_ms: Millis, since_ms: Millis, now_ms: Millis) -> None:
+    if now_ms - since_ms >= forget_after_ms:
+        counter.failures, counter.first_ms = 0, now_ms
+    counter.failures += 1
+    counter.last_ms = now_ms
+
+
+def _release_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
+    """Take a counted attempt back: it was right."""
+    throttle.delete_counter(session, account_subject(username))
+    source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
+    source.failures = max(source.failures - 1, 0)
+    if source.failures < ADDRESS_FAILURES:
+        source.blocked_until_ms = 0
+    throttle.delete_older(session, now_ms - FORGET_AFTER_MS)
+
+
+def _record_refusal(username: str, address: str, *, now_ms: Millis) -> None:
+    with session_scope() as session:
+        actor = Actor(user_id=0, username=username, is_admin=False, address=address)
+        counter = throttle.find_counter(session, account_subject(username))
+        audit.record(
+            session,
+            "login.refused",
+            actor=actor,
+            now_ms=now_ms,
+            changes={"failures": counter.failures if counter else 0},
+        )

@@ -1,0 +1,284 @@
+"""Users and their rights. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 13); passwords and self-changes stricter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import session_scope
+from app.domain.enums import Role
+from app.domain.list_orders import UNSORTED, Order
+from app.domain.passwords import check_new_password
+from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models.user import User
+from app.services import audit
+from app.services.accounts import login, passwords
+from app.services.jobs.rules import required_text
+from app.store import favourites, group_lists, rights, saved_views, sessions, users
+from app.store.paging import Page
+
+MISSING = N_("User id is invalid")
+NAME_MIN, NAME_MAX = 4, 20
+PERMISSION_MAX = 255
+#: what whoever names no rights gives: code that runs on the executors is given by name only
+NEW_RIGHTS = frozenset({Right.VIEW, Right.OPERATE, Right.EDIT})
+
+
+@dataclass(frozen=True, slots=True)
+class UserDraft:
+    """A user as it was typed."""
+
+    username: str = ""
+    #: empty at a change: as it is
+    password: str = ""
+    role: int = int(Role.NORMAL)
+    #: groups of a normal user
+    group_ids: tuple[int, ...] = ()
+    #: finer rights on some of them; a group without an entry keeps what it has, one given anew has NEW_RIGHTS
+    rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
+    #: None: as it is
+    disabled: bool | None = False
+    #: the password must be changed at the next login
+    must_change: bool = False
+
+
+def list_users(
+    session: Session,
+    *,
+    actor: Actor,
+    username: str = "",
+    role: int = -1,
+    start: int = 0,
+    length: int = 10,
+    order: Order = UNSORTED,
+) -> Page[User]:
+    """Return a page of users by name, or in another order; administrators only."""
+    require_admin(actor)
+    return users.list_users(session, username=username, role=role, start=start, length=length, order=order)
+
+
+def get_user(session: Session, user_id: int, *, actor: Actor) -> User:
+    """Return a user; administrators, and everybody their own."""
+    if user_id != actor.user_id:
+        require_admin(actor)
+    user = users.find_user(session, user_id)
+    if user is None:
+        raise NotFound(MISSING)
+    return user
+
+
+def stored_rights(session: Session, user_id: int, *, actor: Actor) -> dict[int, str]:
+    """Return the finer rights of a user as they are stored: group id -> ``view,operate``."""
+    get_user(session, user_id, actor=actor)
+    return rights.rights_of(session, user_id)
+
+
+def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> int:
+    """Store a new user; return the id. Administrators only."""
+    require_admin(actor)
+    username = _username(draft.username)
+    check_new_password(draft.password, username=username)
+    stored = passwords.hash_password(
+        draft.password, must_change=draft.must_change
+    )  # before the first statement: it takes long
+    if users.is_name_taken(session, username):
+        raise InvalidInput("username", N_("The user name is taken"))
+    draft = _granted(draft, {})
+    user = User(
+        username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
+    )
+    told = _apply_rights(session, user, draft)
+    session.add(user)
+    session.flush()
+    rights.replace_rights(session, user.id, _rows(draft))
+    audit.record(
+        session,
+        "user.add",
+        actor=actor,
+        now_ms=now_ms,
+        target=("user", user.id),
+        changes={"username": username, **told},
+    )
+    return user.id
+
+
+def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> None:
+    """Change password (if given), role, groups and rights of another user; their logins end where it matters. Administrators only."""
+    require_admin(actor)
+    _refuse_own(user_id, actor)
+    stored = None
+    if draft.password.strip():
+        check_new_password(draft.password, username=draft.username)
+        stored = passwords.hash_password(draft.password, must_change=draft.must_change)
+    user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
+    before = (user.role, user.disabled)
+    draft = _granted(_without_removed_groups(session, user, draft), _held(session, user))
+    told = _apply_rights(session, user, draft)
+    user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
+    rights.replace_rights(session, user.id, _rows(draft))
+    if stored is not None:
+        user.password = stored
+    if stored is not None or (user.role, user.disabled) != before:
+        sessions.delete_of_user(session, user.id)
+    session.flush()
+    told |= {"disabled": bool(user.disabled), "password": "changed" if stored is not None else ""}
+    audit.record(session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=told)
+
+
+def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Delete another user with rights and logins. Administrators only."""
+    require_admin(actor)
+    _refuse_own(user_id, actor)
+    user = _lock_other(session, user_id, demote=True)
+    _forget(session, user)
+    told = {"username": user.username}
+    users.delete_user(session, user.id)
+    session.expunge(user)
+    audit.record(session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
+
+
+def disable_user(
+    session: Session, user_id: int, *, actor: Actor, now_ms: Millis, disabled: bool = True
+) -> None:
+    """Lock a user out, or let them in again; their logins end at once. Administrators only."""
+    require_admin(actor)
+    _refuse_own(user_id, actor)
+    user = _lock_other(session, user_id, demote=disabled)
+    user.disabled = int(disabled)
+    sessions.delete_of_user(session, user.id)
+    action = "user.disable" if disabled else "user.enable"
+    audit.record(session, action, actor=actor, now_ms=now_ms, target=("user", user.id))
+
+
+def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
+    """Change one's own password and end all of one's logins; the old one is asked, and counts like a login. Opens transactions."""
+    check_new_password(new, username=actor.username)
+    if not old:
+        raise InvalidInput("oldPassword", N_("Enter the old password"))
+    login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
+    if new == old:
+        raise InvalidInput("password", N_("The new password is the old one"))
+    stored = passwords.hash_password(new)
+    with session_scope() as session:
+        user = users.lock_user(session, actor.user_id)
+        if user is None:
+            raise NotFound(MISSING)
+        user.password = stored
+        sessions.delete_of_user(session, user.id)
+        audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
+
+
+def change_preferences(session: Session, *, language: str, time_zone: str, actor: Actor) -> None:
+    """Store one's own language and zone; empty: the configured ones."""
+    user = users.find_user(session, actor.user_id)
+    if user is None:
+        raise NotFound(MISSING)
+    user.language, user.time_zone = language, time_zone
+
+
+def set_password(
+    session: Session, username: str, password: str, *, actor: Actor, now_ms: Millis, must_change: bool = False
+) -> None:
+    """Give a user a new password and end their logins: the way back in from the command line. Administrators only."""
+    require_admin(actor)
+    check_new_password(password, username=username)
+    stored = passwords.hash_password(password, must_change=must_change)
+    user = users.find_by_name(session, username)
+    if user is None:
+        raise NotFound(N_("There is no user %(name)s", name=username))
+    user.password, user.disabled = stored, 0
+    sessions.delete_of_user(session, user.id)
+    login.forget_failures(session, username)
+    audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
+
+
+def _username(typed: str) -> str:
+    name = required_text("username", typed, NAME_MAX, N_("Enter a user name"))
+    if len(name) < NAME_MIN:
+        raise InvalidInput(
+            "username",
+            N_("The user name must have %(low)s to %(high)s characters", low=NAME_MIN, high=NAME_MAX),
+        )
+    if any(character.isspace() or not character.isprintable() or character in "<>\"'&" for character in name):
+        raise InvalidInput("username", N_("The user name is invalid"))
+    return name
+
+
+def _refuse_own(user_id: int, actor: Actor) -> None:
+    if user_id == actor.user_id:
+        raise Conflict(N_("The account you are logged in with cannot be changed here"))
+
+
+def _lock_other(session: Session, user_id: int, *, demote: bool) -> User:
+    """Return the user, locked; Conflict where nobody could administer afterwards."""
+    admins = {user.id for user in users.lock_enabled_admins(session)} if demote else set()
+    user = users.lock_user(session, user_id)
+    if user is None:
+        raise NotFound(MISSING)
+    if admins == {user.id}:
+        raise Conflict(N_("The last administrator cannot be changed or removed"))
+    return user
+
+
+def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, object]:
+    if draft.role not in list(Role):
+        raise InvalidInput("role", N_("The role is invalid"))
+    group_ids = list(dict.fromkeys(draft.group_ids)) if draft.role == Role.NORMAL else []
+    unknown = set(group_ids) - group_lists.existing_ids(session, group_ids)
+    if unknown:
+        raise InvalidInput("permission", N_("There is no executor with the id %(id)s", id=min(unknown)))
+    permission = ",".join(str(group_id) for group_id in group_ids)
+    if len(permission) > PERMISSION_MAX:
+        raise InvalidInput(
+            "permission",
+            N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX),
+        )
+    user.role, user.permission = draft.role, permission
+    return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
+
+
+def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> UserDraft:
+    """Return the draft without ids the user still has of groups that are gone: a Java admin leaves them behind."""
+    kept = set(draft.group_ids) & set(user.group_ids)
+    removed = kept - group_lists.existing_ids(session, kept)
+    return replace(
+        draft, group_ids=tuple(group_id for group_id in draft.group_ids if group_id not in removed)
+    )
+
+
+def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
+    """Return the draft with rights on the groups it names none for, as scripts do: what the user has there, else NEW_RIGHTS."""
+    given = {group_id: had.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
+    return replace(draft, rights={**given, **draft.rights})
+
+
+def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
+    """Return what a normal user may do now, group by group; no row is all rights, an empty one none."""
+    stored = {} if user.is_admin else rights.rights_of(session, user.id)
+    held = [] if user.is_admin else user.group_ids
+    return {
+        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in held
+    }
+
+
+def _rows(draft: UserDraft) -> dict[int, str]:
+    """Return the rows to store: only for groups with fewer than all rights."""
+    if draft.role != Role.NORMAL:
+        return {}
+    chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
+    return {
+        group_id: rights_text(of_group)
+        for group_id, of_group in chosen.items()
+        if len(of_group | {Right.VIEW}) < len(Right)
+    }
+
+
+def _forget(session: Session, user: User) -> None:
+    sessions.delete_of_user(session, user.id)
+    rights.replace_rights(session, user.id, {})
+    favourites.delete_of_user(session, user.id)
+    saved_views.delete_of_user(session, user.id)
+    login.forget_failures(session, user.username)

@@ -1,0 +1,170 @@
+"""What the teller does with muted jobs: it holds their alarms back, and sums up in one message what is still failing at the end."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, transact
+from app.domain.muting import UNTIL_UNDONE_MS, longest
+from app.models.alarm import Alarm
+from app.models.base import local_datetime, zone_name
+from app.models.group import Group
+from app.models.job import Job
+from app.models.mute import Mute
+from app.services.alarms.targets import mails_of
+from app.store import alarms, groups, jobs, logs, mutes
+from app.store.alarms import Held
+from app.store.jobs import JobName
+
+#: mutes whose ends one round tells
+ENDED_AT_ONCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMute:
+    """A mute that is over while something it held back is still failing."""
+
+    mute: Mute
+    #: whose channels are told; None: it was deleted
+    group: Group | None
+    #: the jobs whose alarms were held back, by id, as far as they exist
+    jobs: dict[int, Job]
+    held: list[Held]
+    #: the job ids that have not succeeded since, as far as the log tells
+    failing: frozenset[int]
+    #: those of them whose failed run is not in the log any more: a success may have been cleaned up as well
+    unknown: frozenset[int] = frozenset()
+
+    @property
+    def last_failures(self) -> list[int]:
+        """The last runs held back of the jobs that are still failing."""
+        return [each.last_log_id for each in self.held if each.job_id in self.failing]
+
+    @property
+    def mails(self) -> list[str]:
+        """The mail addresses of the jobs that are still failing; one that has left the group is none of its."""
+        return [mail for job_id in sorted(self.failing) for mail in self._mails_of(job_id)]
+
+    def of_mail(self, address: str) -> "EndedMute":
+        """Return what one of the mail addresses is told: of its own jobs alone."""
+        own = [each for each in self.held if address in self._mails_of(each.job_id)]
+        return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
+
+    def _mails_of(self, job_id: int) -> list[str]:
+        job = self.jobs[job_id]
+        return mails_of(job.alarm_email) if self.group is None or job.job_group == self.group.id else []
+
+
+def when_text(until_ms: Millis) -> str:
+    """Return when a mute ends, in the configured zone."""
+    return "it is undone" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
+
+
+def find_mutes(session: Session, of_jobs: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
+    """Return job id -> the mute that holds its alarms now; jobs that are not muted are left out."""
+    covering = mutes.find_covering(session, [(job.id, job.job_group) for job in of_jobs])
+    found = {job_id: longest(of_job, now_ms=now_ms) for job_id, of_job in covering.items()}
+    return {job_id: mute for job_id, mute in found.items() if mute is not None}
+
+
+def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
+    """Return the same for who is about to hold alarms back: no mute ends before the transaction does."""
+    found = find_mutes(session, of_jobs, now_ms=now_ms)
+    locked = mutes.lock_holding(session, {mute.id for mute in found.values()})
+    return {job_id: mute for job_id, mute in found.items() if mute.id in locked}
+
+
+def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
+    """Leave the alarms of a muted job untold; what was told of them before stays written down."""
+    reason = f": {mute.reason}" if mute.reason else ""
+    said = json.loads(of_job[0].outcome or "{}") | {
+        "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
+    }
+    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(said, ensure_ascii=False))
+
+
+def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
+    """Take the mutes that are over and still have something to tell; those that have nothing are forgotten.
+
+    What is failing is looked for between two transactions: many runs may have to be read, and nobody could write meanwhile.
+    """
+    take = partial(mutes.take_ended, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE)
+    found = []
+    for mute in transact(take):
+        with read_scope() as session:
+            seen = _look_at(session, mute)
+        ended = transact(partial(_settle, seen=seen, now_ms=now_ms))
+        if ended is not None:
+            found.append(ended)
+    return found
+
+
+def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, lease_until: Millis) -> None:
+    """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
+    mute_id = ended.mute.id
+    if mutes.lock_taken(session, ended.mute) is not None:
+        alarms.let_go(
+            session,
+            mute_id,
+            told=ended.last_failures if told else [],
+            outcome=outcome,
+            lease_until=lease_until,
+        )
+        mutes.delete_mute(session, mute_id)
+    elif told and mutes.lock_renewed(session, ended.mute):
+        alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+        alarms.let_go_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
+
+
+def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
+    """Let the end of a mute be told again, to those who have not had it."""
+    mute = mutes.lock_taken(session, ended.mute)
+    if mute is not None:
+        mute.next_ms, mute.outcome = next_ms, outcome
+
+
+def note_heard(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
+    """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
+    alarms.count_as_told(
+        session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until
+    )
+
+
+def _look_at(session: Session, mute: Mute) -> EndedMute:
+    """See what of all that a taken mute holds is failing: nothing more is held under it."""
+    held = alarms.find_held(session, mute.id)
+    of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
+    failing = of_jobs.keys() - alarms.find_successes(session, of_jobs.keys(), mute_id=mute.id).keys()
+    group_id = mute.group_id or next((job.job_group for job in of_jobs.values()), 0)
+    last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
+    logged = logs.find_trigger_times(session, last.values())
+    unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
+    held = [each for each in held if each.job_id in of_jobs]
+    return EndedMute(
+        mute,
+        groups.find_groups(session, [group_id]).get(group_id),
+        of_jobs,
+        held,
+        frozenset(failing),
+        unknown,
+    )
+
+
+def _settle(session: Session, *, seen: EndedMute, now_ms: Millis) -> EndedMute | None:
+    """Hand over what is muted by another mute still, and return what there is to tell of the rest; None: nothing, or muted anew."""
+    mute = seen.mute
+    if mutes.lock_taken(session, mute) is None:
+        return None
+    others = lock_mutes(session, list(seen.jobs.values()), now_ms=now_ms)
+    alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
+    held = [each for each in seen.held if each.job_id not in others]
+    ended = replace(seen, held=held, failing=seen.failing - others.keys())
+    if ended.failing:
+        return ended
+    alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)
+    mutes.delete_mute(session, mute.id)
+    return None

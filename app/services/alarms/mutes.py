@@ -1,0 +1,122 @@
+"""Muting the alarms of a job or of a whole executor group: runs, results and marks stay as they are, only nobody is told."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.muting import REASON_MAX, MuteSpan, end_of, is_muted
+from app.domain.permissions import Actor, Right, require_right
+from app.domain.texts import N_
+from app.errors import InvalidInput, NotFound
+from app.models.mute import Mute
+from app.services import audit
+from app.services.alarms.muted_alarms import when_text
+from app.services.executors import groups
+from app.services.jobs import jobs
+from app.services.jobs.rules import limited_text
+from app.store import group_lists, locks, mutes
+from app.store import groups as group_store
+from app.store import jobs as job_store
+
+#: mutes a list shows
+LISTED_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class MuteDraft:
+    """A mute as it was typed."""
+
+    #: one of ``MuteSpan``
+    span: str
+    reason: str = ""
+    #: the zone of whoever mutes
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """A mute of a list, with the name of what is muted."""
+
+    mute: Mute
+    name: str
+
+
+def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
+    """Mute the alarms of a job; one that is muted is muted anew. Needs the right to operate its group."""
+    job = next(
+        iter(locks.lock_jobs(session, [job_id])), None
+    )  # nobody deletes it meanwhile: its mute would stay behind
+    if job is None:
+        raise NotFound(jobs.MISSING)
+    require_right(actor, job.job_group, Right.OPERATE, missing=jobs.MISSING)
+    _mute(session, ("job", job_id), draft, actor=actor, now_ms=now_ms)
+
+
+def unmute_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Let alarms of a job be told again; nothing happens where it is not muted. Needs the right to operate its group."""
+    jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
+    _unmute(session, ("job", job_id), actor=actor, now_ms=now_ms)
+
+
+def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
+    """Mute the alarms of all jobs of a group, of later ones too. Needs the right to operate it."""
+    groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
+    if group_lists.hold_group(session, group_id) is None:
+        raise NotFound(groups.MISSING)
+    _mute(session, ("group", group_id), draft, actor=actor, now_ms=now_ms)
+
+
+def unmute_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Let alarms of a group be told again; jobs of it that are muted by themselves stay so. Needs the right to operate it."""
+    groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
+    _unmute(session, ("group", group_id), actor=actor, now_ms=now_ms)
+
+
+def find_of_job(session: Session, job_id: int, *, now_ms: Millis) -> Mute | None:
+    """Return the job's own mute if it holds now."""
+    return _holding(mutes.find_mute(session, job_id=job_id), now_ms)
+
+
+def find_of_group(session: Session, group_id: int, *, now_ms: Millis) -> Mute | None:
+    """Return the group's mute if it holds now."""
+    return _holding(mutes.find_mute(session, group_id=group_id), now_ms)
+
+
+def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]:
+    """Return what is muted now among what the actor may see, that which ends first in front."""
+    found = mutes.list_holding(session, actor.group_ids(Right.VIEW), now_ms=now_ms, limit=LISTED_MAX)
+    names = job_store.find_names(session, [mute.job_id for mute in found if mute.job_id])
+    named = group_store.find_groups(session, [mute.group_id for mute in found if mute.group_id])
+    titles = (
+        {job_id: name.job_desc for job_id, name in names.items()},
+        {group_id: group.title for group_id, group in named.items()},
+    )
+    return [Muted(mute, titles[0].get(mute.job_id) or titles[1].get(mute.group_id, "")) for mute in found]
+
+
+def _mute(
+    session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis
+) -> None:
+    if draft.span not in set(MuteSpan):
+        raise InvalidInput("span", N_("Choose one of the list"))
+    reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
+    until_ms = end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
+    row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}
+    mutes.save_mute(session, _ids(target) | row)
+    told = {"until": when_text(until_ms), "reason": reason}
+    audit.record(session, "alarm.mute", actor=actor, now_ms=now_ms, target=target, changes=told)
+
+
+def _unmute(session: Session, target: tuple[str, int], *, actor: Actor, now_ms: Millis) -> None:
+    if mutes.end_mute(session, **_ids(target), now_ms=now_ms):
+        audit.record(session, "alarm.unmute", actor=actor, now_ms=now_ms, target=target)
+
+
+def _ids(target: tuple[str, int]) -> dict[str, int]:
+    kind, object_id = target
+    return {"job_id": object_id if kind == "job" else 0, "group_id": object_id if kind == "group" else 0}
+
+
+def _holding(mute: Mute | None, now_ms: Millis) -> Mute | None:
+    return mute if mute is not None and is_muted(mute.until_ms, now_ms) else None

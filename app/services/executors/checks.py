@@ -1,0 +1,77 @@
+"""Asks the executors of a group whether they answer, and whether they would answer anybody. Only when an administrator wants it."""
+
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from app.clock import Millis
+from app.db import read_scope, session_scope
+from app.domain.permissions import Actor
+from app.errors import ExecutorUnreachable
+from app.executors.gateway import Gateway, Peer
+from app.services import audit
+from app.services.executors import groups
+from app.services.executors.instances import find_machines
+from app.services.runs.logs import Caller
+from executor_client.protocol import SUCCESS
+
+#: addresses asked by one request, and how many at a time
+ADDRESSES_MAX, AT_A_TIME = 40, 8
+TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one address answered."""
+
+    address: str
+    #: None: it did not answer well, ``reason`` says why
+    took_ms: Millis | None
+    reason: str = ""
+    #: it took a token nobody gave out: whoever reaches it can run code there
+    is_open: bool = False
+
+
+def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> list[Checked]:
+    """Beat every address of a group with the right token and with a wrong one. Opens its own transactions, none across a call."""
+    with read_scope() as session:
+        group = groups.get_group(session, group_id, actor=actor)
+        addresses = [
+            machine.address
+            for machine in find_machines(session, group, now_ms=now_ms).rows
+            if machine.is_known
+        ][:ADDRESSES_MAX]
+        token, app_name = group.access_token or caller.token, group.app_name
+    with session_scope() as session:
+        audit.record(
+            session,
+            "group.check",
+            actor=actor,
+            now_ms=now_ms,
+            target=("group", group_id),
+            changes={"addresses": len(addresses)},
+        )
+    peers = [Peer(address=address, app_name=app_name, token=token) for address in addresses]
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
+        return list(pool.map(lambda peer: _check(caller.gateway, peer), peers))
+
+
+def _check(gateway: Gateway, peer: Peer) -> Checked:
+    started = time.monotonic()
+    try:
+        reply = gateway.beat(peer, timeout_s=TIMEOUT_S)
+    except ExecutorUnreachable as exc:
+        return Checked(peer.address, None, exc.reason)
+    took_ms = int((time.monotonic() - started) * 1000)
+    if reply.code != SUCCESS:
+        return Checked(peer.address, None, reply.msg or f"code {reply.code}")
+    return Checked(peer.address, took_ms, is_open=_takes_any_token(gateway, peer))
+
+
+def _takes_any_token(gateway: Gateway, peer: Peer) -> bool:
+    stranger = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
+    try:
+        return gateway.beat(stranger, timeout_s=TIMEOUT_S).code == SUCCESS
+    except ExecutorUnreachable:
+        return False

@@ -1,0 +1,217 @@
+"""What people and scripts do with executor groups. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 12), addresses stricter."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS, Network
+from app.domain.alarm_urls import check_urls
+from app.domain.enums import AddressType
+from app.domain.list_orders import UNSORTED, Order
+from app.domain.permissions import Actor, Right, require_admin, require_right
+from app.domain.texts import N_, Text
+from app.errors import Conflict, InvalidInput, NotFound
+from app.executors.addresses import check_address
+from app.models.group import Group
+from app.services import audit
+from app.services.jobs.rules import limited_text, required_text
+from app.store import drains, group_lists, job_lists, mutes, registry, reporting, rights, seen, users
+from app.store.paging import Page
+
+MISSING = N_("Executor id is invalid")
+APP_NAME_MIN, APP_NAME_MAX = 4, 64
+TITLE_MAX = 64
+ADDRESS_LIST_MAX = 20_000
+TOKEN_MAX = 255
+ALARM_URLS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDraft:
+    """A group as it was typed."""
+
+    app_name: str = ""
+    title: str = ""
+    #: anything but 0 is manual
+    address_type: int = 0
+    #: comma separated; ignored for automatic groups
+    address_list: str = ""
+    #: None: as it is; empty: none of its own
+    access_token: str | None = None
+    #: one a line; None: as they are
+    alarm_urls: str | None = None
+
+
+def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Group:
+    """Return a group the actor has ``right`` on; NotFound where it is missing or foreign."""
+    group = group_lists.find_group(session, group_id)
+    if group is None:
+        raise NotFound(MISSING)
+    require_right(actor, group.id, right, missing=MISSING)
+    return group
+
+
+def list_groups(
+    session: Session,
+    *,
+    actor: Actor,
+    app_name: str = "",
+    title: str = "",
+    start: int = 0,
+    length: int = 10,
+    order: Order = UNSORTED,
+) -> Page[Group]:
+    """Return a page of the groups the actor may see."""
+    allowed = actor.group_ids(Right.VIEW)
+    return group_lists.list_groups(
+        session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length, order=order
+    )
+
+
+def visible_groups(session: Session, actor: Actor) -> list[Group]:
+    """Return all groups the actor may see, in the order of the selects."""
+    return group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+
+
+def add_group(
+    session: Session, draft: GroupDraft, *, actor: Actor, networks: tuple[Network, ...], now_ms: Millis
+) -> int:
+    """Store a new group; return its id. Administrators only."""
+    require_admin(actor)
+    group = Group()
+    changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
+    session.add(group)
+    session.flush()
+    audit.record(
+        session, "group.add", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
+    )
+    return group.id
+
+
+def update_group(
+    session: Session,
+    group_id: int,
+    draft: GroupDraft,
+    *,
+    actor: Actor,
+    networks: tuple[Network, ...],
+    now_ms: Millis,
+) -> None:
+    """Change a group. Administrators only."""
+    require_admin(actor)
+    group = group_lists.lock_group(session, group_id)
+    if group is None:
+        raise NotFound(MISSING)
+    changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
+    audit.record(
+        session, "group.update", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
+    )
+
+
+def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Delete a group no job uses, with every right on it and drained addresses; its mute ends. One always remains. Administrators only."""
+    require_admin(actor)
+    groups = {group.id: group for group in group_lists.lock_groups(session)}
+    if group_id not in groups:
+        raise NotFound(MISSING)
+    if job_lists.count_of_group(session, group_id):
+        raise Conflict(N_("The executor is still used by jobs"))
+    if len(groups) == 1:
+        raise Conflict(N_("At least one executor must remain"))
+    rights.delete_of_group(session, group_id)
+    drains.delete_of_group(session, group_id)
+    mutes.end_mute(
+        session, job_id=0, group_id=group_id, now_ms=now_ms
+    )  # what it still holds back is told, then it goes
+    reporting.delete_of_group(session, group_id)
+    if not any(
+        group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
+    ):
+        seen.delete_of_app(session, groups[group_id].app_name)
+    for user in users.all_users(session):
+        if group_id in user.group_ids:
+            user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
+    session.flush()
+    group_lists.delete_group(session, group_id)
+    told = {"app_name": groups[group_id].app_name}
+    audit.record(
+        session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=told
+    )
+
+
+def _apply(
+    session: Session, group: Group, draft: GroupDraft, *, networks: tuple[Network, ...], now_ms: Millis
+) -> dict[str, object]:
+    """Check a draft and write it into the group; return what changed."""
+    columns: dict[str, object] = {
+        "app_name": _app_name(draft.app_name),
+        "title": _no_markup(
+            "title",
+            required_text("title", draft.title, TITLE_MAX, N_("Enter a title")),
+            N_("The title is invalid"),
+        ),
+        "address_type": int(AddressType.AUTOMATIC if draft.address_type == 0 else AddressType.MANUAL),
+    }
+    if columns["address_type"] == AddressType.MANUAL:
+        columns["address_list"] = ",".join(read_addresses(draft.address_list, networks))
+    else:
+        columns["address_list"] = _registered(session, str(columns["app_name"]), now_ms)
+    if draft.access_token is not None:
+        columns["access_token"] = _token(draft.access_token.strip()) or None
+    if draft.alarm_urls is not None:
+        check_urls("alarmUrls", draft.alarm_urls)
+        columns["alarm_urls"] = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX) or None
+    changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
+    for name, value in columns.items():
+        setattr(group, name, value)
+    group.update_time = now_ms
+    return dict(changes)
+
+
+def _app_name(typed: str) -> str:
+    name = required_text("appname", typed, APP_NAME_MAX, N_("Enter an AppName"))
+    if len(name) < APP_NAME_MIN:
+        raise InvalidInput(
+            "appname",
+            N_("The AppName must have %(low)s to %(high)s characters", low=APP_NAME_MIN, high=APP_NAME_MAX),
+        )
+    if any(character.isspace() or not character.isprintable() for character in name):
+        raise InvalidInput("appname", N_("The AppName is invalid"))
+    return _no_markup("appname", name, N_("The AppName is invalid"))
+
+
+def _no_markup(field: str, text: str, refusal: Text) -> str:
+    if "<" in text or ">" in text or not text.isprintable():
+        raise InvalidInput(field, refusal)
+    return text
+
+
+def read_addresses(typed: str, networks: tuple[Network, ...]) -> list[str]:
+    """Return the addresses of a manual group; raises InvalidInput, naming the first bad one."""
+    if not typed.strip():
+        raise InvalidInput("addressList", N_("Enter the addresses of a manual executor"))
+    text = limited_text("addressList", typed.strip(), ADDRESS_LIST_MAX)
+    items = [item.strip() for item in text.rstrip(",").split(",")]
+    if not all(items):
+        raise InvalidInput("addressList", N_("The addresses must be separated by single commas"))
+    for address in items:
+        check_address(address, networks)
+    return list(dict.fromkeys(items))
+
+
+def _registered(session: Session, app_name: str, now_ms: Millis) -> str | None:
+    live = registry.find_live(session, now_ms=now_ms, app_names=[app_name])
+    return ",".join(live.get(app_name, [])) or None
+
+
+def _token(token: str) -> str:
+    if not token:
+        return ""
+    if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
+        raise InvalidInput(
+            "accessToken", N_("The access token must have at least %(low)s characters", low=MIN_TOKEN_LENGTH)
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput("accessToken", N_("The access token must be printable ASCII without blanks"))
+    return limited_text("accessToken", token, TOKEN_MAX)

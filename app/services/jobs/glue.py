@@ -1,0 +1,133 @@
+"""Sources of GLUE jobs and their versions. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 9)."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.domain.enums import GlueType
+from app.domain.permissions import Actor, Right, require_right
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from app.services import audit
+from app.services.jobs import jobs
+from app.services.jobs.rules import clean_source, limited_text
+from app.store import bulk, glue, locks
+
+MISSING_VERSION = N_("Version id is invalid")
+REMARK_MIN, REMARK_MAX = 4, 100
+#: versions kept of a job
+VERSIONS_MAX = 30
+
+
+def get_glue_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
+    """Return a job that runs code of its own; Conflict where it runs a handler of the executor."""
+    job = jobs.get_job(session, job_id, actor=actor, right=right)
+    _require_glue(job)
+    return job
+
+
+def list_versions(session: Session, job_id: int, *, actor: Actor) -> list[GlueVersion]:
+    """Return the versions of a job, newest first."""
+    jobs.get_job(session, job_id, actor=actor)
+    return glue.list_versions(session, job_id)
+
+
+def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersion:
+    """Return a version of a job the actor may see."""
+    version = glue.find_version(session, version_id)
+    if version is None:
+        raise NotFound(MISSING_VERSION)
+    try:
+        jobs.get_job(session, version.job_id, actor=actor)
+    except NotFound as exc:
+        raise NotFound(MISSING_VERSION) from exc
+    return version
+
+
+def save_source(
+    session: Session, job_id: int, source: str, remark: str | None, *, actor: Actor, now_ms: Millis
+) -> int:
+    """Make ``source`` the job's code and a version of its own; return the version's id. The newest 30 are kept."""
+    job = next(iter(locks.lock_jobs(session, [job_id])), None)
+    if job is None:
+        raise NotFound(jobs.MISSING)
+    row = version_row(job, source, remark, actor=actor, now_ms=now_ms)
+    return save_versions(session, [row], actor=actor, now_ms=now_ms)[0]
+
+
+def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_ms: Millis) -> dict[str, Any]:
+    """Return a new version of a job's source as it is stored; raises where the actor may not write it, or it is none."""
+    require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
+    _require_glue(job)
+    remark = _remark(remark)
+    stamp_ms = _next_stamp(job, now_ms)
+    return {
+        "job_id": job.id,
+        "glue_type": job.glue_type,
+        "glue_source": clean_source(job.glue_type, source),
+        "glue_remark": remark,
+        "add_time": stamp_ms,
+        "update_time": stamp_ms,
+        "author": actor.username[:64],
+    }
+
+
+def save_versions(
+    session: Session, rows: Sequence[dict[str, Any]], *, actor: Actor, now_ms: Millis
+) -> list[int]:
+    """Make each row of ``version_row`` its job's code and a version; return the versions' ids. The caller holds the jobs' locks."""
+    stamped = [(row["job_id"], row["glue_source"], row["glue_remark"], row["update_time"]) for row in rows]
+    names = ("id", "glue_source", "glue_remark", "glue_updatetime")
+    bulk.update_many(
+        session, Job, [{**dict(zip(names, values, strict=True)), "update_time": now_ms} for values in stamped]
+    )
+    ids = bulk.insert_with_ids(session, GlueVersion, rows)
+    for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
+        glue.delete_older(session, job_id, keep=VERSIONS_MAX)
+    entries = [
+        audit.Entry("glue.save", ("job", row["job_id"]), _told(version_id, row))
+        for version_id, row in zip(ids, rows, strict=True)
+    ]
+    audit.record_many(session, entries, actor=actor, now_ms=now_ms)
+    return ids
+
+
+def _told(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    source = row["glue_source"]
+    told = {"version": version_id, "remark": row["glue_remark"], "characters": len(source)}
+    return {**told, "sha256": sha256(source.encode()).hexdigest()}
+
+
+def restore_version(
+    session: Session, version_id: int, *, actor: Actor, now_ms: Millis, remark: str | None = None
+) -> int:
+    """Make an old version the job's code again, as a new version; return its id."""
+    version = get_version(session, version_id, actor=actor)
+    said = remark or f"restored: {version.glue_remark}"[:REMARK_MAX]
+    return save_source(session, version.job_id, version.glue_source or "", said, actor=actor, now_ms=now_ms)
+
+
+def _require_glue(job: Job) -> None:
+    if job.glue_type == GlueType.BEAN:
+        raise Conflict(N_("The job is no GLUE job"))
+
+
+def _remark(remark: str | None) -> str:
+    if remark is None:
+        raise InvalidInput("glueRemark", N_("Enter a remark"))
+    if not REMARK_MIN <= len(remark) <= REMARK_MAX:
+        raise InvalidInput(
+            "glueRemark",
+            N_("The remark must have %(low)s to %(high)s characters", low=REMARK_MIN, high=REMARK_MAX),
+        )
+    return limited_text("glueRemark", remark, REMARK_MAX)
+
+
+def _next_stamp(job: Job, now_ms: Millis) -> Millis:
+    """Executors tell versions apart by this time in whole seconds: two saves within a second must differ."""
+    return max(now_ms, (job.glue_updatetime or 0) + SECOND_MS)

@@ -1,0 +1,282 @@
+"""What people and scripts do with jobs. Every function loads the job first and checks the right on *its* group.
+
+Stop, edit and delete take effect at their commit (DESIGN section 4): the job's row is locked, its fires that were not sent yet go,
+and those already due are recorded as skipped. So these functions are passed a clock, which they read once they hold their locks.
+"""
+
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.db import session_scope
+from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.permissions import Actor, Right, require_right
+from app.domain.texts import N_
+from app.errors import InvalidInput, NotFound
+from app.models.base import zone_name
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.services import audit
+from app.services.jobs import tags as job_tags
+from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_instants
+from app.services.jobs.rules import (
+    PARAM_MAX,
+    JobDraft,
+    StoredNeighbours,
+    check_draft,
+    check_move,
+    limited_text,
+    schedule_of,
+    told,
+)
+from app.store import fires, groups, job_lists, locks, mutes, once, registry
+from app.store.job_lists import JobFilter
+from app.store.jobs import DueJob
+from app.store.paging import Page
+
+__all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
+
+MISSING = N_("Job id is invalid")
+ADDRESS_LIST_MAX = 20_000
+
+
+def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
+    """Return a job the actor has ``right`` on; NotFound where it is missing or foreign."""
+    job = job_lists.find_job(session, job_id)
+    if job is None:
+        raise NotFound(MISSING)
+    require_right(actor, job.job_group, right, missing=MISSING)
+    return job
+
+
+def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
+    """Return a page of the jobs the actor may see, newest first unless another order is wanted."""
+    return job_lists.list_jobs(
+        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
+    )
+
+
+def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
+    """Return the jobs of a group by id; none of a foreign one."""
+    return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
+
+
+def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
+    """Store a new job; return its id. ``start`` switches its schedule on in the same transaction."""
+    columns = check_draft(StoredNeighbours(session), draft, actor=actor)
+    now_ms = clock()
+    if draft.glue_type != "BEAN" and draft.glue_source.strip():
+        require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
+    job = Job(**columns, add_time=now_ms, update_time=now_ms, glue_updatetime=now_ms)
+    job.trigger_status, job.trigger_last_time, job.trigger_next_time, job.last_fire_ms = (
+        int(TriggerStatus.STOPPED),
+        0,
+        0,
+        0,
+    )
+    if start:
+        require_right(actor, draft.job_group, Right.OPERATE, missing=MISSING)
+        _switch_on(session, job, now_ms)
+    session.add(job)
+    session.flush()
+    tags = job_tags.set_tags(session, job.id, draft.tags)
+    _record(session, "job.add", job, actor, now_ms, {**told(columns), **tags, "started": start})
+    return job.id
+
+
+def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
+    """Change a job; kind of code, source and switch stay. A new schedule counts from the commit on."""
+    if (
+        draft.child_jobid.strip()
+    ):  # two saves at once could each see no cycle, and close one together: one after the other
+        locks.take_schedule_lock(session)
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    columns = check_draft(StoredNeighbours(session), draft, actor=actor, own=job)
+    before = {name: getattr(job, name) for name in columns}
+    changes = audit.difference(before, columns)
+    replanned = any(name in changes for name in PLANNED_BY)
+    now_ms = _void(session, job, reason="edited", clock=clock).now_ms if replanned else clock()
+    if "job_group" in changes:
+        mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
+    for name, value in columns.items():
+        setattr(job, name, value)
+    job.update_time = now_ms
+    if replanned and job.trigger_status == TriggerStatus.RUNNING:
+        job.trigger_next_time = _first_instant(session, job, now_ms)
+    session.flush()
+    changes |= job_tags.set_tags(session, job.id, draft.tags)
+    _record(session, "job.update", job, actor, now_ms, told(changes))
+
+
+def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Put a job into another executor group; its runs so far stay with the old one."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    check_move(StoredNeighbours(session), job, group_id, actor)
+    if job.job_group == group_id:
+        return
+    changes = {"job_group": [job.job_group, group_id]}
+    mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
+    job.job_group, job.update_time = group_id, now_ms
+    session.flush()
+    _record(session, "job.update", job, actor, now_ms, changes)
+
+
+def change_tag(
+    session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis
+) -> None:
+    """Give a job one more tag, or take one from it; one it has, or has not, already changes nothing."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
+    if changes:
+        job.update_time = now_ms
+        _record(session, "job.update", job, actor, now_ms, changes)
+
+
+def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Delete a job with its fires, runs and versions; runs under way are not touched. An unknown id is NotFound."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    job_lists.delete_job(session, job.id)
+    _record(session, "job.remove", job, actor, now_ms, {"job_desc": job.job_desc, "job_group": job.job_group})
+    session.expunge(job)
+
+
+def clear_before_removal(job_id: int, *, actor: Actor) -> None:
+    """Delete most log rows of a job that is about to be deleted, in short transactions of their own."""
+    with session_scope() as session:
+        job = _lock_job(session, job_id, actor, Right.EDIT)
+        if job.trigger_status == TriggerStatus.RUNNING:
+            return
+    while True:
+        with session_scope() as session:
+            if job_lists.delete_logs_batch(session, job_id) < job_lists.DELETE_BATCH:
+                return
+
+
+def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
+    """Switch a schedule on; its first instant is the first after now that was never fired. A running one stays as it is."""
+    job = _lock_job(session, job_id, actor, Right.OPERATE)
+    if job.trigger_status == TriggerStatus.RUNNING:
+        return
+    now_ms = clock()
+    _switch_on(session, job, now_ms)
+    job.update_time = now_ms
+    _record(session, "job.start", job, actor, now_ms, {"trigger_next_time": job.trigger_next_time})
+
+
+def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
+    """Switch a schedule off; what it would have fired and was not sent yet is withdrawn."""
+    job = _lock_job(session, job_id, actor, Right.OPERATE)
+    voided = _void(session, job, reason="stopped", clock=clock)
+    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
+        return
+    job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
+    job.update_time = voided.now_ms
+    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
+
+
+def trigger_job(
+    session: Session,
+    job_id: int,
+    *,
+    executor_param: str | None,
+    address_list: str | None,
+    actor: Actor,
+    now_ms: Millis,
+    asked_by: str = "",
+) -> bool:
+    """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
+
+    ``asked_by`` names the form that asks: one from which this user has asked for this job before gets no second run, and False.
+    """
+    job = _lock_job(session, job_id, actor, Right.OPERATE)
+    if executor_param is not None:
+        limited_text("executorParam", executor_param, PARAM_MAX)
+    addresses = _known_addresses(session, job, address_list or "", now_ms)
+    if asked_by and not once.claim_name(session, f"{asked_by}:{actor.user_id}:{job.id}", now_ms=now_ms):
+        return False
+    fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
+    _record(
+        session,
+        "job.trigger",
+        job,
+        actor,
+        now_ms,
+        {"executor_param": executor_param, "address_list": addresses},
+    )
+    return True
+
+
+def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
+    job = next(iter(locks.lock_jobs(session, [job_id])), None)
+    if job is None:
+        raise NotFound(MISSING)
+    require_right(actor, job.job_group, right, missing=MISSING)
+    return job
+
+
+def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
+    if job.schedule_type == ScheduleType.NONE:
+        raise InvalidInput("scheduleType", N_("A job without a schedule cannot be started"))
+    job.trigger_next_time = _first_instant(session, job, now_ms)
+    job.trigger_status, job.trigger_last_time = int(TriggerStatus.RUNNING), 0
+
+
+def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
+    """Return the first instant after now that was never fired; raises InvalidInput where there is none.
+
+    A fixed delay whose run is still out begins with the end of that run.
+    """
+    schedule = schedule_of(job, zone_name())
+    next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
+    if (
+        schedule.type is ScheduleType.FIX_DELAY
+        and job.id
+        and fires.count_scheduled_out(session, [job.id])[job.id]
+    ):
+        return AFTER_THE_CURRENT_RUN
+    return next_ms
+
+
+def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
+    """Void what a locked job's present schedule has planned, and what is due and was not scanned."""
+    planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
+    voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
+    job.last_fire_ms = voided.last_ms[job.id]
+    return voided
+
+
+def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:
+    """Return the addresses a run is restricted to: only those of the job's own group, registered or entered for it."""
+    wanted = [
+        text.strip()
+        for text in limited_text("addressList", typed, ADDRESS_LIST_MAX).split(",")
+        if text.strip()
+    ]
+    if not wanted:
+        return None
+    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
+    live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name]) if group is not None else {}
+    known = {
+        _bare(text)
+        for text in [*(group.addresses if group else []), *(live.get(group.app_name, []) if group else [])]
+    }
+    for address in wanted:
+        if _bare(address) not in known:
+            raise InvalidInput(
+                "addressList",
+                N_(
+                    "%(address)s is no address of this executor; add it to the executor first",
+                    address=address,
+                ),
+            )
+    return ",".join(wanted)
+
+
+def _bare(address: str) -> str:
+    return address.strip().rstrip("/")
+
+
+def _record(
+    session: Session, action: str, job: Job, actor: Actor, now_ms: Millis, changes: dict[str, Any]
+) -> None:
+    audit.record(session, action, actor=actor, now_ms=now_ms, target=("job", job.id), changes=changes)

@@ -1,0 +1,229 @@
+"""What the dashboard shows, limited to the groups a user may see."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.domain.draining import leave_out
+from app.domain.permissions import Actor, Right
+from app.models.base import local_datetime
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.services.alarms import muted_alarms, mutes
+from app.services.alarms.mutes import Muted
+from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting, seen
+from app.store import jobs as job_store
+from app.store.day_counts import DayCount
+from app.store.jobs import JobName
+
+#: rows of each of the short lists
+SHOWN = 8
+#: failed runs among which failing jobs are looked for
+LOOKED_AT = 200
+#: failures older than this are not shown
+FAILED_WITHIN_MS: Millis = DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run and its job; None where the job was deleted, or moved to where the reader may not see it."""
+
+    log: JobLog | recent_runs.Run
+    job: JobName | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A job whose last run failed, and how many of its runs failed lately."""
+
+    job: JobName
+    last: recent_runs.Run
+    failures: int
+    #: until when nobody is told; None: its alarms are told
+    muted_until_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A console or workers process and its last heartbeat."""
+
+    node: Node
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """A group without an executor, and when the last one was there; None: nobody remembers."""
+
+    group: Group
+    seen_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The dashboard but for its chart."""
+
+    groups: int
+    jobs: int
+    enabled: int
+    #: executor machines online, each counted once
+    addresses: int
+    scheduling: bool
+    failing: list[Failing]
+    failed: list[Run]
+    unresolved: list[Run]
+    #: fires due and not sent, and when the oldest was due
+    waiting: int
+    oldest_waiting_ms: Millis | None
+    #: whether workers fire nothing because their clock is wrong
+    is_skewed: bool
+    #: which ones, and all that live; of administrators only
+    skewed: list[Node]
+    nodes: list[Seen]
+    running: list[Run]
+    upcoming: list[Job]
+    offline: list[Offline]
+    #: groups whose addresses are all drained: every run fails
+    drained: list[Group]
+    #: whose alarms are muted; no trouble by itself
+    muted: list[Muted]
+
+    @property
+    def troubles(self) -> int:
+        """How many kinds of things are wrong."""
+        executors = self.offline or self.drained
+        return sum(
+            map(
+                bool,
+                (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Runs by day."""
+
+    days: list[DayCount]
+    #: the last day, such as ``2024-05-01``, that is not counted by groups yet: it and those before are left out
+    uncounted: str = ""
+
+    @property
+    def success(self) -> int:
+        """Runs that succeeded."""
+        return sum(day.success for day in self.days)
+
+    @property
+    def failed(self) -> int:
+        """Runs that failed."""
+        return sum(day.failed for day in self.days)
+
+    @property
+    def running(self) -> int:
+        """Runs without a result."""
+        return sum(day.running for day in self.days)
+
+    @property
+    def total(self) -> int:
+        """All runs."""
+        return self.success + self.failed + self.running
+
+
+def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
+    """Return what the dashboard shows."""
+    group_ids = actor.group_ids(Right.VIEW)
+    groups = group_lists.find_visible(session, group_ids)
+    jobs, enabled = overview.count_jobs(session, group_ids)
+    failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    skewed = [node for node in nodes if _is_skewed(node, now_ms)]
+    waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
+    return Board(
+        groups=len(groups),
+        jobs=jobs,
+        enabled=enabled,
+        addresses=len({address for group in groups for address in group.addresses}),
+        scheduling=overview.is_scheduling(session, now_ms=now_ms),
+        failing=_failing(session, actor, failed, now_ms),
+        failed=_runs(session, actor, failed[:SHOWN]),
+        unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
+        waiting=waiting,
+        oldest_waiting_ms=oldest_ms,
+        is_skewed=bool(skewed),
+        skewed=skewed if actor.is_admin else [],
+        nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes]
+        if actor.is_admin
+        else [],
+        running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
+        upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
+        offline=_offline(session, groups),
+        drained=_all_drained(session, groups)[:SHOWN],
+        muted=mutes.list_muted(session, actor, now_ms=now_ms),
+    )
+
+
+def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> Chart:
+    """Return the runs by day between two instants, ascending; days without a run are not in it."""
+    group_ids = actor.group_ids(Right.VIEW)
+    if group_ids is None:
+        return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
+    late = reporting.find_uncounted_days(session, from_ms=from_ms, to_ms=to_ms, limit=1)
+    uncounted = local_datetime(late[0]).date().isoformat() if late else ""
+    days = day_counts.day_counts_of_groups(
+        session, group_ids, from_ms=late[0] + 1 if late else from_ms, to_ms=to_ms
+    )
+    return Chart(days, uncounted)
+
+
+def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_ms: Millis) -> list[Failing]:
+    """Return the jobs whose newest run is among the failed ones, those with most failures first."""
+    counts = Counter(log.job_id for log in failed)
+    newest = overview.find_newest_ids(session, counts)
+    last = sorted(
+        (log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id)
+    )
+    jobs = _visible_names(session, [log.job_id for log in last], actor)
+    shown = [log for log in last if log.job_id in jobs][:SHOWN]
+    muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
+    ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
+    return [Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id)) for log in shown]
+
+
+def _offline(session: Session, groups: list[Group]) -> list[Offline]:
+    """Return the groups without an address; one that never had any counts once a schedule of it is on, as the sample's never is."""
+    empty = [group for group in groups if not group.addresses]
+    last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
+    awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
+    missed = [group for group in empty if group.id in awaited or group.app_name in last]
+    return [Offline(group, last.get(group.app_name)) for group in missed[:SHOWN]]
+
+
+def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
+    """Return the groups that have addresses, and no address that takes new runs."""
+    drained = drains.find_drained(session, [group.id for group in groups])
+    return [
+        group
+        for group in groups
+        if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open
+    ]
+
+
+def _is_skewed(node: Node, now_ms: Millis) -> bool:
+    """Whether a node lives, by its own wrong clock, and does not fire."""
+    return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
+
+
+def _runs(session: Session, actor: Actor, logs: Sequence[JobLog | recent_runs.Run]) -> list[Run]:
+    jobs = _visible_names(session, {log.job_id for log in logs}, actor)
+    return [Run(log, jobs.get(log.job_id)) for log in logs]
+
+
+def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:
+    """Return the names of those of the jobs the actor may see: a job may have been moved since it ran."""
+    names = job_store.find_names(session, job_ids)
+    return {job_id: name for job_id, name in names.items() if actor.may(name.job_group, Right.VIEW)}

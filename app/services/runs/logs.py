@@ -1,0 +1,229 @@
+"""What people and scripts do with runs: list, read the executor's log, kill, clear.
+
+Functions that call an executor open their own transactions around the call, never one across it.
+"""
+
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, session_scope
+from app.domain.enums import HandleCode, TriggerCode
+from app.domain.permissions import Actor, Right, require_admin, require_right
+from app.domain.texts import N_
+from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
+from app.executors.gateway import Gateway, Peer
+from app.models.base import zone_name
+from app.models.log import JobLog
+from app.pipeline.complete import Result, Source, complete
+from app.services import audit
+from app.services.runs.kills import kills
+from app.store import group_lists, job_lists, log_lists
+from app.store.log_lists import Clearing, LogFilter, LogStatus
+from app.store.paging import Page
+from executor_client.protocol import SUCCESS, LogRequest
+
+__all__ = ["LogFilter", "LogStatus"]
+
+MISSING = N_("Log id is invalid")
+MISSING_JOB = N_("Job id is invalid")
+
+
+class ClearType(IntEnum):
+    """Which runs to clear. Source: spec/console.md, 10."""
+
+    OLDER_THAN_1_MONTH = 1
+    OLDER_THAN_3_MONTHS = 2
+    OLDER_THAN_6_MONTHS = 3
+    OLDER_THAN_1_YEAR = 4
+    KEEP_1000 = 5
+    KEEP_10000 = 6
+    KEEP_30000 = 7
+    KEEP_100000 = 8
+    ALL = 9
+
+
+MONTHS = {
+    ClearType.OLDER_THAN_1_MONTH: 1,
+    ClearType.OLDER_THAN_3_MONTHS: 3,
+    ClearType.OLDER_THAN_6_MONTHS: 6,
+    ClearType.OLDER_THAN_1_YEAR: 12,
+}
+KEPT = {
+    ClearType.KEEP_1000: 1_000,
+    ClearType.KEEP_10000: 10_000,
+    ClearType.KEEP_30000: 30_000,
+    ClearType.KEEP_100000: 100_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Some lines of a run's log, both ends inclusive; ``to_line_num`` below ``from_line_num``: nothing new."""
+
+    from_line_num: int
+    to_line_num: int
+    log_content: str
+    is_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """How the console calls executors: the one way out, and the token of groups that have none of their own."""
+
+    gateway: Gateway
+    token: str
+
+
+def list_logs(
+    session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False
+) -> Page[JobLog]:
+    """Return a page of the runs the actor may see, in the order wanted; counts stop at 10,000 but with ``count_all``."""
+    count_to = None if count_all else log_lists.COUNT_MAX
+    return log_lists.list_logs(
+        session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to
+    )
+
+
+def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
+    """Return the same for people, who look at the newest: where counting means reading the rows, it stops at 1,000."""
+    group_ids = actor.group_ids(Right.VIEW)
+    count_to = log_lists.page_count_max(wanted, group_ids)
+    return log_lists.list_logs(
+        session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to
+    )
+
+
+def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -> list[int]:
+    """Return the ids of the first runs of the list, to be read piece by piece whatever begins meanwhile."""
+    return log_lists.list_ids(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
+
+
+def list_listed(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
+    """Return the runs of such a piece that still exist, without their trigger notes."""
+    return log_lists.find_listed(session, log_ids, group_ids=actor.group_ids(Right.VIEW))
+
+
+def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
+    """Return a run the actor has ``right`` on; NotFound where it is missing or foreign."""
+    log = log_lists.find_log(session, log_id)
+    if log is None:
+        raise NotFound(MISSING)
+    require_right(actor, log.job_group, right, missing=MISSING)
+    return log
+
+
+def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -> LogPiece:
+    """Read a piece of a run's log from its executor; raises ExecutorUnreachable. Opens its own transactions."""
+    with read_scope() as session:
+        log = get_log(session, log_id, actor=actor)
+        peer = _peer(session, log, caller)
+    request = LogRequest(
+        log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
+    )
+    found = caller.gateway.read_log(peer, request)
+    nothing_new = found.from_line_num > found.to_line_num
+    is_end = True if nothing_new and log.handle_code > 0 else found.is_end
+    return LogPiece(found.from_line_num, found.to_line_num, found.log_content, is_end)
+
+
+def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:
+    """End a run under way; return what the executor said. It ends every run of the job on that executor (spec/scheduling.md, 14)."""
+    with read_scope() as session:
+        log = get_log(session, log_id, actor=actor, right=Right.OPERATE)
+        if job_lists.find_job(session, log.job_id) is None:
+            raise NotFound(MISSING_JOB)
+        if log.trigger_code != TriggerCode.ACCEPTED:
+            raise Conflict(N_("The run was not started, it cannot be killed"))
+        if log.handle_code != HandleCode.NONE:
+            raise Conflict(N_("The run has ended already"))
+        peer = _peer(session, log, caller)
+    with kills.hold(log.id):
+        reply = caller.gateway.kill(peer, log.job_id)
+        if reply.code != SUCCESS:
+            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        said = reply.msg or ""
+        with session_scope() as session:
+            told = f"killed by {actor.username}: {said}".rstrip(": ")
+            complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
+            audit.record(
+                session,
+                "log.kill",
+                actor=actor,
+                now_ms=now_ms,
+                target=("log", log.id),
+                changes={"job_id": log.job_id},
+            )
+    return said
+
+
+def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> int:
+    """Delete runs of a group and a job (0: any), in transactions of their own; return how many. Executors keep their files."""
+    with read_scope() as session:
+        clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
+    count = 0
+    while True:
+        with session_scope() as session:
+            deleted = log_lists.clear_batch(session, clearing)
+        count += deleted
+        if deleted < log_lists.DELETE_BATCH:
+            break
+    with session_scope() as session:
+        told = {"job_group": clearing.group_id, "job_id": job_id, "kind": ClearType(kind).name, "rows": count}
+        audit.record(session, "log.clear", actor=actor, now_ms=now_ms, target=("job", job_id), changes=told)
+    return count
+
+
+def clearing_of(
+    session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis
+) -> Clearing:
+    """Return which rows a kind of clearing means; raises InvalidInput, or NotFound where the actor may not clear there."""
+    if kind not in list(ClearType):
+        raise InvalidInput("type", N_("The kind of cleaning is invalid"))
+    return _clearing(ClearType(kind), _scope_to_clear(session, group_id, job_id, actor), job_id, now_ms)
+
+
+def _scope_to_clear(session: Session, group_id: int, job_id: int, actor: Actor) -> int:
+    """Return the group the clearing keeps to (0: none); the actor must have the right on the job's own group."""
+    if job_id > 0:
+        job = job_lists.find_job(session, job_id)
+        if job is None:
+            raise NotFound(MISSING_JOB)
+        require_right(actor, job.job_group, Right.OPERATE, missing=MISSING_JOB)
+        if group_id <= 0 and not actor.is_admin:
+            return job.job_group
+    if group_id > 0:
+        require_right(actor, group_id, Right.OPERATE, missing=N_("Executor id is invalid"))
+    if group_id <= 0 and job_id <= 0:
+        require_admin(actor)
+    return max(group_id, 0)
+
+
+def _clearing(kind: ClearType, group_id: int, job_id: int, now_ms: Millis) -> Clearing:
+    if kind in MONTHS:
+        return Clearing(group_id, job_id, before_ms=months_before(now_ms, MONTHS[kind]))
+    return Clearing(group_id, job_id, keep=KEPT.get(kind))
+
+
+def months_before(now_ms: Millis, months: int) -> Millis:
+    """Return the same local time some calendar months ago; the last day of a month that is too short."""
+    zone = ZoneInfo(zone_name())
+    now = datetime.fromtimestamp(now_ms / 1000, zone)
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    day = min(now.day, monthrange(year, month + 1)[1])
+    return int(now.replace(year=year, month=month + 1, day=day).timestamp() * 1000)
+
+
+def _peer(session: Session, log: JobLog, caller: Caller) -> Peer:
+    if not log.executor_address:
+        raise Conflict(N_("The run has no executor address"))
+    group = group_lists.find_group(session, log.job_group)
+    token = (group.access_token if group is not None else None) or caller.token
+    return Peer(
+        address=log.executor_address, app_name=group.app_name if group is not None else "", token=token
+    )

@@ -1,0 +1,323 @@
+"""Test alarms and mutes on the pages: who may, what is said, what is stored, what is shown where."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+
+from app.clock import MINUTE_MS, now_ms
+from app.config import MailConfig
+from app.db import session_scope
+from app.domain.muting import UNTIL_UNDONE_MS
+from app.domain.permissions import Right
+from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
+from app.models.job import Job
+from app.models.mute import Mute
+from app.models.throttle import Throttle
+from app.services.alarms import mutes, test_alarms
+from app.services.alarms.mutes import MuteDraft
+from app.services.executors import groups
+from tests.console.conftest import ACTOR, Console, add_group, add_job
+from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.factories import all_rows, make_group, make_log, only_row, save
+from tests.fake_executor import Answer, FakeExecutor
+from tests.services.alarms.test_notifier import url_of
+
+#: the services' own tests ask all databases
+DATABASES_ENOUGH = ("sqlite",)
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+HOUR = 60 * MINUTE_MS
+OPERATOR = frozenset({Right.VIEW, Right.OPERATE})
+
+
+def told(server: FakeExecutor) -> list[str]:
+    return [request.json["title"] for request in server.requests]
+
+
+def audited(action: str) -> list[AuditEntry]:
+    return [entry for entry in all_rows(AuditEntry) if entry.action == action]
+
+
+def configure(console: Console, **changes: Any) -> None:
+    console.app.config["XXL_JOB"] = replace(console.app.config["XXL_JOB"], **changes)
+
+
+def mute(*, job_id: int = 0, group_id: int = 0, span: str = "8h", reason: str = "") -> None:
+    with session_scope() as session:
+        if job_id:
+            mutes.mute_job(session, job_id, MuteDraft(span, reason), actor=ACTOR, now_ms=now_ms())
+        else:
+            mutes.mute_group(session, group_id, MuteDraft(span, reason), actor=ACTOR, now_ms=now_ms())
+
+
+def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+    for path in (
+        "/jobinfo/1/mute",
+        "/jobinfo/1/unmute",
+        "/jobgroup/1/mute",
+        "/jobinfo/1/test-alarm",
+        "/alarms/test",
+    ):
+        assert is_at_login(console.post(path))
+
+
+def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said(
+    admin: Console, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as everywhere, FakeExecutor() as broken:
+        broken.tell("*", Answer(status=500))
+        group = make_group(alarm_urls=f"{url_of(hook, '/s3cret')}\n{url_of(broken)}")
+        job_id = add_job(group.id, alarm_email="ops@example.com")
+        configure(admin, alarm_urls=(url_of(everywhere), url_of(hook, "/s3cret")))
+        shown = text_of(admin.get(f"/jobinfo/{job_id}/test-alarm"))
+        assert "No mail server is set (XXL_JOB_MAIL_HOST), so nothing is sent to ops@example.com." in shown
+        assert (hook.requests, everywhere.requests) == ([], []), "nobody is told before the button is pressed"
+        response = submit(admin, f"/jobinfo/{job_id}/test-alarm")
+        page = text_of(response)
+        assert (
+            "1 json://… Sent 2 json://… Not told the channel refused the message or did not answer 3 json://… Sent"
+            in page
+        )
+        assert "s3cret" not in response.text
+        assert (
+            told(hook)
+            == told(everywhere)
+            == [f"[XXL-JOB] TEST alarm, nothing has failed: nightly report (job {job_id})"]
+        )
+        assert "admin asked for it" in hook.requests[0].json["message"]
+        submit(admin, f"/jobgroup/{group.id}/test-alarm")
+        submit(admin, "/alarms/test")
+        assert (len(hook.requests), len(everywhere.requests), len(broken.requests)) == (3, 3, 2)
+    entries = audited("alarm.test")
+    assert [(entry.object_type, entry.object_id) for entry in entries] == [
+        ("job", job_id),
+        ("group", group.id),
+        ("", 0),
+    ]
+    assert json.loads(entries[0].changes or "") == {"targets": ["1 json://…", "2 json://…", "3 json://…"]}
+    assert all_rows(Alarm) == []
+
+
+def test_addresses_of_the_request_are_told_nothing(admin: Console, hook: FakeExecutor) -> None:
+    group = make_group(alarm_urls=url_of(hook))
+    with FakeExecutor() as stranger:
+        submit(
+            admin,
+            f"/jobgroup/{group.id}/test-alarm",
+            alarm_urls=url_of(stranger),
+            url=url_of(stranger),
+            target=url_of(stranger),
+        )
+        assert (len(hook.requests), stranger.requests) == (1, [])
+
+
+def test_a_page_without_targets_says_what_to_set(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    norman = normal_user(group_id)
+    for who, hint in ((admin, "Edit the executor"), (norman, "an administrator enters them")):
+        for response in (
+            who.get(f"/jobinfo/{job_id}/test-alarm"),
+            submit(who, f"/jobinfo/{job_id}/test-alarm"),
+        ):
+            page = text_of(response)
+            assert "Nobody would be told" in page
+            assert all(word in page for word in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
+    assert "XXL_JOB_ALARM_URLS" in text_of(admin.get("/alarms/test"))
+    assert audited("alarm.test") == []
+
+
+def test_mails_are_tested_where_there_is_a_mail_server(admin: Console) -> None:
+    job_id = add_job(add_group(), alarm_email="ops@example.com, dev@example.com")
+    configure(admin, mail=MailConfig(host="127.0.0.1", port=1, security="none"))
+    page = text_of(submit(admin, f"/jobinfo/{job_id}/test-alarm"))
+    assert re.search(r"mail ops@example\.com Not told .*refused.* mail dev@example\.com Not told", page)
+
+
+def test_a_hanging_target_is_given_up_and_holds_nobody_else_up(
+    admin: Console, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_alarms, "WAIT_S", 1)
+    release = Event()
+    with FakeExecutor() as hanging:
+        hanging.tell("*", Answer(wait=release))
+        group = make_group(alarm_urls=f"{url_of(hanging)}\n{url_of(hook)}")
+        page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
+        release.set()
+    assert "1 json://… Not told no answer in 1 s 2 json://… Sent" in page
+
+
+def test_tests_are_throttled_by_user_and_in_all(
+    admin: Console, hook: FakeExecutor, normal_user: Callable[..., Console], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = make_group(alarm_urls=url_of(hook))
+    norman = normal_user(group.id)
+    for _ in range(test_alarms.TESTS_MAX):
+        assert submit(norman, f"/jobgroup/{group.id}/test-alarm").status_code == 200
+    refused = submit(norman, f"/jobgroup/{group.id}/test-alarm")
+    assert (refused.status_code, int(refused.headers["Retry-After"]) <= 600) == (429, True)
+    assert re.search(r"Too many test alarms; try again in \d+ s", text_of(refused))
+    assert len(hook.requests) == len(audited("alarm.test")) == test_alarms.TESTS_MAX
+    assert submit(admin, f"/jobgroup/{group.id}/test-alarm").status_code == 200, "others are not held up"
+    row = next(
+        row
+        for row in all_throttles()
+        if row.subject.startswith("test-alarm:") and row.failures == test_alarms.TESTS_MAX
+    )
+    row.first_ms -= test_alarms.WINDOW_MS
+    save_again(row)
+    assert submit(norman, f"/jobgroup/{group.id}/test-alarm").status_code == 200
+    monkeypatch.setattr(test_alarms, "_places", NoPlace())
+    assert "Too many tests are under way" in text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
+
+
+class NoPlace:
+    """Stands for a console that tests as much as it may."""
+
+    def acquire(self, *, blocking: bool) -> bool:
+        return False
+
+
+def all_throttles() -> list[Throttle]:
+    with session_scope() as session:
+        return list(session.query(Throttle))
+
+
+def save_again(row: Throttle) -> None:
+    with session_scope() as session:
+        session.merge(row)
+
+
+def test_only_so_many_targets_are_told_by_one_test(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(test_alarms, "TARGETS_MAX", 1)
+    with FakeExecutor() as first, FakeExecutor() as second:
+        group = make_group(alarm_urls=f"{url_of(first)}\n{url_of(second)}")
+        page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
+        assert (len(first.requests), len(second.requests)) == (1, 0)
+    assert "not told: a test reaches 1 targets at most" in page
+
+
+@pytest.mark.parametrize(
+    ("span", "hours"),
+    [("1h", 1), ("8h", 8), ("24h", 24), ("7d", 168), ("undone", None)],
+)
+def test_muting_stores_the_end_and_says_so(admin: Console, span: str, hours: int | None) -> None:
+    job_id, before_ms = add_job(add_group()), now_ms()
+    asked = text_of(admin.get(f"/jobinfo/{job_id}/mute"))
+    assert "Nobody is told when this job fails" in asked
+    there = path_after(submit(admin, f"/jobinfo/{job_id}/mute", span=span, reason="  moving\nhouse "))
+    assert there.startswith(f"/jobinfo/{job_id}?done=muted")
+    row = only_row(Mute)
+    assert (row.job_id, row.group_id, row.username, row.reason) == (job_id, 0, "admin", "moving house")
+    if hours is None:
+        assert row.until_ms == UNTIL_UNDONE_MS
+    else:
+        assert before_ms + hours * HOUR <= row.until_ms <= now_ms() + hours * HOUR
+    (entry,) = audited("alarm.mute")
+    assert (entry.object_type, entry.object_id) == ("job", job_id)
+    assert json.loads(entry.changes or "")["reason"] == "moving house"
+    page = admin.get(there)
+    assert "moving house" in text_of(page)
+    assert f"/jobinfo/{job_id}/unmute" in page.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"span": "99d"}, "Choose one of the list"),
+        ({"span": "1h", "reason": "x" * 201}, "at most 200 characters"),
+    ],
+    ids=["a foreign span", "a long reason"],
+)
+def test_a_bad_form_is_refused_at_its_field(admin: Console, fields: dict[str, str], said: str) -> None:
+    job_id = add_job(add_group())
+    response = submit(admin, f"/jobinfo/{job_id}/mute", **fields)
+    assert response.status_code == 400
+    assert said in text_of(response)
+    assert all_rows(Mute) == []
+
+
+def test_undoing_ends_a_mute_at_once_and_twice_changes_nothing(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    mute(job_id=job_id)
+    mute(group_id=group_id)
+    for _ in range(2):
+        assert "done=unmuted" in path_after(submit(admin, f"/jobinfo/{job_id}/unmute"))
+    assert [row.until_ms <= now_ms() for row in all_rows(Mute)] == [True, False], "the group stays muted"
+    assert len(audited("alarm.unmute")) == 1
+    submit(admin, f"/jobgroup/{group_id}/unmute")
+    assert all(row.until_ms <= now_ms() for row in all_rows(Mute))
+    assert [(entry.object_type, entry.object_id) for entry in audited("alarm.unmute")] == [
+        ("job", job_id),
+        ("group", group_id),
+    ]
+
+
+def test_what_is_muted_is_marked_wherever_its_failures_are_shown(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    own, by_group, secret = (
+        add_job(group_id),
+        add_job(foreign, job_desc="of a group"),
+        add_job(foreign, job_desc="secret <b>"),
+    )
+    for job_id in (own, by_group):
+        make_log(only_row(Job, id=job_id), trigger_time=now_ms() - 5_000, handle_code=500)
+    mute(job_id=own, reason="<b>disk</b>")
+    mute(group_id=foreign, span="undone")
+    mute(job_id=secret)
+    board, listed = admin.get("/"), text_of(admin.get("/jobinfo"))
+    assert text_of(board).count("Muted until it is undone") == 2, "at the failing job and in the list"
+    assert "all jobs of Other" in text_of(board)
+    assert "<b>disk" not in board.text
+    assert (listed.count("Muted until 2"), listed.count("Muted until it is undone")) == (1, 2)
+    assert "Muted until it is undone" in text_of(admin.get(f"/jobinfo/{by_group}"))
+    assert "Muted until it is undone" in text_of(admin.get(f"/jobgroup/{foreign}"))
+    assert "A test goes out all the same" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
+        "there is nobody to tell"
+    )
+    norman = text_of(normal_user(group_id).get("/"))
+    assert ("Muted until 2" in norman, "Other" in norman, "secret" in norman) == (True, False, False)
+
+
+def test_whoever_may_only_look_sees_the_mute_and_no_button(normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    mute(job_id=job_id, reason="holiday")
+    mute(group_id=group_id)
+    viewer = normal_user(group_id, username="vera", rights={group_id: frozenset({Right.VIEW})})
+    operator = normal_user(group_id, username="otto", rights={group_id: OPERATOR})
+    for path in (f"/jobinfo/{job_id}", f"/jobgroup/{group_id}"):
+        assert "Muted until" in text_of(viewer.get(path))
+        assert not re.search(r"/(mute|unmute|test-alarm)\"", viewer.get(path).text)
+        assert "Unmute" in operator.get(path).text
+        assert "test-alarm" not in operator.get(path).text
+    assert "holiday" in text_of(viewer.get(f"/jobinfo/{job_id}"))
+
+
+def test_the_mute_of_a_removed_group_is_over(admin: Console) -> None:
+    """What it holds back of jobs that were moved away before is told."""
+    group_id, _other = add_group(), add_group("other-app", "Other")
+    mute(group_id=group_id)
+    with session_scope() as session:
+        groups.remove_group(session, group_id, actor=ACTOR, now_ms=now_ms())
+    assert all(mute.until_ms <= now_ms() for mute in all_rows(Mute))
+
+
+def test_a_muted_alarm_says_so_on_the_page_of_its_job(admin: Console) -> None:
+    job_id = add_job(add_group())
+    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    said = json.dumps({"muted": "by ann until 2026-01-01 08:00:00 UTC"})
+    save(Alarm(log_id=5, job_id=job_id, reason="failed", state="MUTED", created_ms=now_ms(), outcome=said))
+    page = text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert "muted: nobody was told" in page
+    assert "by ann until 2026-01-01 08:00:00 UTC" in page

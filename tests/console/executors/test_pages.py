@@ -1,0 +1,178 @@
+"""The pages of executor groups, and the dashboard and tutorial that show them."""
+
+from collections.abc import Callable
+
+from app.clock import DAY_MS, now_ms
+from app.config import Config
+from app.db import read_scope
+from app.models.base import local_datetime
+from app.models.group import Group
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.models.report import DayReport
+from app.services.report.reporting import Reporter
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.factories import save
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "postgresql")
+
+PAGES = ("/jobgroup", "/jobgroup/new", "/jobgroup/1/edit", "/jobgroup/1/delete", "/jobgroup/1/nodes")
+FORM = {
+    "app_name": "billing-app",
+    "title": "Billing",
+    "address_type": "0",
+    "address_list": "",
+    "access_token": "",
+    "alarm_urls": "",
+}
+
+
+def group_of(group_id: int) -> Group:
+    with read_scope() as session:
+        group = session.get(Group, group_id)
+        assert group is not None
+        return group
+
+
+def group_named(app_name: str) -> Group:
+    with read_scope() as session:
+        return session.query(Group).filter_by(app_name=app_name).one()
+
+
+def registered(app_name: str, address: str, ago_ms: int = 0) -> None:
+    save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key=app_name,
+            registry_value=address,
+            update_time=now_ms() - ago_ms,
+        )
+    )
+
+
+def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+    for path in ("/", "/report", "/help", *PAGES):
+        assert is_at_login(console.get(path)), path
+
+
+def test_groups_are_for_administrators(admin: Console, normal_user: Callable[..., Console]) -> None:
+    norman = normal_user(add_group())
+    assert {norman.get(path).status_code for path in PAGES} == {403}
+    assert submit(norman, "/jobgroup/new", **FORM).status_code == 403
+    assert "Executor Manage" not in norman.get("/").text
+
+
+def test_a_group_is_added_and_listed(admin: Console) -> None:
+    registered("billing-app", "http://127.0.0.1:9999/")
+    assert path_after(submit(admin, "/jobgroup/new", **FORM)) == "/jobgroup?done=added"
+    assert group_named("billing-app").addresses == ["http://127.0.0.1:9999/"]
+    page = admin.get("/jobgroup?appname=bill")
+    assert "Show (1)" in page.text
+    assert "just now" in page.text or "second" in page.text
+    assert "http://127.0.0.1:9999/" in admin.get(f"/jobgroup/{group_named('billing-app').id}/nodes").text
+
+
+def test_a_refusal_stands_at_its_field(admin: Console) -> None:
+    cases = {
+        "app_name": {"app_name": "ab"},
+        "title": {"title": " "},
+        "address_list": {"address_type": "1", "address_list": "http://169.254.169.254/"},
+    }
+    for field, changes in cases.items():
+        page = submit(admin, "/jobgroup/new", **{**FORM, **changes})
+        assert page.status_code == 400
+        assert f'id="{field}-error"' in page.text, field
+
+
+def test_a_token_is_kept_hidden_and_dropped(admin: Console) -> None:
+    path_after(submit(admin, "/jobgroup/new", **{**FORM, "access_token": "a-long-secret-token"}))
+    group_id = group_named("billing-app").id
+    assert "a-long-secret-token" not in admin.get(f"/jobgroup/{group_id}/edit").text
+    path_after(submit(admin, f"/jobgroup/{group_id}/edit", **{**FORM, "title": "Bills"}))
+    assert (group_of(group_id).title, group_of(group_id).access_token) == ("Bills", "a-long-secret-token")
+    path_after(submit(admin, f"/jobgroup/{group_id}/edit", **FORM, drop_token="y"))
+    assert group_of(group_id).access_token is None
+
+
+def test_a_group_with_jobs_stays(admin: Console) -> None:
+    group_id, spare = add_group(), add_group("spare-app", "Spare")
+    add_job(group_id)
+    assert "It is used by 1 jobs" in text_of(admin.get(f"/jobgroup/{group_id}/delete"))
+    assert submit(admin, f"/jobgroup/{group_id}/delete").status_code == 409
+    assert path_after(submit(admin, f"/jobgroup/{spare}/delete")) == "/jobgroup?done=removed"
+
+
+def test_executors_without_a_group_offer_to_make_it(admin: Console) -> None:
+    registered("newcomer-app", "http://127.0.0.1:9999/")
+    registered("gone-app", "http://127.0.0.1:9998/", ago_ms=DAY_MS)
+    page = admin.get("/jobgroup").text
+    assert "newcomer-app, which no group knows" in page
+    assert "gone-app" not in page
+    assert 'value="newcomer-app"' in admin.get("/jobgroup/new?appname=newcomer-app").text
+
+
+def test_the_dashboard_counts_only_what_its_reader_may_see(
+    admin: Console, normal_user: Callable[..., Console], settings: Config
+) -> None:
+    mine, theirs = (
+        add_group(addresses="http://127.0.0.1:9999"),
+        add_group("other-app", "Other", addresses="http://127.0.0.1:9998"),
+    )
+    job_id = add_job(mine, job_desc="my job", start=True)
+    for number in range(3):
+        add_job(theirs, job_desc=f"their job {number}", start=True)
+    at_ms = now_ms() // 1000 * 1000
+    for group_id, code in ((mine, 500), (mine, 200), (theirs, 500)):
+        save(
+            JobLog(
+                job_group=group_id,
+                job_id=job_id,
+                trigger_time=at_ms,
+                trigger_code=200,
+                handle_time=at_ms,
+                handle_code=code,
+            )
+        )
+    norman = normal_user(mine)
+    Reporter(settings).tick(at_ms)
+    page = norman.get("/")
+    assert "their job" not in page.text
+    assert "my job" in page.text
+    days = norman.get("/report").get_json()["days"]
+    assert len(days) == 7
+    assert days[-1] == {
+        "day": local_datetime(at_ms).strftime("%Y-%m-%d"),
+        "success": 1,
+        "failed": 1,
+        "running": 0,
+    }
+    assert not any(day["success"] + day["failed"] for day in days[:-1])
+
+
+def test_the_chart_of_an_administrator_is_the_summary(admin: Console) -> None:
+    midnight = local_datetime(now_ms()).replace(hour=0, minute=0, second=0)
+    since_ms = int((local_datetime(now_ms()) - midnight).total_seconds()) * 1000
+    save(
+        DayReport(trigger_day=now_ms() // 1000 * 1000 - since_ms, suc_count=7, fail_count=2, running_count=1)
+    )
+    assert [day["success"] for day in admin.get("/report").get_json()["days"]] == [0, 0, 0, 0, 0, 0, 7]
+    assert [day["success"] for day in admin.get("/report?range=yesterday").get_json()["days"]] == [0]
+    assert "10" in text_of(admin.get("/"))
+
+
+def test_the_dashboard_says_that_nothing_schedules(admin: Console) -> None:
+    assert "No scheduler is running." in admin.get("/").text
+
+
+def test_a_user_without_groups_is_told_so(admin: Console, normal_user: Callable[..., Console]) -> None:
+    norman = normal_user()
+    assert "No executor is open to you" in norman.get("/").text
+    assert "No executor is open to you" in norman.get("/jobinfo").text
+
+
+def test_the_tutorial_names_this_console(admin: Console) -> None:
+    page = text_of(admin.get("/help"))
+    assert "--admin http://localhost/xxl-job-admin" in page
+    assert '@job("demoJobHandler")' in page

@@ -1,0 +1,27 @@
+"""A view whose transaction lost a deadlock runs again; one that cannot win ends as an error."""
+
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from app.db import ATTEMPTS
+from app.services.jobs import jobs
+from tests.console.conftest import Console, add_group, add_job
+
+DEADLOCK = OperationalError("UPDATE", {}, Exception(1213, "Deadlock found when trying to get lock"))
+
+
+@pytest.mark.parametrize(("losses", "code"), [(1, 200), (ATTEMPTS - 1, 200), (ATTEMPTS, 500)])
+def test_a_lost_deadlock_is_tried_again(admin: Console, losses: int, code: int) -> None:
+    job_id = add_job(add_group(), start=True)
+    stop = jobs.stop_job
+    left = [DEADLOCK] * losses
+
+    def losing(*arguments: object, **options: object) -> None:
+        if left:
+            raise left.pop()
+        stop(*arguments, **options)  # type: ignore[arg-type]
+
+    with patch.object(jobs, "stop_job", losing):
+        assert admin.call("/jobinfo/stop", id=job_id)["code"] == code

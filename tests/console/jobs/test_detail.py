@@ -1,0 +1,157 @@
+"""The page of one job: next times with their offsets, bars and figures of its runs, skips, versions, trail."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from zoneinfo import ZoneInfo
+
+from app.clock import DAY_MS, now_ms
+from app.console.jobs.draft import preview
+from app.db import session_scope
+from app.domain.enums import ScheduleType
+from app.domain.permissions import Right
+from app.domain.schedule import Schedule
+from app.models.alarm import Alarm
+from app.models.glue import GlueVersion
+from app.models.log import JobLog
+from app.models.skip import Skip
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import submit, text_of
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "postgresql")
+
+
+def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:
+    """Store runs, oldest first, from (trigger code, handle code, seconds it took)."""
+    begin = now_ms() // 1000 * 1000 - DAY_MS
+    ids = []
+    with session_scope() as session:
+        for number, (sent, handled, seconds) in enumerate(runs):
+            at_ms = begin + number * 60_000
+            log = JobLog(
+                job_group=group_id, job_id=job_id, trigger_time=at_ms, trigger_code=sent, handle_code=handled
+            )
+            log.trigger_msg, log.handle_msg = "<b>sent</b>", "x" * 1000
+            log.handle_time = at_ms + seconds * 1000 if handled else None
+            session.add(log)
+            session.flush()
+            ids.append(log.id)
+    return ids
+
+
+def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    ids = add_runs(group_id, job_id, (200, 200, 10), (200, 500, 40), (500, 0, 0), (200, 200, 20))
+    page = admin.get(f"/jobinfo/{job_id}")
+    assert page.text.count('<rect class="bar ') == 4
+    assert page.text.index(f'/joblog/{ids[0]}" aria-label') < page.text.index(f'/joblog/{ids[3]}" aria-label')
+    assert 'class="bar danger" x="18" y="0"' in page.text  # the longest is the highest
+    shown = text_of(page)
+    for figure in (
+        "Runs counted 4",
+        "Share of successes 50.0 %",
+        "Failures 2",
+        "Median duration 20 s",
+        "95th percentile 40 s",
+    ):
+        assert figure in shown, figure
+    assert "style=" not in page.text
+
+
+def test_only_the_last_hundred_runs_are_counted(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_runs(group_id, job_id, *[(200, 500, 1)] * 30, *[(200, 200, 1)] * 100)
+    page = admin.get(f"/jobinfo/{job_id}")
+    assert "Runs counted 100 Share of successes 100.0 %" in text_of(page)
+    assert page.text.count('<rect class="bar ') == 60
+
+
+def test_a_job_that_never_ran_has_no_figures(admin: Console) -> None:
+    assert "This job never ran." in text_of(admin.get(f"/jobinfo/{add_job(add_group())}"))
+
+
+def test_skips_say_how_many_from_when_to_when_and_why(admin: Console) -> None:
+    job_id = add_job(add_group())
+    assert "Every instant of the schedule was fired." in text_of(admin.get(f"/jobinfo/{job_id}"))
+    with session_scope() as session:
+        session.add(
+            Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms())
+        )
+    assert "the job is told to do nothing then" in text_of(admin.get(f"/jobinfo/{job_id}"))
+
+
+def test_the_trail_of_a_job_is_on_its_page(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id = add_group()
+    job_id, other_id = add_job(group_id), add_job(group_id)
+    submit(admin, f"/jobinfo/{job_id}/start")
+    assert "job.start" in normal_user(group_id).get(f"/jobinfo/{job_id}").text
+    assert "job.start" not in admin.get(f"/jobinfo/{other_id}").text
+
+
+def test_versions_are_linked_only_for_those_who_may_read_code(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
+    with session_scope() as session:
+        version = GlueVersion(
+            job_id=job_id,
+            glue_type="GLUE_SHELL",
+            glue_source="echo",
+            glue_remark="first <one>",
+            update_time=now_ms(),
+        )
+        session.add(version)
+    reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+    assert f"jobId={job_id}&amp;version=" in admin.get(f"/jobinfo/{job_id}").text
+    page = reader.get(f"/jobinfo/{job_id}").text
+    assert "first &lt;one&gt;" in page
+    assert "version=" not in page
+
+
+def test_a_time_after_a_change_of_summer_time_is_marked(admin: Console) -> None:
+    march = 1_743_120_000_000  # 2025-03-28T00:00:00Z; Paris changes on the 30th
+    schedule = Schedule(type=ScheduleType.CRON, conf="0 0 12 * * ?", time_zone=str(ZoneInfo("Europe/Paris")))
+    with admin.app.test_request_context():
+        times = preview(schedule, "en", now_ms=march).times
+    assert [time.offset for time in times] == ["+01:00", "+01:00", "+02:00", "+02:00", "+02:00"]
+    assert [time.shifted for time in times] == [False, False, True, False, False]
+
+
+def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> None:
+    group_id = add_group()
+    job_id, other = add_job(group_id), add_job(group_id)
+    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    with session_scope() as session:
+        rows = (
+            (1, job_id, "failed", "CLOSED"),
+            (2, job_id, "unresolved", "FAILED"),
+            (3, other, "failed", "SENT"),
+        )
+        for log_id, of_job, reason, state in rows:
+            outcome = "mail: refused <b>" if state == "FAILED" else None
+            session.add(
+                Alarm(
+                    log_id=log_id,
+                    job_id=of_job,
+                    reason=reason,
+                    state=state,
+                    created_ms=now_ms(),
+                    outcome=outcome,
+                )
+            )
+    page = admin.get(f"/jobinfo/{job_id}").text
+    shown = text_of_section(page)
+    assert "told; the job has succeeded since" in shown
+    assert "Unresolved could not be told Show mail: refused <b>" in shown
+    assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
+    assert "/joblog/3" not in page
+
+
+def text_of_section(page: str) -> str:
+    return " ".join(
+        unescape(re.sub(r"<[^>]+>", " ", page.split('id="alarms"')[1].split("</section>")[0])).split()
+    )

@@ -1,0 +1,109 @@
+"""Versions of a GLUE source: compared and restored."""
+
+from collections.abc import Callable
+
+from app.clock import now_ms
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.models.audit import AuditEntry
+from app.models.glue import GlueVersion
+from app.models.job import Job
+from app.services.jobs import glue
+from tests.console.conftest import ACTOR, Console, add_group, add_job
+from tests.console.pages import is_at_login, path_after, submit, text_of
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "mariadb")
+
+
+def add_glue_job(group_id: int, *sources: str) -> tuple[int, list[int]]:
+    job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo zero")
+    ids = []
+    for number, source in enumerate(sources):
+        with session_scope() as session:
+            ids.append(
+                glue.save_source(session, job_id, source, f"version {number}", actor=ACTOR, now_ms=now_ms())
+            )
+    return job_id, ids
+
+
+def test_without_a_login_nothing_is_shown(console: Console) -> None:
+    assert is_at_login(console.get("/jobcode/diff?jobId=1"))
+    assert is_at_login(console.get("/jobcode/restore?jobId=1&version=1"))
+
+
+def test_two_versions_are_compared_as_text(admin: Console) -> None:
+    job_id, (first, second) = add_glue_job(add_group(), "same\necho <b>one</b>\n", "same\necho two\n")
+    page = admin.get(f"/jobcode/diff?jobId={job_id}&old={first}&new={second}")
+    assert "echo &lt;b&gt;one&lt;/b&gt;" in page.text
+    assert "<b>one" not in page.text
+    assert page.text.count('class="removed"') == page.text.count('class="added"') == 1
+    assert (
+        admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1
+    )  # 0 is what runs now
+    assert "The two are the same." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
+
+
+def test_a_version_of_another_job_is_not_found(admin: Console) -> None:
+    group_id = add_group()
+    job_id, _own = add_glue_job(group_id, "echo one")
+    _other, (foreign,) = add_glue_job(group_id, "echo other")
+    assert admin.get(f"/jobcode/diff?jobId={job_id}&old={foreign}").status_code == 404
+    assert (
+        submit(admin, f"/jobcode/restore?jobId={job_id}&version={foreign}", glue_remark="stolen").status_code
+        == 404
+    )
+    assert admin.get("/jobcode/diff?jobId=2147483647").status_code == 404
+
+
+def test_code_is_for_those_with_its_right(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    job_id, (version,) = add_glue_job(group_id, "echo one")
+    their_id, (theirs,) = add_glue_job(foreign, "echo one")
+    norman = normal_user(
+        group_id, foreign, rights={group_id: frozenset(Right), foreign: frozenset({Right.EDIT})}
+    )
+    assert norman.get(f"/jobcode/diff?jobId={job_id}").status_code == 200
+    assert norman.get(f"/jobcode/diff?jobId={their_id}").status_code == 403
+    assert (
+        submit(
+            norman, f"/jobcode/restore?jobId={their_id}&version={theirs}", glue_remark="mine now"
+        ).status_code
+        == 403
+    )
+    outsider = normal_user(foreign, username="olga", rights={foreign: frozenset(Right)})
+    assert outsider.get(f"/jobcode/restore?jobId={job_id}&version={version}").status_code == 404
+
+
+def test_a_restored_version_is_a_new_one(admin: Console) -> None:
+    job_id, (first, _second) = add_glue_job(add_group(), "echo one", "echo two")
+    path = f"/jobcode/restore?jobId={job_id}&version={first}"
+    assert 'value="Restored: version 0"' in admin.get(path).text
+    assert submit(admin, path, glue_remark="no").status_code == 400
+    assert (
+        path_after(submit(admin, path, glue_remark="back again")) == f"/jobcode?jobId={job_id}&done=restored"
+    )
+    with read_scope() as session:
+        job = session.get(Job, job_id)
+        assert job is not None
+        assert job.glue_source == "echo one"
+        newest = session.query(GlueVersion).order_by(GlueVersion.id.desc()).first()
+        assert newest is not None
+        assert (newest.glue_remark, newest.author) == ("back again", "admin")
+        assert session.query(AuditEntry).filter_by(action="glue.save", username="admin").count() == 1
+
+
+def test_thirty_versions_are_kept(admin: Console) -> None:
+    _job, ids = add_glue_job(add_group(), *[f"echo {number}" for number in range(32)])
+    with read_scope() as session:
+        assert sorted(version.id for version in session.query(GlueVersion)) == ids[2:]
+
+
+def test_a_restore_without_its_token_is_refused(admin: Console) -> None:
+    job_id, (version,) = add_glue_job(add_group(), "echo one")
+    assert (
+        admin.post(
+            f"/jobcode/restore?jobId={job_id}&version={version}", {"glue_remark": "no token"}
+        ).status_code
+        == 403
+    )

@@ -1,0 +1,152 @@
+"""A job that was moved: its runs so far stay in the former group, and who sees one of the two learns nothing of the other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.clock import now_ms
+from app.db import session_scope
+from app.models.audit import AuditEntry
+from app.services.jobs import jobs
+from tests.console.conftest import ACTOR, Console, add_group, add_job
+from tests.console.pages import submit
+from tests.console.scripting.test_others import add_log
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "postgresql")
+
+NAME, HANDLER = "settle the payroll", "payrollHandler"
+ADDRESS = "http://10.1.2.3:9999"
+
+
+class Moved:
+    """A job in its new group, and a run of each outcome in the former one."""
+
+    def __init__(self) -> None:
+        self.former, self.present = add_group("former-app"), add_group("present-app")
+        self.job_id = add_job(self.former, job_desc=NAME, executor_handler=HANDLER)
+        at_ms = now_ms()
+        self.failed = add_log(
+            self.job_id, self.former, handle_code=500, address=ADDRESS, at_ms=at_ms - 60_000
+        )
+        self.running = add_log(self.job_id, self.former, address=ADDRESS, at_ms=at_ms - 50_000)
+        self.unresolved = add_log(
+            self.job_id, self.former, trigger_code=504, address=ADDRESS, at_ms=at_ms - 40_000
+        )
+        with session_scope() as session:
+            jobs.move_job(session, self.job_id, self.present, actor=ACTOR, now_ms=at_ms)
+
+
+@pytest.fixture
+def moved(console: Console) -> Moved:
+    return Moved()
+
+
+def test_runs_in_the_former_group_do_not_name_the_job(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
+    norman = normal_user(moved.former)
+    one = f"/joblog/{moved.failed}"
+    for path in (
+        "/",
+        "/?hours=24",
+        "/joblog?range=all",
+        f"/joblog?jobId={moved.job_id}&range=all",
+        one,
+        f"{one}/note",
+        f"{one}/kill",
+    ):
+        page = norman.get(path).text
+        assert NAME not in page, path
+        assert HANDLER not in page, path
+    assert "(deleted or moved away)" in norman.get(one).text
+    assert str(moved.job_id) in norman.get("/joblog?range=all").text
+
+
+def test_whoever_sees_both_groups_still_reads_the_name(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
+    reader = normal_user(moved.former, moved.present)
+    assert NAME in reader.get("/joblog?range=all").text
+    assert NAME in reader.get(f"/joblog/{moved.failed}").text
+
+
+def test_the_jobs_page_shows_no_run_of_a_group_that_is_foreign(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
+    nina = normal_user(moved.present, username="nina")
+    own = add_log(moved.job_id, moved.present, handle_code=200)
+    page = nina.get(f"/jobinfo/{moved.job_id}").text
+    assert f"/joblog/{own}" in page
+    for path in (
+        f"/jobinfo/{moved.job_id}",
+        f"/jobinfo?jobGroup={moved.present}",
+        "/",
+        f"/jobinfo/{moved.job_id}/kill",
+    ):
+        text = nina.get(path).text
+        assert ADDRESS not in text, path
+        for log_id in (moved.failed, moved.running, moved.unresolved):
+            assert f'/joblog/{log_id}"' not in text, path
+            assert f"Run {log_id} on" not in text, path
+    assert NAME in nina.get(f"/jobinfo?jobGroup={moved.present}").text
+
+
+def test_a_run_of_a_foreign_group_is_not_repeated(moved: Moved, normal_user: Callable[..., Console]) -> None:
+    nina = normal_user(moved.present, username="nina")
+    own = add_log(moved.job_id, moved.present)
+    assert nina.get(f"/jobinfo/{moved.job_id}/run?log={own}").status_code == 200
+    assert nina.get(f"/jobinfo/{moved.job_id}/run?log={moved.failed}").status_code == 404
+
+
+def test_a_run_before_the_move_is_killed_by_whoever_may_operate_there(
+    moved: Moved, normal_user: Any, admin: Console
+) -> None:
+    nina = normal_user(moved.present, username="nina")
+    assert submit(nina, f"/jobinfo/{moved.job_id}/kill").status_code == 409
+    assert str(moved.running) in admin.get(f"/jobinfo/{moved.job_id}/kill").text
+
+
+def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(
+    moved: Moved, normal_user: Any, admin: Console
+) -> None:
+    nina = normal_user(moved.present, username="nina")
+    foreign = add_job(moved.former, child_jobid=str(moved.job_id))
+    assert "It is a child of these jobs" not in nina.get(f"/jobinfo/{moved.job_id}/delete").text
+    assert f"no longer find it: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
+
+
+def test_the_trail_begins_where_the_job_came_from_a_foreign_group(
+    console: Console, normal_user: Any, admin: Console
+) -> None:
+    former, present = add_group("former-app"), add_group("present-app")
+    job_id = add_job(former)
+    admin.call("/jobinfo/trigger", id=job_id, executorParam="theirs alone")
+    with session_scope() as session:
+        jobs.move_job(session, job_id, present, actor=ACTOR, now_ms=now_ms())
+    admin.call("/jobinfo/trigger", id=job_id, executorParam="everybody here")
+    nina = normal_user(present, username="nina").get(f"/jobinfo/{job_id}").text
+    assert ("theirs alone" in nina, "everybody here" in nina, "job_group" in nina) == (False, True, True)
+    for reader in (admin, normal_user(former, present)):
+        assert "theirs alone" in reader.get(f"/jobinfo/{job_id}").text
+
+
+def test_a_change_too_long_to_be_read_ends_the_trail_of_a_normal_user(
+    normal_user: Any, admin: Console
+) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    with session_scope() as session:
+        cut = AuditEntry(
+            at_ms=now_ms(),
+            user_id=1,
+            username="admin",
+            action="job.update",
+            object_type="job",
+            object_id=job_id,
+        )
+        cut.changes, cut.address = '{"job_desc": ["', ""
+        session.add(cut)
+    assert "job.add" not in normal_user(group_id).get(f"/jobinfo/{job_id}").text
+    assert "job.add" in admin.get(f"/jobinfo/{job_id}").text

@@ -1,0 +1,270 @@
+"""The dashboard: is anything wrong, and how the runs of a user's groups are counted."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.config import Config
+from app.db import read_scope, session_scope
+from app.domain.enums import NodeKind
+from app.models.base import Base, local_datetime
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.node import Node
+from app.models.report import DayReport
+from app.services.report.reporting import Reporter, midnight_ms
+from app.store import day_counts, reporting
+from app.store.reporting import Counts
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import text_of
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "postgresql")
+
+ONLINE = "http://127.0.0.1:9999"
+
+
+def save(*rows: Base) -> None:
+    with session_scope() as session:
+        session.add_all(rows)
+
+
+def run(
+    group_id: int, job_id: int, *, sent: int = 200, handled: int = 200, ago_ms: int = MINUTE_MS
+) -> JobLog:
+    at_ms = now_ms() // 1000 * 1000 - ago_ms
+    return JobLog(
+        job_group=group_id,
+        job_id=job_id,
+        trigger_time=at_ms,
+        trigger_code=sent,
+        handle_code=handled,
+        handle_time=at_ms,
+    )
+
+
+def node(name: str, kind: NodeKind, ago_ms: int) -> Node:
+    at_ms = now_ms() - ago_ms
+    return Node(name=name, kind=kind.value, started_ms=at_ms, heartbeat_ms=at_ms, version="0.1.0")
+
+
+def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
+    save(node("one", NodeKind.WORKERS, 0))
+    job_id = add_job(group_id := add_group(addresses=ONLINE))
+    save(run(group_id, job_id))
+    assert "Nothing is wrong." in text_of(admin.get("/"))
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(
+    admin: Console, is_on: bool
+) -> None:
+    add_job(add_group(), start=is_on)
+    assert ("Executors offline" in text_of(admin.get("/"))) is is_on
+
+
+def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
+    group_id = add_group(addresses=ONLINE)
+    bad, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
+    save(run(group_id, bad, handled=500, ago_ms=9_000), run(group_id, bad, handled=500, ago_ms=5_000))
+    save(run(group_id, mended, handled=500, ago_ms=9_000), run(group_id, mended, ago_ms=5_000))
+    page = admin.get("/").text
+    wrong = text_of_part(page)
+    assert "bad job" in wrong
+    assert "2 failures in 24 h" in wrong
+    assert "mended job" not in wrong
+    assert "Nothing is wrong." not in page
+
+
+def test_the_tile_of_runs_names_the_days_it_counts(admin: Console) -> None:
+    for name, title in (("week", "Last week"), ("month", "Last 30 days"), ("nonsense", "Last week")):
+        tile = admin.get(f"/?range={name}").text.split("Trigger number")[1].split("</a>")[0]
+        assert f'class="hint">{title}<' in tile
+
+
+def text_of_part(page: str) -> str:
+    return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
+
+
+def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    job_id, their_id = add_job(group_id, job_desc="mine"), add_job(foreign, job_desc="theirs")
+    save(run(group_id, job_id, sent=504, handled=0), run(foreign, their_id, sent=504, handled=0))
+    for number, owner in enumerate((job_id, their_id, their_id)):
+        key = f"cron:{owner}:{number}"
+        save(
+            Fire(
+                job_id=owner,
+                fire_key=key,
+                due_time=now_ms() - 3 * MINUTE_MS,
+                trigger_type="CRON",
+                state="PENDING",
+            )
+        )
+    save(
+        node("live-node", NodeKind.WORKERS, 0),
+        node("dead-node", NodeKind.CONSOLE, MINUTE_MS),
+        node("old-node", NodeKind.CONSOLE, 2 * DAY_MS),
+    )
+    page = text_of(admin.get("/"))
+    for told in (
+        "Unresolved runs",
+        "3 runs are due and not sent yet",
+        "the oldest was due 3 minutes ago",
+        "live-node",
+        "dead-node",
+        "silent",
+    ):
+        assert told in page, told
+    assert "old-node" not in page
+    seen = text_of(normal_user(group_id).get("/"))
+    assert "1 run is due and not sent yet" in seen
+    assert "theirs" not in seen
+    assert "live-node" not in seen
+
+
+def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) -> None:
+    wrong, right, gone = (
+        node("ahead", NodeKind.WORKERS, -5_000),
+        node("steady", NodeKind.WORKERS, 0),
+        node("gone", NodeKind.WORKERS, MINUTE_MS),
+    )
+    wrong.skew_ms, right.skew_ms, gone.skew_ms = 5_000, 400, -9_000
+    save(wrong, gone)
+    page = text_of(admin.get("/"))
+    assert "The clock of ahead is wrong. It is off by +5.0 s from the database's" in page
+    assert "The clock of gone" not in page
+    assert "No scheduler is running." not in page, "that would send people the wrong way"
+    save(right)
+    page = text_of(admin.get("/"))
+    assert "The clock of ahead is wrong." in page
+    assert "The clock of steady" not in page
+
+
+def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    wrong = node("ahead", NodeKind.WORKERS, -5_000)
+    wrong.skew_ms = 5_000
+    save(wrong)
+    page = text_of(normal_user(add_group()).get("/"))
+    assert "The clock of a scheduler is wrong." in page
+    assert "ahead" not in page
+    assert "No scheduler is running." not in page
+    assert "Nothing is wrong." not in page
+
+
+def test_runs_of_a_users_groups_are_counted_by_day(admin: Console, settings: Config) -> None:
+    group_id, foreign = add_group(), add_group("other-app", "Other")
+    job_id = add_job(group_id)
+    save(
+        run(group_id, job_id),
+        run(group_id, job_id, handled=500),
+        run(group_id, job_id, handled=0),
+        run(group_id, job_id, sent=500, handled=0),
+    )
+    save(
+        run(foreign, job_id),
+        run(group_id, job_id, ago_ms=DAY_MS + MINUTE_MS),
+        run(group_id, job_id, sent=504, handled=0),
+    )
+    Reporter(settings).tick(now_ms())
+    with read_scope() as session:
+        found = day_counts.day_counts_of_groups(
+            session, [group_id], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms()
+        )
+        none = day_counts.day_counts_of_groups(session, [], from_ms=now_ms() - 3 * DAY_MS, to_ms=now_ms())
+    assert sum(day.success for day in found) == 2
+    assert (sum(day.failed for day in found), sum(day.running for day in found)) == (3, 1)
+    assert none == []
+
+
+def test_days_that_are_not_counted_yet_are_left_out_and_said(
+    normal_user: Callable[..., Console], admin: Console, settings: Config
+) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    norman = normal_user(group_id)
+    today = midnight_ms(now_ms(), settings.time_zone)
+    save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
+    save(DayReport(trigger_day=today - 2 * DAY_MS, fail_count=2))
+    two_ago = local_datetime(today - 2 * DAY_MS).strftime("%Y-%m-%d")
+    assert "in these days are not counted yet" in text_of(
+        norman.get(f"/?range=custom&from={two_ago}&to={two_ago}")
+    )
+    save(run(group_id, job_id, handled=500, ago_ms=0))
+    with session_scope() as session:
+        reporting.save_report(session, today, {group_id: Counts(0, 0, 1)}, now_ms=now_ms())
+    one_ago, day = (local_datetime(now_ms() - back * DAY_MS).strftime("%Y-%m-%d") for back in (1, 0))
+    assert f"The runs of your executors before {one_ago} are not counted yet" in text_of(norman.get("/"))
+    assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [
+        (one_ago, 0),
+        (day, 1),
+    ]
+    assert "not counted yet" not in text_of(admin.get("/"))
+    Reporter(settings).tick(now_ms())
+    assert "not counted yet" not in text_of(norman.get("/"))
+    days = norman.get("/report").get_json()["days"]
+    assert (len(days), sum(day["failed"] for day in days)) == (7, 3)
+
+
+def test_a_chart_of_few_runs_is_whole(
+    normal_user: Callable[..., Console], admin: Console, settings: Config
+) -> None:
+    group_id = add_group()
+    norman = normal_user(group_id)
+    assert "not counted yet" not in text_of(norman.get("/"))
+    save(run(group_id, add_job(group_id), ago_ms=0))
+    Reporter(settings).tick(now_ms())
+    assert "not counted yet" not in text_of(norman.get("/"))
+    assert len(norman.get("/report").get_json()["days"]) == 7
+
+
+def test_any_days_can_be_asked_for(admin: Console) -> None:
+    group_id = add_group(addresses=ONLINE)
+    job_id = add_job(group_id)
+    save(run(group_id, job_id))
+    days = admin.get("/report?range=custom&from=2026-01-30&to=2026-02-02").get_json()["days"]
+    assert [day["day"] for day in days] == ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"]
+    page = admin.get("/?range=custom&from=2026-01-30&to=2026-02-02").text
+    assert "2026-01-30 – 2026-02-02" in page
+    assert "/report?range=custom&amp;from=2026-01-30&amp;to=2026-02-02" in page
+    assert "/joblog?range=custom&amp;from=2026-01-30T00:00:00&amp;to=2026-02-02T23:59:59" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "count", "last"),
+    [
+        ("from=2026-02-02&to=2026-01-30", 4, "2026-02-02"),
+        ("from=2020-01-01&to=2026-01-01", 366, "2026-01-01"),
+        ("to=2026-01-30", 7, "2026-01-30"),
+        ("from=2026-01-30", 7, "2026-02-05"),
+        ("from=9999-12-31&to=0001-01-01", 7, ""),
+        ("from=x&to=", 7, ""),
+    ],
+)
+def test_strange_days_make_a_range_too(admin: Console, query: str, count: int, last: str) -> None:
+    days = admin.get(f"/report?range=custom&{query}").get_json()["days"]
+    assert len(days) == count
+    assert not last or days[-1]["day"] == last
+
+
+def test_a_new_installation_is_told_its_first_steps(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    page = admin.get("/").text
+    assert "First steps" in page
+    steps = page.split('id="first-steps"')[1].split("</section>")[0]
+    assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
+    save(node("one", NodeKind.WORKERS, 0))
+    group_id = add_group(addresses=ONLINE)
+    assert (
+        admin.get("/").text.split('id="first-steps"')[1].split("</section>")[0].count("bi-check-circle-fill")
+        == 3
+    )
+    add_job(group_id)
+    assert "First steps" not in admin.get("/").text
+    assert "First steps" not in normal_user().get("/").text

@@ -1,0 +1,324 @@
+"""The page of the load: starts to come by hour, the jobs of an hour, and the calendar of the last year's runs."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from flask import Flask
+
+from app.clock import now_ms
+from app.config import Config
+from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right, system_actor
+from app.domain.planned_starts import QUARTER_MS, CronStarts, HourOfDay, bounded_starts, next_days
+from app.models.job import Job
+from app.models.report import DayReport
+from app.models.user import User
+from app.services.report import planned_load
+from app.services.report.planned_load import PlannedLoad
+from app.services.report.reporting import midnight_ms
+from app.store import reporting
+from app.store.reporting import Counts
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import is_at_login, text_of
+from tests.factories import make_job
+from tests.statements import statements
+
+#: what is counted is asked in tests/store on every database
+DATABASES_ENOUGH = ("sqlite",)
+
+
+def part(page: str, begin: str, end: str = "</section>") -> str:
+    return page.split(begin, 1)[1].split(end, 1)[0]
+
+
+def bars(page: str) -> list[str]:
+    return re.findall(r"<title>(.*?)</title>", part(page, '<svg class="hours"', "</svg>"))
+
+
+def squares(page: str) -> dict[str, str]:
+    """Return day -> what stands for it."""
+    drawing = part(page, '<svg class="calendar" data-bars="7"', "</svg>")
+    return {
+        re.findall(r"\d{4}-\d\d-\d\d", each)[-1 if "href" in each.split("<title>")[0] else 0]: each
+        for each in drawing.split("<a")[1:]
+    }
+
+
+def test_it_needs_a_login_and_a_group(console: Console, normal_user: Callable[..., Console]) -> None:
+    assert is_at_login(console.get("/load"))
+    page = text_of(normal_user().get("/load"))
+    assert "No executor is open to you" in page
+    assert "Planned starts" not in page
+
+
+def test_where_nothing_is_enabled_it_says_what_would_be_here(admin: Console) -> None:
+    add_job(add_group())
+    page = text_of(admin.get("/load"))
+    assert "No job is enabled yet" in page
+    assert "No run yet" in page
+
+
+def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
+    group_id = add_group()
+    add_job(group_id, job_desc="each minute", schedule_conf="0 * * * * ?", start=True)
+    add_job(group_id, job_desc="thrice <b>", schedule_conf="0 0/20 * * * ?", start=True)
+    add_job(group_id, job_desc="stopped", schedule_conf="0 * * * * ?")
+    at_five = add_job(
+        group_id, job_desc="at five", schedule_conf="* 0 5 * * ?", time_zone="Asia/Tokyo", start=True
+    )
+    response = admin.get("/load")
+    page, found = response.text, bars(response.text)
+    assert len(found) == 24
+    # five in Tokyo is four in Shanghai, the zone of the reader
+    assert sorted(label.split(" ", 2)[2] for label in found) == sorted(
+        f"{hour:02d}:00 · {63 if hour != 4 else 123} starts" for hour in range(24)
+    )
+    starters = part(page, 'id="starters"')
+    assert "the busiest of the next 24 hours" in starters
+    assert re.findall(r'/jobinfo/(\d+)">', starters)
+    assert "thrice &lt;b&gt;" in starters
+    assert text_of(response).count("busiest: 04:00") == 1
+    drawn = part(page, '<svg class="hours"', "</svg>").split("<a ")
+    quiet_href = next(
+        re.findall(r'href="([^"]+)#starters"', bar)[0] for bar in drawn[:0:-1] if "aria-current" not in bar
+    )
+    assert "stopped" not in starters
+    assert f"{at_five} at five" in starters
+    quiet = part(admin.get(quiet_href.removeprefix("/xxl-job-admin")).text, 'id="starters"')
+    assert "at five" not in quiet
+    assert re.findall(r'data-label="Starts">(\d+)<', quiet) == ["60", "3"]
+
+
+def test_an_hour_that_is_none_of_those_shown_is_the_busiest(admin: Console) -> None:
+    add_job(add_group(), schedule_conf="0 0 3 * * ?", start=True)
+    for asked in ("0", "-1", "x", "99999999999999", str(now_ms() // QUARTER_MS - 8)):
+        assert "03:00 · 1 start" in part(admin.get(f"/load?hour={asked}").text, 'id="starters"')
+
+
+def test_an_hour_without_a_start_says_so(admin: Console) -> None:
+    add_job(add_group(), schedule_conf="0 0 3 * * ?", start=True)
+    four_ms = midnight_ms(now_ms(), "Asia/Shanghai", -1) + 4 * 4 * QUARTER_MS
+    assert "No job starts in this hour" in text_of(admin.get(f"/load?hour={four_ms // QUARTER_MS}"))
+
+
+def test_a_user_sees_the_starts_of_their_groups_alone(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    mine, foreign = add_group(), add_group("other-app", "Other")
+    add_job(mine, job_desc="mine", schedule_conf="0 0 * * * ?", start=True)
+    add_job(foreign, job_desc="theirs", schedule_conf="* * * * * ?", start=True)
+    page = normal_user(mine, rights={mine: frozenset({Right.VIEW})}).get("/load").text
+    assert {label.split(" · ")[1] for label in bars(page)} == {"1 start"}
+    assert "theirs" not in page
+    assert "Only jobs you may see are counted." in page
+    assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"3,601 starts"}
+
+
+def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group_id = add_group()
+    for minute in range(4):
+        add_job(group_id, schedule_conf=f"0 {minute} * * * ?", start=True)
+    at_ms = now_ms()
+    with read_scope() as session:
+        load = planned_load.planned_load(
+            session, system_actor("test"), next_days(at_ms, "UTC", days=1), now_ms=at_ms, budget_ms=0
+        )
+    assert (load.jobs, load.unread, load.too_many) == (1, 3, 0)
+    monkeypatch.setattr(planned_load, "SCHEDULES_MAX", 3)
+    page = text_of(admin.get("/load"))
+    assert "1 job is left out" in page
+    assert "3 jobs with their schedule on" in page
+
+
+def test_schedules_left_out_are_counted_when_they_are_read_again(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group_id, at_ms, read_ms = add_group(), now_ms(), 0
+    window = next_days(at_ms, "UTC", days=7)
+    week_ms = window.until_ms - window.from_ms
+    bounds = [{"not_after_ms": window.from_ms + week_ms // 2 + number * 1000} for number in range(6)]
+    for each in (*bounds, {}, {"not_before_ms": window.until_ms}, {"not_after_ms": window.from_ms - 1}):
+        make_job(
+            job_group=group_id, schedule_type="CRON", schedule_conf="0 1/15 * * * ?", trigger_status=1, **each
+        )
+    make_job(
+        job_group=group_id,
+        schedule_type="FIX_RATE",
+        schedule_conf="3600",
+        trigger_status=1,
+        trigger_next_time=at_ms,
+    )
+    make_job(job_group=group_id, schedule_type="AT", schedule_conf="2000-01-01 00:00:00", trigger_status=1)
+
+    def slow(*args: object) -> CronStarts:
+        """Take 40 ms for what was not read before."""
+        nonlocal read_ms
+        misses = bounded_starts.cache_info().misses
+        starts = bounded_starts(*args)
+        read_ms += 40 * (bounded_starts.cache_info().misses - misses)
+        return starts
+
+    monkeypatch.setattr(planned_load, "bounded_starts", slow)
+    monkeypatch.setattr(planned_load, "monotonic_ms", lambda: read_ms)
+    loads = []
+    for _request in range(3):
+        with read_scope() as session:
+            loads.append(planned_load.planned_load(session, system_actor("test"), window, now_ms=at_ms))
+    # the job of a fixed period waits for none
+    assert [(load.jobs, load.unread) for load in loads] == [(4, 7), (7, 4), (11, 0)]
+    whole, begun = 4 * week_ms // 3_600_000, 4 * week_ms // 2 // 3_600_000
+    assert sum(loads[-1].starts) == 6 * begun + whole + week_ms // 3_600_000
+
+
+def test_a_schedule_that_cannot_be_read_spoils_nothing(admin: Console) -> None:
+    group_id = add_group()
+    add_job(group_id, schedule_conf="0 0 * * * ?", start=True)
+    broken = add_job(group_id, job_desc="broken", schedule_conf="0 0 * * * ?", start=True)
+    with session_scope() as session:
+        session.get_one(Job, broken).schedule_conf = "99 nonsense"
+    assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"1 start"}
+
+
+def day_of(zone: str, back: int) -> str:
+    return datetime.fromtimestamp(midnight_ms(now_ms(), zone, back) / 1000, ZoneInfo(zone)).date().isoformat()
+
+
+def save_day(zone: str, back: int, counts: dict[int, Counts]) -> str:
+    """Store a day's counts as the workers do; return its name."""
+    day_ms = midnight_ms(now_ms(), zone, back)
+    with session_scope() as session:
+        reporting.save_report(session, day_ms, counts, now_ms=now_ms())
+    return day_of(zone, back)
+
+
+def test_the_calendar_shows_runs_failures_and_where_they_are(admin: Console, settings: Config) -> None:
+    group_id, zone = add_group(), settings.time_zone
+    good = save_day(zone, 3, {group_id: Counts(0, 100, 0)})
+    some = save_day(zone, 2, {group_id: Counts(2, 95, 5)})
+    many = save_day(zone, 1, {group_id: Counts(0, 10, 2)})
+    old = save_day(zone, 200, {group_id: Counts(0, 40, 0)})
+    page = admin.get("/load").text
+    found = squares(page)
+    assert len(found) in range(52 * 7 + 1, 53 * 7 + 1)
+    assert "100 runs</title>" in found[good]
+    assert "level-4" in found[good]
+    assert "mark" not in found[good]
+    assert "102 runs · 5 failed · 2 running" in found[some]
+    assert "<circle" in found[some]
+    assert "12 runs · 2 failed" in found[many]
+    assert "<path" in found[many]
+    assert f"?range=custom&amp;from={good}T00:00:00&amp;to={good}T23:59:59" in found[good]
+    # its log is gone
+    assert "40 runs" in found[old]
+    assert "href" not in found[old]
+    quiet = day_of(zone, 10)
+    assert "no run" in found[quiet]
+    assert "level-0" in found[quiet]
+    assert "href" not in found[quiet]
+    table = part(page, "<summary>As a table", "</table>")
+    assert re.findall(r"\d{4}-\d\d-\d\d(?=<)", table) == [many, some, good, old]
+    assert "254 runs · 7 failed" in text_of(admin.get("/load"))
+
+
+def test_a_day_leads_to_its_runs_in_the_zone_of_the_reader(admin: Console, settings: Config) -> None:
+    day = save_day(settings.time_zone, 1, {add_group(): Counts(0, 1, 0)})
+    before = (datetime.fromisoformat(day) - timedelta(days=1)).date().isoformat()
+    with session_scope() as session:
+        session.query(User).update({"time_zone": "UTC"})
+    assert f"from={before}T16:00:00&amp;to={day}T15:59:59" in admin.get("/load").text
+
+
+def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(
+    normal_user: Callable[..., Console], settings: Config
+) -> None:
+    mine, foreign = add_group(), add_group("other-app", "Other")
+    day = save_day(settings.time_zone, 1, {mine: Counts(0, 3, 0), foreign: Counts(0, 70, 9)})
+    uncounted = DayReport(
+        trigger_day=midnight_ms(now_ms(), settings.time_zone, 5), running_count=0, suc_count=8, fail_count=0
+    )
+    with session_scope() as session:
+        session.add(uncounted)
+    page = normal_user(mine).get("/load").text
+    found = squares(page)
+    assert "3 runs</title>" in found[day]
+    late = day_of(settings.time_zone, 5)
+    assert "not counted yet" in found[late]
+    assert "unknown" in found[late]
+    assert "are not counted yet: the calendar leaves those days out" in page
+    assert "73" not in part(page, 'id="calendar"').split("<svg")[0]
+
+
+def test_where_not_even_today_is_counted_it_says_so(
+    normal_user: Callable[..., Console], settings: Config
+) -> None:
+    with session_scope() as session:
+        today_ms = midnight_ms(now_ms(), settings.time_zone)
+        session.add(DayReport(trigger_day=today_ms, running_count=0, suc_count=8, fail_count=0))
+    page = normal_user(add_group()).get("/load").text
+    assert "in these days are not counted yet: the calendar shows none of them" in page
+    assert "No run yet" not in page
+    assert {"unknown" in square for square in squares(page).values()} == {True}
+
+
+def test_the_report_leads_to_it_and_stays_marked(admin: Console) -> None:
+    add_group()
+    assert "/load" in admin.get("/").text
+    sidebar = part(admin.get("/load").text, 'class="sidebar"', "</nav>")
+    assert re.search(r'data-page="dashboard"[^>]*aria-current="page"', sidebar)
+
+
+def test_the_statements_are_as_many_for_many_jobs(admin: Console) -> None:
+    counts = []
+    for number in range(1, 4):
+        group_id = add_group(f"sample-app-{number}")
+        for _job in range(12 * number):
+            add_job(group_id, schedule_conf="0 0 * * * ?", start=True)
+        with statements() as seen:
+            admin.get("/load")
+        counts.append(len(seen))
+    assert len(set(counts)) == 1
+    assert counts[0] <= 10
+
+
+def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
+    def drawn(first: str) -> PlannedHours:
+        at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+        window = next_days(int(at.timestamp()) * 1000, "Europe/Berlin", days=1)
+        with app.test_request_context("/load"):
+            return planned_hours(PlannedLoad(window, [1] * window.quarters, [], 0, 0, 0), "Europe/Berlin", 0)
+
+    twice, never = drawn("2026-10-24T23:30"), drawn("2026-03-28T23:30")
+    assert [hour.label for hour in twice.days[0].hours if hour][2:4] == [
+        "Sun 2026-10-25 02:00 · 8 starts · the clock shows this hour twice",
+        "Sun 2026-10-25 03:00 · 4 starts",
+    ]
+    assert [number for number, hour in enumerate(never.days[0].hours) if hour is None] == [2]
+    assert (len(twice.bars), len(never.bars)) == (24, 23)
+
+
+def test_the_form_of_a_job_leads_to_the_quiet_hours(admin: Console) -> None:
+    job_id = add_job(add_group())
+    for path in ("/jobinfo/new", f"/jobinfo/{job_id}/edit"):
+        assert "/load" in admin.get(path).text, path
+
+
+def test_counts_take_four_letters_at_most() -> None:
+    texts = {
+        0: "·",
+        7: "7",
+        999: "999",
+        1_000: "1.0k",
+        9_949: "9.9k",
+        9_950: "10k",
+        36_400: "36k",
+        3_600_000: "3.6M",
+        36_000_000: "36M",
+    }
+    at = HourOfDay(date(2026, 5, 4), 3, (0, 1, 2, 3))
+    assert {starts: Hour(at, starts, 0, "", "").short for starts in texts} == texts

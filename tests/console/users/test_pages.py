@@ -1,0 +1,285 @@
+"""The pages of users, of one's own account, the login, the frame and the error pages."""
+
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.models.user import User
+from app.services.accounts import users
+from app.store import rights
+from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
+from tests.console.pages import TOKEN, is_at_login, path_after, submit, text_of
+
+#: what is asked of the databases is tested in tests/store and tests/services on all of them
+DATABASES_ENOUGH = ("sqlite", "mariadb")
+
+PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
+FORM = {"username": "nina", "password": PASSWORD, "role": "0"}
+
+
+def user_named(username: str) -> User:
+    with read_scope() as session:
+        return session.query(User).filter_by(username=username).one()
+
+
+def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+    for path in ("/account", *PAGES):
+        assert is_at_login(console.get(path)), path
+
+
+def test_users_are_for_administrators(admin: Console, normal_user: Callable[..., Console]) -> None:
+    norman = normal_user()
+    assert {norman.get(path).status_code for path in PAGES} == {403}
+    assert submit(norman, "/user/new", **{**FORM, "role": "1"}).status_code == 403
+
+
+def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
+    group_id, other = add_group(), add_group("other-app", "Other")
+    path = path_after(
+        submit(
+            admin,
+            "/user/new",
+            **FORM,
+            right=[
+                f"{group_id}:operate",
+                f"{other}:view",
+                f"{other}:operate",
+                f"{other}:edit",
+                f"{other}:glue",
+            ],
+        )
+    )
+    assert path == "/user?done=added"
+    nina = user_named("nina")
+    assert nina.group_ids == sorted([group_id, other])
+    with read_scope() as session:
+        assert rights.rights_of(session, nina.id) == {group_id: "view,operate"}
+    form = admin.get(f"/user/{nina.id}/edit").text
+    assert f'value="{group_id}:operate" aria-label="Sample: Operate" checked' in form
+    assert f'value="{group_id}:edit" aria-label="Sample: Edit">' in form
+    assert f'value="{other}:glue" aria-label="Other: GLUE" checked' in form
+
+
+@pytest.mark.parametrize(("given", "stored"), [({Right.VIEW}, "view"), (set(), ""), (set(Right), None)])
+def test_a_change_without_a_word_on_rights_leaves_them(
+    admin: Console, given: set[Right], stored: str | None
+) -> None:
+    group_id, other = add_group(), add_group("other-app", "Other")
+    user_id = add_user("nina", [group_id], {group_id: frozenset(given)})
+    with session_scope() as session:
+        users.disable_user(session, user_id, actor=ACTOR, now_ms=now_ms())
+    draft = users.UserDraft(username="nina", group_ids=(group_id, other), disabled=None)
+    with session_scope() as session:
+        users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
+    with read_scope() as session:
+        assert rights.rights_of(session, user_id).get(group_id) == stored
+        assert rights.rights_of(session, user_id)[other] == "view,operate,edit"
+    assert user_named("nina").disabled == 1
+
+
+@pytest.mark.parametrize("group", ["9" * 20, "9" * 5_000, "-1", "x"])
+def test_a_tick_of_no_group_is_nothing(admin: Console, group: str) -> None:
+    path_after(submit(admin, "/user/new", **FORM, right=[f"{group}:glue"]))
+    assert user_named("nina").group_ids == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"username": "ab"}, "username"),
+        ({"password": "short"}, "password"),
+        ({"username": "admin"}, "username"),
+    ],
+)
+def test_a_refusal_stands_at_its_field(admin: Console, changes: dict[str, str], field: str) -> None:
+    page = submit(admin, "/user/new", **{**FORM, **changes})
+    assert page.status_code == 400
+    assert f'id="{field}-error"' in page.text
+    assert PASSWORD not in page.text
+
+
+def test_a_user_is_disabled_and_logged_out(admin: Console, normal_user: Callable[..., Console]) -> None:
+    norman = normal_user()
+    user_id = user_named("norman").id
+    path_after(submit(admin, f"/user/{user_id}/edit", username="norman", password="", role="0", disabled="y"))
+    assert is_at_login(norman.get("/"))
+    assert "Disabled" in admin.get("/user").text
+
+
+def test_a_user_is_deleted(admin: Console) -> None:
+    user_id = add_user("norman")
+    assert "logins of the user end" in text_of(admin.get(f"/user/{user_id}/delete"))
+    path_after(submit(admin, f"/user/{user_id}/delete"))
+    assert admin.get(f"/user/{user_id}/edit").status_code == 404
+
+
+def test_the_account_in_use_cannot_be_changed_here(admin: Console) -> None:
+    own = user_named("admin").id
+    assert submit(admin, f"/user/{own}/delete").status_code == 409
+    assert submit(admin, f"/user/{own}/edit", role="0").status_code == 409
+
+
+def test_the_trail_shows_changes_and_hides_secrets(admin: Console) -> None:
+    path_after(submit(admin, "/user/new", **FORM))
+    page = admin.get("/user/audit?action=user.").text
+    assert "user.add" in page
+    assert PASSWORD not in page
+    assert "login" not in text_of(admin.get("/user/audit?action=user.")).split("Action")[-1]
+
+
+def test_the_login_page_works_as_a_plain_form(console: Console) -> None:
+    assert 'name="userName"' in console.get("/toLogin").text
+    wrong = console.post("/toLogin", {"userName": "admin", "password": "no"})
+    assert wrong.status_code == 400
+    assert "Wrong user name or password" in wrong.text
+    assert path_after(console.post("/toLogin", {"userName": "admin", "password": ADMIN_PASSWORD})) == "/"
+    assert console.get("/").status_code == 200
+
+
+def test_a_logout_ends_the_login(admin: Console) -> None:
+    assert path_after(submit(admin, "/account/logout")) == "/toLogin?done=out"
+    assert is_at_login(admin.get("/"))
+
+
+def test_a_password_is_changed_and_every_login_ends(admin: Console) -> None:
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+    }
+    assert path_after(submit(admin, "/account/password", **fields)) == "/toLogin?done=password"
+    assert is_at_login(admin.get("/"))
+    admin.log_in("admin", "another-good-one")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"old_password": "wrong-one"}, "old_password"),
+        ({"new_password": "short"}, "new_password"),
+        ({"repeated": "different"}, "repeated"),
+    ],
+)
+def test_a_bad_new_password_is_refused_at_its_field(
+    admin: Console, changes: dict[str, str], field: str
+) -> None:
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+    }
+    if field == "new_password":
+        changes["repeated"] = changes["new_password"]
+    page = submit(admin, "/account/password", **{**fields, **changes})
+    assert page.status_code == 400
+    assert f'id="{field}-error"' in page.text
+
+
+def test_a_first_password_opens_only_its_change(admin: Console) -> None:
+    draft = users.UserDraft(username="nina", password=PASSWORD, must_change=True)
+    with session_scope() as session:
+        users.add_user(session, draft, actor=ACTOR, now_ms=now_ms())
+    nina = admin.another().log_in("nina", PASSWORD)
+    assert nina.get("/jobinfo").headers["Location"].endswith("/account")
+    page = nina.get("/account").text
+    assert "Choose one of your own" in page
+    assert "Language and time zone" not in page
+
+
+def test_the_stored_first_password_goes_with_its_change(
+    app: Flask, settings: Config, console: Console
+) -> None:
+    stored = settings.home / "admin_password"
+    stored.write_text(ADMIN_PASSWORD, encoding="utf-8")
+    with session_scope() as session:
+        users.set_password(session, "admin", ADMIN_PASSWORD, actor=ACTOR, now_ms=now_ms(), must_change=True)
+    admin = console.log_in()
+    token = TOKEN.findall(admin.get("/account").text)[0]
+    fields = {
+        "old_password": ADMIN_PASSWORD,
+        "new_password": "another-good-one",
+        "repeated": "another-good-one",
+        "csrf_token": token,
+    }
+    path_after(admin.post("/account/password", fields))
+    assert not stored.exists()
+
+
+def test_language_and_zone_are_kept_with_the_user(admin: Console) -> None:
+    assert (
+        path_after(submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris"))
+        == "/account?done=saved"
+    )
+    page = admin.get("/account").text
+    assert "账号与设置" in page
+    assert "Europe/Paris" in page
+    assert submit(admin, "/account/settings", language="tlh", time_zone="").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Login"), ("fr", "Login")],
+)
+def test_the_browser_says_the_language_of_the_login_page(console: Console, said: str, shown: str) -> None:
+    assert shown in console.get("/toLogin", headers={"Accept-Language": said}).text
+
+
+def test_the_language_is_chosen_before_a_login(console: Console) -> None:
+    answer = console.post("/preferences", {"language": "zh_TW", "next": "/xxl-job-admin/toLogin"})
+    assert path_after(answer) == "/toLogin"
+    page = console.get("/toLogin", headers={"Accept-Language": "en"}).text
+    assert '<html lang="zh-Hant"' in page
+    assert "記住密碼" in page
+    assert path_after(console.post("/preferences", {"language": "en", "next": "http://["})) == "/toLogin"
+
+
+def test_theme_and_sidebar_are_applied_by_the_server(admin: Console) -> None:
+    assert "data-bs-theme=" not in admin.get("/").text
+    admin.post("/preferences", {"theme": "dark", "sidebar": "mini"})
+    page = admin.get("/").text
+    assert 'data-bs-theme="dark"' in page
+    assert 'class="sidebar-mini"' in page
+    admin.post("/preferences", {"theme": 'pink"><script>'})
+    assert 'data-bs-theme="dark"' in admin.get("/").text
+
+
+def test_a_toast_shows_only_fixed_texts(admin: Console) -> None:
+    assert "Saved." in admin.get("/?done=saved").text
+    assert "<b>you won</b>" not in admin.get("/?done=<b>you won</b>").text
+    assert "data-toast " not in admin.get("/?done=nothing").text
+
+
+def test_error_pages_are_in_the_frame_and_escape(admin: Console) -> None:
+    missing = admin.get("/no/such/<b>page</b>", headers={"Accept": "text/html"})
+    assert missing.status_code == 404
+    assert "There is nothing here" in missing.text
+    assert 'class="sidebar"' in missing.text
+    assert "<b>page" not in missing.text
+    assert "Job id is invalid" in admin.get("/jobinfo/4711", headers={"Accept": "text/html"}).text
+    forbidden = admin.post("/account/logout", headers={"Accept": "text/html"})
+    assert forbidden.status_code == 403
+    assert "You may not do this" in forbidden.text
+
+
+def test_every_page_is_free_of_inline_code(admin: Console) -> None:
+    add_group()
+    for path in (
+        "/",
+        "/jobinfo",
+        "/jobinfo/new",
+        "/joblog",
+        "/jobgroup",
+        "/user",
+        "/user/new",
+        "/account",
+        "/help",
+    ):
+        page = admin.get(path)
+        assert " style=" not in page.text, path
+        assert " onclick=" not in page.text, path
+        assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")

@@ -1,0 +1,97 @@
+"""A database that is locked, full or read-only: what pages, scripts and the log say, and that reading goes on."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import Engine, event, update
+
+from app import db
+from app.console.web import errors
+from app.database_faults import RETRY_AFTER_S, FaultLog
+from app.models.session import LoginSession
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import text_of, token_of
+from tests.databases import write_lock
+
+DATABASES_ENOUGH = ("sqlite",)
+#: does not fit into what is left of a page
+SOURCE = "# long\n" * 10_000
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "fault_log", FaultLog())
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Another process is writing, and is not waited for long."""
+    with write_lock(url), patch.object(db, "BUSY_TIMEOUT_MS", 20):
+        yield
+
+
+@contextmanager
+def set_for_all(pragma: str) -> Iterator[None]:
+    """Every connection has this setting."""
+    engine = db._binding.engine
+    assert isinstance(engine, Engine)
+
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA {pragma}")
+
+    engine.dispose()
+    event.listen(engine, "connect", set_up)
+    try:
+        yield
+    finally:
+        event.remove(engine, "connect", set_up)
+        engine.dispose()
+
+
+#: database fault -> message on pages
+FAULTS = {
+    "busy": (locked, "The database is busy. Try again in a moment."),
+    "full": (
+        lambda _url: set_for_all("max_page_count=1"),
+        "The database's disk is full. Free some space, then try again.",
+    ),
+    "read-only": (
+        lambda _url: set_for_all("query_only=ON"),
+        "The database is read-only, so nothing can be changed.",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_change_says_why_it_was_not_made_and_the_log_has_one_line(
+    admin: Console, database: str, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = add_job(add_group(), glue_type="GLUE_SHELL", glue_source="echo", glue_remark="first version")
+    break_it, text = FAULTS[fault]
+    values = {"id": job_id, "glueSource": SOURCE, "glueRemark": "second version"}
+    with break_it(database):
+        assert admin.call("/jobcode/save", **values) == {"code": 500, "msg": text, "content": None}
+    (record,) = caplog.records
+    assert record.getMessage().startswith("request failed method=POST path=/jobcode/save database_error=")
+    assert record.exc_info is None
+    assert admin.call("/jobcode/save", **values)["code"] == 200, "by itself once the database can"
+
+
+def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, database: str) -> None:
+    job_id = add_job(add_group())
+    token = token_of(admin)
+    with locked(database):
+        page = admin.post("/jobinfo/favourite", {"csrf_token": token, "add": job_id})
+    assert (page.status_code, page.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+    assert "The database is busy. Try again in a moment." in text_of(page)
+
+
+@pytest.mark.parametrize("fault", ["busy", "read-only"])
+def test_pages_can_be_read_all_the_same(admin: Console, database: str, fault: str) -> None:
+    with db.session_scope() as session:
+        session.execute(update(LoginSession).values(seen_ms=LoginSession.seen_ms - 3_600_000))
+    with FAULTS[fault][0](database):
+        assert admin.get("/jobinfo").status_code == 200

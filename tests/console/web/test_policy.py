@@ -1,0 +1,154 @@
+"""The gate fails closed: every endpoint has an entry, and every entry lets in exactly whom it names."""
+
+import pytest
+from flask import Flask
+from werkzeug.routing import Rule
+
+from app.console import POLICY
+from app.console.web.access import Access
+from app.db import session_scope
+from app.domain.permissions import Right
+from app.store import users
+from tests.console.conftest import CONTEXT, Console, add_group, add_user
+
+#: who gets in is no matter of the database
+DATABASES_ENOUGH = ("sqlite",)
+
+#: what a URL's variable parts are filled with
+SAMPLE = {
+    "job_id": 1,
+    "log_id": 1,
+    "group_id": 1,
+    "user_id": 1,
+    "version_id": 1,
+    "filename": "css/app.css",
+    "act": "start",
+    "list_name": "jobs",
+}
+
+
+def rules_of(app: Flask) -> list[Rule]:
+    return [rule for rule in app.url_map.iter_rules() if rule.endpoint != "static"]
+
+
+def method_of(rule: Rule) -> str:
+    return "POST" if rule.methods and "POST" in rule.methods else "GET"
+
+
+def path_of(app: Flask, rule: Rule) -> str:
+    values = {name: SAMPLE.get(name, 1) for name in rule.arguments}
+    return CONTEXT + app.url_map.bind("localhost").build(rule.endpoint, values, method=method_of(rule))
+
+
+def test_every_endpoint_has_an_entry_and_every_entry_an_endpoint(app: Flask) -> None:
+    endpoints = {rule.endpoint for rule in app.url_map.iter_rules()}
+    assert endpoints - set(POLICY) == set()
+    assert set(POLICY) - endpoints == set()
+
+
+def test_no_address_has_two_endpoints(app: Flask) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for rule in app.url_map.iter_rules():
+        for method in (rule.methods or set()) - {"OPTIONS"}:
+            assert seen.setdefault((rule.rule, method), rule.endpoint) == rule.endpoint
+
+
+def test_an_endpoint_without_an_entry_is_refused(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(POLICY, "scripting_groups.page_list")
+    admin = Console(app, app.test_client()).log_in()
+    for method in ("POST", "OPTIONS"):
+        assert admin.client.open(f"{CONTEXT}/jobgroup/pageList", method=method).status_code == 403
+
+
+def test_without_a_login_only_public_endpoints_answer(app: Flask) -> None:
+    for rule in rules_of(app):
+        response = app.test_client().open(path_of(app, rule), method=method_of(rule))
+        is_open = POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE)
+        assert is_open or response.headers.get("Location") == f"{CONTEXT}/toLogin", rule
+
+
+def test_options_without_a_login_lead_to_the_login_page(app: Flask) -> None:
+    for rule in app.url_map.iter_rules():
+        response = app.test_client().options(path_of(app, rule))
+        expected = (200, None) if POLICY[rule.endpoint] is Access.PROBE else (302, f"{CONTEXT}/toLogin")
+        assert (response.status_code, response.headers.get("Location")) == expected, rule
+        assert response.data == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/", {"GET", "HEAD", "OPTIONS"}),
+        ("/jobinfo/pageList", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("/jobinfo/start", {"POST", "OPTIONS"}),
+        ("/toLogin", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("/health", {"GET", "HEAD", "OPTIONS"}),
+    ],
+)
+def test_options_list_the_methods_for_logged_in_users(app: Flask, path: str, methods: set[str]) -> None:
+    add_user("norman")
+    norman = Console(app, app.test_client()).log_in("norman")
+    response = norman.client.options(CONTEXT + path)
+    assert (response.status_code, response.allow.as_set(), response.data) == (
+        200,
+        {method.lower() for method in methods},
+        b"",
+    )
+    assert norman.client.options(f"{CONTEXT}/no/such/page").status_code == 404
+
+
+def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
+    user_id = add_user("norman")
+    with session_scope() as session:
+        user = users.lock_user(session, user_id)
+        assert user is not None
+        user.password = f"first:{user.password}"
+    norman = Console(app, app.test_client()).log_in("norman")
+    for rule in rules_of(app):
+        if POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE, Access.FIRST):
+            continue
+        response = norman.client.open(path_of(app, rule), method=method_of(rule))
+        told = response.get_json(silent=True) or {}
+        assert response.status_code in (302, 403) or told.get("code") == 500, rule
+    assert norman.get("/account").status_code == 200
+
+
+def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
+    group_id = add_group()
+    add_user("norman", [group_id])
+    norman = Console(app, app.test_client()).log_in("norman")
+    for rule in rules_of(app):
+        if POLICY[rule.endpoint] is not Access.ADMIN:
+            continue
+        response = norman.client.open(path_of(app, rule), method=method_of(rule))
+        told = response.get_json(silent=True) or {}
+        assert response.status_code == 403 or told == {
+            "code": 500,
+            "msg": "permission denied",
+            "content": None,
+        }, rule
+
+
+@pytest.mark.parametrize(
+    ("path", "right"),
+    [
+        ("/jobinfo/start", Right.OPERATE),
+        ("/jobinfo/trigger", Right.OPERATE),
+        ("/joblog/logKill", Right.OPERATE),
+        ("/jobinfo/add", Right.EDIT),
+        ("/jobinfo/remove", Right.EDIT),
+        ("/jobcode/save", Right.GLUE),
+    ],
+)
+def test_a_right_somewhere_is_needed_for_what_it_names(app: Flask, path: str, right: Right) -> None:
+    group_id = add_group()
+    add_user("norman", [group_id], {group_id: frozenset(Right) - {right}})
+    norman = Console(app, app.test_client()).log_in("norman")
+    assert norman.call(path, id=1) == {"code": 500, "msg": "permission denied", "content": None}
+
+
+def test_a_form_of_a_page_needs_its_token(admin: Console) -> None:
+    assert admin.post("/logout").status_code == 200  # a JSON endpoint needs none
+    admin.log_in()
+    response = admin.post("/account/password", {"old_password": "x"})
+    assert response.status_code == 403

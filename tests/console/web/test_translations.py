@@ -1,0 +1,94 @@
+"""Both catalogues hold every text of the program, translated, with the same parameters, and compiled as they stand."""
+
+import ast
+import re
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.mofile import read_mo
+from babel.messages.pofile import read_po
+
+APP = Path(__file__).resolve().parents[3] / "app"
+LOCALES = ("zh_Hans_CN", "zh_Hant_TW")
+METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
+KEYWORDS = {**DEFAULT_KEYWORDS, "_l": None, "lazy_gettext": None}
+PARAMETER = re.compile(r"%\(\w+\)[sd]")
+
+
+def texts_of(message: Message) -> tuple[str, ...]:
+    """Return the singular and the plural, or the only text there is."""
+    return (message.id,) if isinstance(message.id, str) else tuple(message.id)
+
+
+def catalogue(locale: str) -> Catalog:
+    with (APP / "translations" / locale / "LC_MESSAGES" / "messages.po").open("rb") as stream:
+        return read_po(stream, locale=locale)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> set[str]:
+    """The texts of the program as the extractor finds them."""
+    found = extract_from_dir(APP, METHODS, keywords=KEYWORDS)
+    return {
+        text if isinstance(text, str) else text[0]
+        for _file, _line, text, _comments, _context in found
+        if text
+    }
+
+
+def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
+    # it passes over those inside f-strings
+    calls = (
+        node
+        for file in APP.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+    )
+    named = [
+        call for call in calls if isinstance(call.func, ast.Name) and call.func.id in KEYWORDS and call.args
+    ]
+    texts = {call.args[0].value for call in named if isinstance(call.args[0], ast.Constant)}
+    assert len(texts) > 100
+    assert texts - wanted == set()
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_text_is_translated(locale: str, wanted: set[str]) -> None:
+    messages = [message for message in catalogue(locale) if message.id]
+    translated = {
+        texts_of(message)[0] for message in messages if all(strings_of(message)) and not message.fuzzy
+    }
+    assert len(wanted) > 100
+    assert wanted - translated == set()
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_no_text_is_left_over(locale: str, wanted: set[str]) -> None:
+    assert {texts_of(message)[0] for message in catalogue(locale) if message.id} - wanted == set()
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_a_translation_keeps_the_parameters(locale: str) -> None:
+    for message in catalogue(locale):
+        if message.id:
+            wanted = set(PARAMETER.findall(texts_of(message)[0]))
+            for translated in strings_of(message):
+                assert set(PARAMETER.findall(translated)) == wanted, texts_of(message)[0]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_compiled_catalogue_is_up_to_date(locale: str) -> None:
+    compiled = read_mo(BytesIO((APP / "translations" / locale / "LC_MESSAGES" / "messages.mo").read_bytes()))
+    for message in catalogue(locale):
+        if message.id:
+            found = compiled.get(texts_of(message)[0])
+            assert found is not None, texts_of(message)[0]
+            assert strings_of(found) == strings_of(message)
+
+
+def strings_of(message: Message) -> tuple[str, ...]:
+    """Return the translations: one, or one a plural form."""
+    return (message.string,) if isinstance(message.string, str) else tuple(message.string)

@@ -1,0 +1,345 @@
+"""Logins as rows: limits, throttle, adopted hashes. Time is an argument everywhere."""
+
+import hashlib
+import threading
+
+import pytest
+from sqlalchemy import select
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right, system_actor
+from app.errors import InvalidInput, TooManyAttempts
+from app.models.audit import AuditEntry
+from app.models.session import LoginSession
+from app.models.user import User
+from app.services.accounts import login, passwords, users
+from app.services.accounts.login import Login, Visitor
+from app.services.accounts.users import UserDraft
+from app.store import bulk, rights
+
+pytestmark = pytest.mark.usefixtures("database")
+
+NOW: Millis = 1_714_530_000_000
+PASSWORD = "correct-horse-7"
+HASH = passwords.hash_password(PASSWORD)
+MD5 = hashlib.md5(PASSWORD.encode(), usedforsecurity=False).hexdigest()
+SHA256 = hashlib.sha256(PASSWORD.encode()).hexdigest()
+ADMIN = system_actor("test")
+
+
+def add_user(username: str = "norman", password: str = HASH, *, role: int = 0, permission: str = "") -> int:
+    with session_scope() as session:
+        user = User(username=username, password=password, role=role, permission=permission)
+        session.add(user)
+        session.flush()
+        return user.id
+
+
+def log_in(
+    username: str = "norman",
+    password: str = PASSWORD,
+    *,
+    now_ms: Millis = NOW,
+    remember: bool = False,
+    address: str = "10.0.0.1",
+) -> Login:
+    return login.log_in(username, password, remember=remember, address=address, agent="test", now_ms=now_ms)
+
+
+def visitor(token: str, now_ms: Millis) -> Visitor | None:
+    with session_scope() as session:
+        found = login.find_session(session, [token], address="10.0.0.1", now_ms=now_ms)
+        if found is not None and login.needs_touch(found, now_ms):
+            login.touch(session, found, now_ms=now_ms)
+        return found
+
+
+def stored(user_id: int) -> str:
+    with read_scope() as session:
+        user = session.get(User, user_id)
+        assert user is not None
+        return user.password
+
+
+@pytest.mark.parametrize(
+    ("remember", "idle_ms", "whole_ms"),
+    [(False, 12 * 60 * MINUTE_MS, 7 * DAY_MS), (True, 90 * DAY_MS, 365 * DAY_MS)],
+)
+def test_a_login_ends_when_idle_and_in_any_case(remember: bool, idle_ms: Millis, whole_ms: Millis) -> None:
+    add_user()
+    idle, used = log_in(remember=remember).token, log_in(remember=remember).token
+    assert visitor(idle, NOW + idle_ms) is not None
+    assert visitor(log_in(remember=remember).token, NOW + idle_ms + 1) is None
+    for at_ms in range(NOW, NOW + whole_ms, idle_ms):
+        assert visitor(used, at_ms) is not None
+    assert visitor(used, NOW + whole_ms) is None
+
+
+def test_seen_is_written_at_most_once_a_minute() -> None:
+    add_user()
+    token = log_in().token
+    for at_ms, seen_ms in ((NOW + 59_000, NOW), (NOW + 61_000, NOW + 61_000), (NOW + 100_000, NOW + 61_000)):
+        visitor(token, at_ms)
+        with read_scope() as session:
+            assert session.scalar(select(LoginSession.seen_ms)) == seen_ms
+
+
+def test_expired_logins_are_forgotten_at_the_next_login() -> None:
+    add_user()
+    log_in()
+    log_in(now_ms=NOW + 8 * DAY_MS)
+    with read_scope() as session:
+        assert len(list(session.scalars(select(LoginSession.id)))) == 1
+
+
+def test_logins_unused_for_too_long_are_forgotten_a_thousand_at_a_login() -> None:
+    """A script that logs in for every call leaves one each time; none of them is used again."""
+    user_id, half_a_day_ms = add_user(), 12 * 60 * MINUTE_MS
+    rows = [
+        {
+            "token_hash": f"{number:064d}",
+            "user_id": user_id,
+            "remember": number % 2,
+            "created_ms": NOW,
+            "seen_ms": NOW,
+            "expires_ms": NOW * 2,
+        }
+        for number in range(3_000)
+    ]
+    with session_scope() as session:
+        bulk.insert_many(session, LoginSession, [row | {"address": "", "agent": "script"} for row in rows])
+
+    def left(now_ms: Millis) -> int:
+        log_in(now_ms=now_ms)
+        with read_scope() as session:
+            return len(list(session.scalars(select(LoginSession.id).where(LoginSession.agent == "script"))))
+
+    assert left(NOW + half_a_day_ms) == 3_000
+    assert [left(NOW + half_a_day_ms + SECOND_MS * number) for number in (1, 2, 3)] == [2_000, 1_500, 1_500]
+    assert left(NOW + 90 * DAY_MS + SECOND_MS) == 500
+
+
+def test_rights_are_read_at_every_request() -> None:
+    user_id = add_user(permission="1,2,x,")
+    token = log_in().token
+    with session_scope() as session:
+        rights.replace_rights(session, user_id, {2: "view,operate", 3: "view"})
+    found = visitor(token, NOW)
+    assert found is not None
+    assert found.actor.group_ids(Right.VIEW) == {1, 2}
+    assert found.actor.group_ids(Right.OPERATE) == {1, 2}
+    assert found.actor.group_ids(Right.EDIT) == {1}
+    with session_scope() as session:
+        user = session.get(User, user_id)
+        assert user is not None
+        user.permission = ""
+    found = visitor(token, NOW)
+    assert found is not None
+    assert found.actor.group_ids(Right.VIEW) == frozenset()
+
+
+@pytest.mark.parametrize("change", ["disable", "password", "role", "remove"])
+def test_what_ends_a_login_at_once(change: str) -> None:
+    user_id = add_user()
+    add_user("admin", role=1)
+    token = log_in().token
+    with session_scope() as session:
+        if change == "disable":
+            users.disable_user(session, user_id, actor=ADMIN, now_ms=NOW)
+        elif change == "remove":
+            users.remove_user(session, user_id, actor=ADMIN, now_ms=NOW)
+        else:
+            draft = UserDraft(
+                username="norman",
+                password="new-secret-88" if change == "password" else "",
+                role=int(change == "role"),
+            )
+            users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
+    assert visitor(token, NOW) is None
+
+
+def test_a_disabled_user_is_refused_like_an_unknown_one() -> None:
+    user_id = add_user()
+    add_user("admin", role=1)
+    with session_scope() as session:
+        users.disable_user(session, user_id, actor=ADMIN, now_ms=NOW)
+    with pytest.raises(InvalidInput, match="Wrong user name or password"):
+        log_in()
+
+
+def test_an_account_waits_after_five_failures_ever_longer_but_not_for_ever() -> None:
+    add_user()
+    at_ms, waits = NOW, []
+    for number in range(18):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong", now_ms=at_ms, address=f"10.0.1.{number}")
+        try:
+            log_in(password="wrong", now_ms=at_ms, address="10.0.2.1")
+        except TooManyAttempts as exc:
+            waits.append(exc.retry_after_s)
+            at_ms += exc.retry_after_s * SECOND_MS
+        except InvalidInput:
+            waits.append(0)
+    assert waits[:3] == [0, 0, 1]  # each round of the first ones fails twice
+    assert waits[3:8] == [2, 4, 8, 16, 32]
+    assert waits[-1] == 900
+    assert log_in(now_ms=at_ms).username == "norman"
+    with pytest.raises(InvalidInput):  # success resets the account
+        log_in(password="wrong", now_ms=at_ms)
+
+
+def test_a_name_logs_in_in_any_case_as_it_is_stored() -> None:
+    user_id = add_user("Norman-Å")
+    for typed in ("Norman-Å", "nORMAN-Å"):
+        made = log_in(typed)
+        found = visitor(made.token, NOW)
+        assert found is not None
+        assert (made.username, found.actor.username, found.actor.user_id) == ("Norman-Å", "Norman-Å", user_id)
+    with pytest.raises(InvalidInput, match="Wrong user name or password"):
+        log_in("Nörman-Å")  # equal to MySQL
+
+
+def test_of_names_that_differ_only_in_case_each_is_its_own(database: str) -> None:
+    if database.startswith("mysql"):
+        pytest.skip("the column's unique key has no two of them")
+    add_user("norman", "-")
+    add_user("Norman")
+    assert log_in("Norman").username == "Norman"
+    for username in ("norman", "NORMAN"):
+        with pytest.raises(InvalidInput, match="Wrong user name or password"):
+            log_in(username)
+
+
+def test_failures_count_for_a_name_in_any_case() -> None:
+    add_user()
+    for username in ("norman", "Norman", "NORMAN", "nOrman", "normaN"):
+        with pytest.raises(InvalidInput):
+            log_in(username, "wrong")
+    with pytest.raises(TooManyAttempts):
+        log_in("NorMan")
+
+
+def test_a_right_password_is_not_looked_at_during_a_wait() -> None:
+    add_user()
+    for _ in range(5):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong")
+    with pytest.raises(TooManyAttempts):
+        log_in()
+    assert log_in(now_ms=NOW + SECOND_MS).username == "norman"
+
+
+def test_one_address_waits_after_fifty_failures_of_any_accounts() -> None:
+    add_user()
+    for number in range(50):
+        with pytest.raises(InvalidInput):
+            log_in(f"guess{number}", "wrong", now_ms=NOW + number)
+    with pytest.raises(TooManyAttempts) as refused:
+        log_in(now_ms=NOW + 100)
+    assert refused.value.retry_after_s == 300
+    assert log_in(address="10.0.0.2", now_ms=NOW + 100).username == "norman"
+    assert log_in(now_ms=NOW + 5 * MINUTE_MS).username == "norman"
+
+
+def test_blank_fields_do_not_count() -> None:
+    add_user()
+    for _ in range(10):
+        with pytest.raises(InvalidInput, match="Enter"):
+            log_in(password="")
+    assert log_in().username == "norman"
+
+
+def test_a_day_later_the_failures_are_forgotten() -> None:
+    add_user()
+    for _ in range(4):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong")
+    for _ in range(4):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong", now_ms=NOW + DAY_MS)
+
+
+def test_guesses_at_once_count_one_by_one() -> None:
+    add_user()
+    outcomes: list[str] = []
+
+    def guess(number: int) -> None:
+        try:
+            log_in(password="wrong", address=f"10.0.3.{number}")
+        except (InvalidInput, TooManyAttempts) as exc:
+            outcomes.append(type(exc).__name__)
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["InvalidInput"] * 5 + ["TooManyAttempts"] * 7
+
+
+def test_neighbours_in_an_ipv6_network_are_one_source() -> None:
+    assert (
+        login.address_subject("2001:db8:1:2::7")
+        == login.address_subject("2001:db8:1:2:ffff::1")
+        == "address:2001:db8:1:2::/64"
+    )
+    assert login.address_subject("10.0.0.1") == "address:10.0.0.1"
+    assert login.address_subject("") == "address:"
+
+
+@pytest.mark.parametrize("adopted", [MD5, MD5.upper(), SHA256])
+def test_an_adopted_hash_logs_in_wrapped_and_is_replaced(adopted: str) -> None:
+    wrapped = passwords.wrap(adopted)
+    assert adopted.lower() not in wrapped
+    user_id = add_user(password=wrapped)
+    with pytest.raises(InvalidInput):
+        log_in(password=adopted)  # the hash itself is no password
+    log_in()
+    assert stored(user_id).startswith("$argon2id$")
+    log_in()
+
+
+def test_a_shared_database_keeps_the_hash_a_java_admin_needs() -> None:
+    user_id = add_user(password=MD5)
+    login.log_in("norman", PASSWORD, remember=False, address="", agent="", now_ms=NOW, keep_hash=True)
+    assert stored(user_id) == MD5
+    with pytest.raises(InvalidInput):
+        login.log_in("norman", "wrong", remember=False, address="", agent="", now_ms=NOW, keep_hash=True)
+
+
+@pytest.mark.parametrize(
+    "broken", ["", "plain", "$argon2id$broken", "first:", "md5:", "md5:plain", "x" * 255]
+)
+def test_a_broken_stored_password_lets_nobody_in(broken: str) -> None:
+    add_user(password=broken)
+    for password in (PASSWORD, broken or "x", broken.removeprefix("md5:") or "x"):
+        with pytest.raises((InvalidInput, TooManyAttempts)):
+            log_in(password=password)
+
+
+def test_a_first_password_must_be_changed() -> None:
+    user_id = add_user(password="first:" + HASH)
+    made = log_in()
+    assert made.must_change
+    found = visitor(made.token, NOW)
+    assert found is not None
+    assert found.must_change
+    users.change_password(PASSWORD, "new-secret-88", actor=found.actor, now_ms=NOW)
+    assert visitor(made.token, NOW) is None
+    assert not log_in(password="new-secret-88").must_change
+    assert stored(user_id).startswith("$argon2id$")
+
+
+def test_the_trail_has_every_login_and_every_refusal_but_no_password() -> None:
+    add_user()
+    with pytest.raises(InvalidInput):
+        log_in(password="my-secret-typo")
+    log_in()
+    with read_scope() as session:
+        entries = list(session.scalars(select(AuditEntry).order_by(AuditEntry.id)))
+    assert [(entry.action, entry.username, entry.address) for entry in entries] == [
+        ("login.refused", "norman", "10.0.0.1"),
+        ("login", "norman", "10.0.0.1"),
+    ]
+    assert "my-secret-typo" not in "".join(str(vars(entry)) for entry in entries)

@@ -1,0 +1,207 @@
+"""The ways an alarm goes out, against real servers of this process: SMTP without and with TLS, a webhook."""
+
+import email
+import email.policy
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
+
+from app.config import MailConfig
+from app.domain.alarm_urls import SCHEMES, check_urls, label, split_urls
+from app.errors import InvalidInput
+from app.services.alarms.channels import OK, Message, send_apprise, send_mail
+from tests.acceptance.programs import free_port
+from tests.fake_executor import Answer, FakeExecutor, Fault
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+MESSAGE = Message("[XXL-JOB] Nächtlicher Bericht:\nfailed", "Log 7\ndisk füll\n")
+PASSWORD = "letter-box-5"
+
+
+class Inbox:
+    """Takes every mail that is not for ``nobody``."""
+
+    def __init__(self) -> None:
+        self.mails: list[tuple[Envelope, bool]] = []
+
+    async def handle_RCPT(
+        self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
+    ) -> str:  # noqa: N802
+        if address.startswith("nobody"):
+            return "550 no such user"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, _server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        self.mails.append((envelope, session.ssl is not None))
+        return "250 OK"
+
+
+def know(_server: Any, _session: Session, _envelope: Envelope, _mechanism: str, login: Any) -> AuthResult:
+    right = isinstance(login, LoginPassword) and (login.login, login.password) == (
+        b"robot",
+        PASSWORD.encode(),
+    )
+    return AuthResult(success=right, handled=False)
+
+
+@contextmanager
+def mail_server(**settings: Any) -> Iterator[tuple[Inbox, int]]:
+    inbox = Inbox()
+    controller = Controller(inbox, hostname="127.0.0.1", port=free_port(), **settings)
+    controller.start()
+    try:
+        yield inbox, controller.port
+    finally:
+        controller.stop()
+
+
+@pytest.fixture
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A server's context whose certificate, for localhost, this process trusts."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    subprocess.run(
+        [*words, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def test_a_mail_without_tls() -> None:
+    with mail_server() as (inbox, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert send_mail(config, "ops@example.com", MESSAGE) == OK
+    ((envelope, encrypted),) = inbox.mails
+    mail = email.message_from_bytes(envelope.content or b"", policy=email.policy.default)
+    assert not encrypted
+    assert (envelope.mail_from, envelope.rcpt_tos) == ("jobs@example.com", ["ops@example.com"])
+    assert mail["Subject"] == "[XXL-JOB] Nächtlicher Bericht: failed", "one line, whatever the title holds"
+    assert mail["Date"]
+    assert mail.get_content().replace("\r\n", "\n") == MESSAGE.body
+
+
+@pytest.mark.parametrize(("password", "told"), [(PASSWORD, OK), ("wrong", "535")])
+def test_a_mail_by_starttls_and_login(tls: ssl.SSLContext, password: str, told: str) -> None:
+    with mail_server(tls_context=tls, require_starttls=True, authenticator=know, auth_required=True) as (
+        inbox,
+        port,
+    ):
+        config = MailConfig("localhost", port, "robot", password, "jobs@example.com", "starttls")
+        answer = send_mail(config, "ops@example.com", MESSAGE)
+    assert told in answer
+    assert password not in answer or password == "wrong"
+    assert [encrypted for _, encrypted in inbox.mails] == ([True] if told == OK else [])
+
+
+def test_a_mail_by_tls_from_the_first_byte(tls: ssl.SSLContext) -> None:
+    with mail_server(ssl_context=tls) as (inbox, port):
+        config = MailConfig("localhost", port, sender="jobs@example.com", security="tls")
+        assert send_mail(config, "ops@example.com", MESSAGE) == OK
+    assert len(inbox.mails) == 1
+
+
+def test_a_server_nobody_vouches_for_gets_no_password(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with mail_server(tls_context=tls, require_starttls=True) as (inbox, port):
+        config = MailConfig("localhost", port, "robot", PASSWORD, "jobs@example.com", "starttls")
+        assert "certificate" in send_mail(config, "ops@example.com", MESSAGE).lower()
+    assert inbox.mails == []
+
+
+def test_an_address_that_is_refused_and_a_server_that_is_not_there() -> None:
+    with mail_server() as (inbox, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert "no such user" in send_mail(config, "nobody@example.com", MESSAGE)
+        assert send_mail(config, "no\r\naddress", MESSAGE) != OK
+    assert "refused" in send_mail(config, "ops@example.com", MESSAGE)
+    assert inbox.mails == []
+
+
+def test_a_webhook_gets_title_and_text() -> None:
+    with FakeExecutor() as hook:
+        assert send_apprise(f"{hook.address.replace('http', 'json')}some/path", MESSAGE) == OK
+    (request,) = hook.requests
+    assert request.target.startswith("/some/path")
+    assert (request.json["message"].strip(), "Nächtlicher Bericht" in request.json["title"]) == (
+        MESSAGE.body.strip(),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(status=500), Answer(status=404), Answer(fault=Fault.CLOSE), Answer(fault=Fault.SILENCE)]
+)
+def test_a_webhook_that_fails(answer: Answer) -> None:
+    with FakeExecutor() as hook:
+        hook.tell("*", answer)
+        told = send_apprise(f"{hook.address.replace('http', 'json')}s3cret?rto=0.3", MESSAGE)
+    assert told == "the channel refused the message or did not answer"
+
+
+def test_what_is_no_channel_is_named_without_its_secret() -> None:
+    told = send_apprise("nonsense://s3cret", MESSAGE)
+    assert told.startswith("nonsense://…")
+    assert "s3cret" not in told
+
+
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
+def test_a_channel_of_the_list_may_be_entered(scheme: str) -> None:
+    check_urls("alarmUrls", f"{scheme}://some-secret/\n  {scheme.upper()}://other ")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "syslog://",
+        "dbus://",
+        "windows://",
+        "http://127.0.0.1/",
+        "s3cret",
+        "x-y",
+        "mailto://a:b@c.d/",
+    ],
+)
+def test_any_other_is_refused_and_its_secret_not_repeated(url: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_urls("alarmUrls", f"json://fine\n{url}?s3cret")
+    assert refused.value.field == "alarmUrls"
+    assert "?s3cret" not in str(refused.value)
+
+
+def test_a_scheme_alone_is_no_channel() -> None:
+    with pytest.raises(InvalidInput, match="refused"):
+        check_urls("alarmUrls", "json://")
+
+
+def test_urls_stand_on_lines_or_between_blanks() -> None:
+    assert split_urls(" a://b\r\n\tc://d e://f\n") == ["a://b", "c://d", "e://f"]
+    assert split_urls(None) == []
+    assert label("json://user:pass@host") == "json://…"

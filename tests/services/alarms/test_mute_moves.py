@@ -1,0 +1,145 @@
+"""Jobs that move, and jobs and groups that go, while their alarms are muted: nothing held back is lost."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Executable
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.db import affected, session_scope
+from app.domain.muting import MuteSpan
+from app.models.alarm import Alarm
+from app.models.job import Job
+from app.models.mute import Mute
+from app.services.executors import groups
+from app.services.jobs import jobs
+from app.services.jobs.import_plan import DEFAULTS
+from app.store import alarms, job_lists
+from app.store import mutes as mute_store
+from tests.console.conftest import ACTOR
+from tests.eventually import eventually
+from tests.factories import T0, all_rows, make_group, make_job, only_row, save
+from tests.fake_executor import FakeExecutor
+from tests.services.alarms.test_muted_alarms import HOUR, move_as_java_does, mute
+from tests.services.alarms.test_notifier import fail_run, job_told_to, messages, tell, telling, url_of
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def move(job: Job, group_id: int) -> None:
+    with session_scope() as session:
+        jobs.move_job(session, job.id, group_id, actor=ACTOR, now_ms=T0 + 1_000)
+
+
+def save_into(job: Job, group_id: int) -> None:
+    with session_scope() as session:
+        draft = replace(
+            DEFAULTS, job_group=group_id, job_desc=job.job_desc, author="ann", executor_handler="report"
+        )
+        jobs.update_job(session, job.id, draft, actor=ACTOR, clock=lambda: T0 + 1_000)
+
+
+@pytest.mark.parametrize("leave", [move, save_into])
+def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
+    database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
+) -> None:
+    with FakeExecutor() as former, telling(config) as teller:
+        job = job_told_to(former, job_desc="Nightly report")
+        stays = make_job(job_group=job.job_group)
+        mute(group_id=job.job_group, reason="upgrade")
+        run = fail_run(job)
+        fail_run(stays)
+        tell(teller, T0, "MUTED", "MUTED")
+        leave(job, make_group(app_name="next", alarm_urls=url_of(hook)).id)
+        tell(teller, T0 + 1_000, "SENT", "MUTED")
+        assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
+        assert former.requests == []
+    (message,) = messages(hook)
+    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
+
+
+def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job, other = job_told_to(hook), job_told_to(hook)
+    for each in (job, other):
+        mute(group_id=each.job_group, span=MuteSpan.DAY)
+        fail_run(each)
+    mute(other)
+    arrival = make_group(app_name="next", alarm_urls=url_of(hook))
+    mute(group_id=arrival.id)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED", "MUTED")
+        move(job, arrival.id)
+        move(other, make_group(app_name="last", alarm_urls=url_of(hook)).id)
+        eventually(lambda: teller.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
+        assert hook.requests == []
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    assert len(hook.requests) == 2
+
+
+def test_a_group_that_is_deleted_leaves_no_alarm_untold(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    gone = job.job_group
+    mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
+    fail_run(job)
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        tell(teller, T0, "MUTED")
+        move_as_java_does(job, make_group(app_name="elsewhere").id)
+        with session_scope() as session:
+            groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
+        tell(teller, T0 + 1_000, "SENT")
+        assert all_rows(Mute) == []
+    assert len(hook.requests) == 1
+
+
+def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
+    job, other = make_job(), make_job()
+    mute(job)
+    mute(other)
+    mute(group_id=job.job_group)
+    with session_scope() as session:
+        job_lists.delete_job(session, job.id)
+    assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
+
+
+def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    job = make_job()
+    mute(job)
+    held_by = only_row(Mute)
+    save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
+    wants_the_mute = threading.Event()
+
+    def affected_noted(session: Session, statement: Executable) -> int:
+        if str(statement).startswith("DELETE FROM xxl_job_mute"):
+            wants_the_mute.set()
+        return affected(session, statement)
+
+    monkeypatch.setattr(job_lists, "affected", affected_noted)
+    with ThreadPoolExecutor(1) as other:
+        with session_scope() as session:
+            assert mute_store.lock_taken(session, held_by) is not None
+            deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
+            assert wants_the_mute.wait(10)
+            alarms.let_go(session, held_by.id, told=[1], outcome="{}", lease_until=0)
+            mute_store.delete_mute(session, held_by.id)
+        deleted.result(10)
+    assert all_rows(Mute) == all_rows(Alarm) == []
+
+
+def transact_once(work: Callable[[Session], None]) -> None:
+    """Do the work in one transaction: a lost deadlock is an error."""
+    with session_scope() as session:
+        work(session)

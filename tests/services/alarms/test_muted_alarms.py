@@ -1,0 +1,357 @@
+"""Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
+
+import json
+from email import message_from_bytes
+from typing import Any
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config, MailConfig
+from app.db import session_scope
+from app.domain.muting import MuteSpan
+from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.mute import Mute
+from app.services.alarms import muted_alarms, mutes
+from app.services.alarms.muted_alarms import EndedMute
+from app.services.alarms.mutes import MuteDraft
+from app.services.alarms.notifier import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
+from app.services.alarms.texts import compose_mute_end
+from app.store.alarms import Held
+from tests.console.conftest import ACTOR
+from tests.eventually import eventually
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.fake_executor import Answer, FakeExecutor
+from tests.pipeline.steps import call_back, unresolve
+from tests.services.alarms.test_channels import mail_server
+from tests.services.alarms.test_notifier import fail_run, job_told_to, messages, states, tell, telling, url_of
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+HOUR: Millis = 3_600_000
+
+
+def mute(
+    job: Job | None = None,
+    *,
+    group_id: int = 0,
+    span: MuteSpan = MuteSpan.HOUR,
+    now_ms: Millis = T0,
+    reason: str = "",
+) -> None:
+    draft = MuteDraft(span, reason)
+    with session_scope() as session:
+        if job is not None:
+            mutes.mute_job(session, job.id, draft, actor=ACTOR, now_ms=now_ms)
+        else:
+            mutes.mute_group(session, group_id, draft, actor=ACTOR, now_ms=now_ms)
+
+
+def unmute(job: Job, now_ms: Millis) -> None:
+    with session_scope() as session:
+        mutes.unmute_job(session, job.id, actor=ACTOR, now_ms=now_ms)
+
+
+def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook, job_desc="Nightly report", executor_fail_retry_count=2)
+    mute(job, reason="disks are\nbeing replaced")
+    first = make_run(job, log={"executor_fail_retry_count": 2})
+    assert call_back(first.id, 500, "disk full")
+    with telling(config) as teller, telling(config, "two") as second:
+        tell(teller, T0, "MUTED")
+        assert hook.requests == []
+        alarm = only_row(Alarm)
+        assert (
+            json.loads(alarm.outcome or "")["muted"]
+            == "by test until 2024-05-01 12:04:05 Asia/Shanghai: disks are being replaced"
+        )
+        assert (only_row(JobLog).handle_code, only_row(JobLog).alarm_status) == (500, 1)
+        assert [fire.trigger_type for fire in all_rows(Fire)] == ["RETRY"], "retries are as ever"
+        last = make_run(job)
+        assert unresolve(last.id)
+        tell(second, T0 + 5_000, "MUTED", "MUTED")
+        teller.tick(T0 + HOUR - 1)
+        assert len(all_rows(Mute)) == 1
+        eventually(lambda: second.tick(T0 + HOUR) and teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+        for later_ms in range(T0 + HOUR, T0 + HOUR + 60_000, 10_000):
+            teller.tick(later_ms)
+    (message,) = messages(hook)
+    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
+    assert f"Held back: 2 alarms (1 unresolved), log {first.id} to {last.id}" in message["message"]
+    assert "Reason: disks are being replaced" in message["message"]
+    assert f"https://jobs.example.com/admin/joblog?jobId={job.id}" in message["message"]
+    assert states() == ["MUTED", "SENT"]
+    assert {row.mute_id for row in all_rows(Alarm)} == {None}
+
+
+def test_what_has_succeeded_since_is_not_told(database: str, config: Config, hook: FakeExecutor) -> None:
+    job = job_told_to(hook)
+    mute(job)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED")
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 1_000)
+        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+        teller.tick(T0 + HOUR + 10_000)
+    assert (states(), hook.requests) == (["MUTED"], [])
+
+
+def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+        mute(job, now_ms=T0 + 1_000)
+        fail_run(job, T0 + 2_000)
+        tell(teller, T0 + 2_000, "SENT", "MUTED")
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
+        teller.tick(T0 + 20_000)
+        assert len(hook.requests) == 1, "nothing of a muted job is told"
+        unmute(job, T0 + 30_000)
+        teller.tick(T0 + 30_000)
+        tell(teller, T0 + 40_000, "CLOSED", "MUTED")
+        eventually(lambda: len(hook.requests) == 2)
+    assert messages(hook)[1]["title"].endswith("recovered")
+
+
+def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    mute(job)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED")
+        unmute(job, T0 + 1_000)
+        tell(teller, T0 + 1_000, "SENT")
+        fail_run(job, T0 + 2_000)
+        tell(teller, T0 + 2_000, "SENT", "PENDING")
+        assert all_rows(Alarm)[1].next_ms == T0 + 1_000 + GROUP_MS
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
+        tell(teller, T0 + 20_000, "CLOSED", "PENDING")
+        eventually(lambda: len(hook.requests) == 2)
+    assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.unmute"]
+
+
+def move_as_java_does(job: Job, group_id: int) -> None:
+    """Move a job past the console: nothing of ours is asked."""
+    with session_scope() as session:
+        session.merge(job).job_group = group_id
+
+
+def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    group = make_group(title="Shop orders", app_name="shop-orders", alarm_urls=url_of(hook))
+    failing, broken, fine, moved = (
+        make_job(job_group=group.id, job_desc=name) for name in ("failing", "broken", "fine", "secret")
+    )
+    other = job_told_to(hook)
+    mute(group_id=group.id)
+    for job in (failing, failing, broken, fine, moved, other):
+        fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, *["MUTED"] * 5, "SENT")
+        assert len(hook.requests) == 1, "another group is told as ever"
+        call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
+        move_as_java_does(moved, make_group(app_name="elsewhere").id)
+        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+    assert (
+        messages(hook)[1]["title"]
+        == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
+    )
+    text = messages(hook)[1]["message"]
+    assert "Held back: 5 alarms, log" in text
+    assert f"failing (job {failing.id}): 2 alarms, log" in text
+    assert f"Failed meanwhile and succeeded since: fine (job {fine.id})" in text
+    assert f"job {moved.id}, moved to another executor group: 1 alarm" in text
+    assert "secret" not in text
+    assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
+
+
+def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    mute(job, span=MuteSpan.HOUR)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED")
+        mute(group_id=job.job_group, span=MuteSpan.EIGHT_HOURS)
+        fail_run(job, T0 + 1_000)
+        tell(teller, T0 + 1_000, "MUTED", "MUTED")
+        eventually(lambda: teller.tick(T0 + HOUR) and len(all_rows(Mute)) == 1)
+        assert hook.requests == []
+        eventually(lambda: teller.tick(T0 + 8 * HOUR) and all_rows(Mute) == [])
+    (message,) = messages(hook)
+    assert "Held back: 2 alarms" in message["message"]
+
+
+def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_last(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as broken, telling(config) as teller:
+        broken.tell("*", Answer(status=500))
+        job = job_told_to(hook, broken)
+        mute(job)
+        fail_run(job)
+        tell(teller, T0, "MUTED")
+        now_ms = T0 + HOUR
+        for attempt in range(1, ATTEMPTS_MAX):
+            wait_ms = RETRY_MS * 2 ** (attempt - 1)
+            eventually(
+                lambda at=now_ms, wait=wait_ms: teller.tick(at) and only_row(Mute).next_ms == at + wait
+            )
+            now_ms += wait_ms
+        eventually(lambda at=now_ms: teller.tick(at) and all_rows(Mute) == [])
+        assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
+    assert states() == ["SENT"], "who has heard of it hears of the recovery"
+    assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], (
+        "that nobody was told is never muted"
+    )
+
+
+def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_back(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    mute(job)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "MUTED")
+        (lost,) = take("dead", T0 + HOUR)
+        teller.tick(T0 + HOUR + PERIOD_MS)
+        assert hook.requests == []
+        mute(job, now_ms=T0 + HOUR + 1_000)
+        with session_scope() as session:
+            muted_alarms.finish(session, lost, told=False, outcome="{}", lease_until=0)
+        assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
+            "what it had taken is void"
+        )
+        (lost,) = take("dead", T0 + 3 * HOUR)
+        eventually(lambda: teller.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
+    assert len(hook.requests) == 1
+
+
+def take(node: str, now_ms: Millis) -> list[Any]:
+    return muted_alarms.take_ended(owner=node, now_ms=now_ms, lease_ms=LEASE_MS)
+
+
+def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: FakeExecutor) -> None:
+    job = job_told_to(hook, alarm_email="ops@example.com, ,dev@example.com")
+    mute(job)
+    fail_run(job)
+    with session_scope() as session:
+        assert set(muted_alarms.lock_mutes(session, [job], now_ms=T0)) == {job.id}
+        muted_alarms.hold(
+            session,
+            [session.merge(only_row(Alarm))],
+            muted_alarms.find_mutes(session, [job], now_ms=T0)[job.id],
+        )
+    (ended,) = take("one", T0 + HOUR)
+    assert ended.mails == ["ops@example.com", "dev@example.com"]
+    with session_scope() as session:
+        assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, (
+            "a node whose clock is behind holds nothing back any more"
+        )
+
+
+def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hook: FakeExecutor) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    job = job_told_to(hook)
+    mute(job)
+    fail_run(job)
+    with session_scope() as session:
+        found = muted_alarms.lock_mutes(session, [job], now_ms=T0 + HOUR - 1)
+        assert take("another", T0 + HOUR) == []
+        muted_alarms.hold(session, [session.merge(only_row(Alarm))], found[job.id])
+    (ended,) = take("another", T0 + HOUR)
+    assert [each.count for each in ended.held] == [1]
+
+
+def test_the_message_names_only_so_many_jobs(config: Config) -> None:
+    held = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
+    of_jobs = {each.job_id: Job(id=each.job_id, job_desc=f"job-{each.job_id}", job_group=7) for each in held}
+    muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
+    failing = frozenset(range(1, 26))
+    message = compose_mute_end(
+        EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config
+    )
+    assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
+    assert "Held back: 100 alarms (50 unresolved), log 1 to 150" in message.body
+    assert "Reason" not in message.body
+    assert message.body.count("… and 5 more jobs") == 2
+    assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
+    mails = {
+        1: "ann@example.com",
+        2: "bob@example.com, ann@example.com",
+        3: "bob@example.com",
+        4: "eve@example.com",
+        5: "",
+    }
+    of_jobs = {
+        number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
+        for number, text in mails.items()
+    }
+    held = [Held(number, 1, 0, number, number) for number in mails]
+    muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
+    shop = Group(id=7, title="Shop", app_name="shop")
+    ended = EndedMute(muted, shop, of_jobs, held, frozenset({1, 2, 4, 5}))
+    assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
+        "job 4 has left the group"
+    )
+    told = {mail: compose_mute_end(ended.of_mail(mail), config) for mail in ended.mails}
+    named = {
+        mail: [number for number in mails if f"job-{number} " in message.body]
+        for mail, message in told.items()
+    }
+    assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
+    assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
+
+
+def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    group = make_group(alarm_urls=url_of(hook))
+    server = mail_server()
+    with (
+        server as (inbox, port),
+        telling(
+            config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        ) as teller,
+    ):
+        mute(group_id=group.id)
+        for name in ("ann", "bob"):
+            fail_run(make_job(job_group=group.id, job_desc=f"of-{name}", alarm_email=f"{name}@example.com"))
+        tell(teller, T0, "MUTED", "MUTED")
+        tell(teller, T0 + HOUR, "SENT", "SENT")
+    bodies = {
+        envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode()
+        for envelope, _ in inbox.mails
+    }
+    bodies["hook"] = messages(hook)[0]["message"]
+    told = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
+    assert told == {
+        "ann@example.com": ["of-ann"],
+        "bob@example.com": ["of-bob"],
+        "hook": ["of-ann", "of-bob"],
+    }

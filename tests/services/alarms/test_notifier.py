@@ -1,0 +1,416 @@
+"""Telling people: who is told, when alarms gather, what becomes of a channel that fails or hangs."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.clock import Millis
+from app.config import Config, MailConfig
+from app.log_setup import QUIET, SILENT
+from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline.clock_guard import ClockNews
+from app.services.alarms.notifier import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, LEASE_MS, RETRY_MS, AlarmTeller
+from app.services.alarms.texts import compose_clock
+from tests.eventually import eventually
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.fake_executor import Answer, FakeExecutor
+from tests.pipeline.steps import call_back, unresolve
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+MINUTE: Millis = 60_000
+
+
+def url_of(server: FakeExecutor, path: str = "") -> str:
+    """Return the channel of a webhook; its patience is short."""
+    return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=2"
+
+
+def job_told_to(*servers: FakeExecutor, **changes: Any) -> Job:
+    group = make_group(alarm_urls="\n".join(url_of(server) for server in servers))
+    return make_job(job_group=group.id, **changes)
+
+
+def fail_run(job: Job, now_ms: Millis = T0) -> JobLog:
+    run = make_run(job)
+    assert call_back(run.id, 500, "disk full", now_ms=now_ms)
+    return run
+
+
+@contextmanager
+def telling(config: Config, node: str = "one", **changes: Any) -> Iterator[AlarmTeller]:
+    teller = AlarmTeller(replace(config, public_url="https://jobs.example.com/admin", **changes), node=node)
+    try:
+        yield teller
+    finally:
+        teller.close()
+
+
+def states() -> list[str]:
+    return [alarm.state for alarm in all_rows(Alarm)]
+
+
+def tell(teller: AlarmTeller, now_ms: Millis, *wanted: str) -> None:
+    """Make rounds of one moment until the alarms are in these states."""
+    eventually(lambda: teller.tick(now_ms) and states() == list(wanted), message=f"{wanted}")
+
+
+def messages(server: FakeExecutor) -> list[dict[str, str]]:
+    return [request.json for request in server.requests]
+
+
+def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook, job_desc="Nightly report")
+    run = fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+    (message,) = messages(hook)
+    assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): 1 run failed"
+    assert "disk full" in message["message"]
+    assert f"https://jobs.example.com/admin/joblog/logDetailPage?id={run.id}" in message["message"]
+    assert only_row(JobLog).alarm_status == 2
+    assert json.loads(only_row(Alarm).outcome or "") == {"1 json://…": "ok"}
+
+
+def test_an_unresolved_run_says_that_nobody_knows(database: str, config: Config, hook: FakeExecutor) -> None:
+    assert unresolve(make_run(job_told_to(hook)).id)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+    assert "nobody knows whether it ran" in messages(hook)[0]["message"]
+
+
+def test_channels_of_the_installation_are_told_too_and_nobody_twice(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    fail_run(job_told_to(hook, hook))
+    with (
+        FakeExecutor() as everywhere,
+        telling(config, alarm_urls=(url_of(everywhere), url_of(hook))) as teller,
+    ):
+        tell(teller, T0, "SENT")
+        assert (len(hook.requests), len(everywhere.requests)) == (1, 1)
+
+
+def test_without_a_channel_nobody_is_told(database: str, config: Config) -> None:
+    fail_run(make_job(alarm_email="ops@example.com"))
+    with telling(config) as teller:
+        tell(teller, T0, "SILENT")
+    assert only_row(JobLog).alarm_status == 1
+
+
+def test_alarms_of_a_job_become_one_message_within_five_minutes(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job, other = job_told_to(hook), job_told_to(hook)
+    fail_run(job)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT", "SENT")
+        assert messages(hook)[0]["title"].endswith("2 runs failed")
+        for minute in (1, 2, 3):
+            fail_run(job, T0 + minute * MINUTE)
+            tell(teller, T0 + minute * MINUTE, "SENT", "SENT", *["PENDING"] * minute)
+        assert len(hook.requests) == 1
+        assert {alarm.next_ms for alarm in all_rows(Alarm, state="PENDING")} == {T0 + GROUP_MS}
+        fail_run(other, T0 + 4 * MINUTE)
+        tell(teller, T0 + 4 * MINUTE, "SENT", "SENT", "PENDING", "PENDING", "PENDING", "SENT")
+        assert len(hook.requests) == 2, "another job does not wait"
+        tell(teller, T0 + GROUP_MS, *["SENT"] * 6)
+    assert messages(hook)[2]["title"].endswith("3 runs failed")
+    assert {log.alarm_status for log in all_rows(JobLog)} == {2}
+
+
+def test_only_the_target_that_failed_is_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
+    with FakeExecutor() as broken, telling(config) as teller:
+        broken.tell("*", Answer(status=500), Answer())
+        fail_run(job_told_to(hook, broken))
+        tell(teller, T0, "PENDING")
+        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+        outcome = json.loads(only_row(Alarm).outcome or "")
+        assert outcome == {
+            "1 json://…": "ok",
+            "2 json://…": "the channel refused the message or did not answer",
+        }
+        assert (only_row(Alarm).next_ms, only_row(JobLog).alarm_status) == (T0 + RETRY_MS, -1)
+        tell(teller, T0 + RETRY_MS, "SENT")
+        assert (len(hook.requests), len(broken.requests)) == (1, 2)
+
+
+def test_a_target_that_keeps_failing_is_given_up_and_seen(
+    database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.tell("*", Answer(status=404))
+    fail_run(job_told_to(hook))
+    now_ms = T0
+    with telling(config) as teller:
+        for attempt in range(1, ATTEMPTS_MAX):
+            eventually(lambda at=now_ms, number=attempt: teller.tick(at) and len(hook.requests) == number)
+            tell(teller, now_ms, "PENDING")
+            now_ms = only_row(Alarm).next_ms
+        tell(teller, now_ms, "FAILED")
+    assert now_ms == T0 + 7 * RETRY_MS, "30, 60 and 120 s"
+    assert only_row(JobLog).alarm_status == 3
+    assert "refused the message" in (only_row(Alarm).outcome or "")
+    assert "alarm not told everywhere" in caplog.text
+    entry = only_row(AuditEntry)
+    assert (entry.action, entry.object_type, entry.object_id) == ("alarm.failed", "job", only_row(Job).id), (
+        "the job's page shows it"
+    )
+    assert json.loads(entry.changes or "") == {
+        "1 json://…": "the channel refused the message or did not answer"
+    }
+
+
+def test_a_channel_that_stays_broken_fills_no_trail(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    hook.tell("*", Answer(status=404))
+    job = job_told_to(hook)
+    with telling(config) as teller:
+        for round_number in range(1, 3):
+            now_ms = T0 + round_number * 1_000_000
+            fail_run(job, now_ms)
+            for attempt in range(ATTEMPTS_MAX):
+                wanted = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
+                eventually(
+                    lambda at=now_ms, state=wanted, number=attempt + 1: (
+                        teller.tick(at)
+                        and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
+                    )
+                )
+                now_ms = all_rows(Alarm)[-1].next_ms
+    assert states() == ["FAILED", "FAILED"]
+    assert only_row(AuditEntry).action == "alarm.failed"
+
+
+def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as broken, telling(config) as teller:
+        broken.tell("*", Answer(status=500))
+        job = job_told_to(hook, broken)
+        fail_run(job)
+        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+        fail_run(job, T0 + 1000)
+        for at in range(T0 + 1000, T0 + GROUP_MS, 10_000):
+            teller.tick(at)
+        assert len(hook.requests) == 1
+
+
+def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: FakeExecutor) -> None:
+    release = threading.Event()
+    with FakeExecutor() as hanging, telling(config) as teller:
+        hanging.tell("*", Answer(wait=release))
+        for _ in range(5):
+            fail_run(job_told_to(hanging, hook))
+        fail_run(job_told_to(hook))
+        tell(teller, T0, *["SENDING"] * 5, "SENT")
+        assert len(hook.requests) == 6
+        fail_run(job_told_to(hook), T0 + 1000)
+        tell(teller, T0 + 1000, *["SENDING"] * 5, "SENT", "SENT")
+        tell(teller, T0 + DELIVERY_MS, *["PENDING"] * 5, "SENT", "SENT")
+        answers = [json.loads(alarm.outcome or "") for alarm in all_rows(Alarm)[:5]]
+        release.set()
+    assert {answer["2 json://…"] for answer in answers} == {"ok"}
+    assert "no answer in 30 s" in {answer["1 json://…"] for answer in answers}
+    assert len(hanging.requests) <= 5, "what had not begun is not sent behind our back"
+
+
+def test_a_recovery_is_announced_once(database: str, config: Config, hook: FakeExecutor) -> None:
+    job = job_told_to(hook, job_desc="Nightly report")
+    fail_run(job)
+    with telling(config) as teller, telling(config, "two") as second:
+        tell(teller, T0, "SENT")
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 1000)
+        tell(teller, T0 + 10_000, "CLOSED")
+        second.tick(T0 + 10_000)
+        teller.tick(T0 + 20_000)
+        eventually(lambda: len(hook.requests) == 2)
+    assert [message["title"] for message in messages(hook)][
+        1
+    ] == f"[XXL-JOB] Nightly report (job {job.id}): recovered"
+
+
+def test_a_success_before_the_failure_is_no_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    call_back(make_run(job).id, 200)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+        teller.tick(T0 + 10_000)
+    assert states() == ["SENT"]
+
+
+def test_a_late_result_of_an_unresolved_run_is_a_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    run = make_run(job_told_to(hook))
+    unresolve(run.id)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+        assert call_back(run.id, 200, now_ms=T0 + 5000)
+        tell(teller, T0 + 10_000, "CLOSED")
+        eventually(lambda: len(hook.requests) == 2)
+
+
+def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_told_to(hook)
+    fail_run(job)
+    with telling(config) as teller:
+        tell(teller, T0, "SENT")
+        call_back(make_run(job).id, 200)
+        tell(teller, T0 + 10_000, "CLOSED")
+        eventually(lambda: len(hook.requests) == 2)
+        fail_run(job, T0 + 20_000)
+        tell(teller, T0 + 20_000, "CLOSED", "PENDING")
+    assert len(hook.requests) == 2
+
+
+def test_alarms_of_a_teller_that_died_are_taken_over(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    release = threading.Event()
+    hook.tell("*", Answer(wait=release), Answer())
+    fail_run(job_told_to(hook))
+    with telling(config) as dead, telling(config, "two") as heir:
+        tell(dead, T0, "SENDING")
+        heir.tick(T0 + LEASE_MS)
+        assert only_row(Alarm).owner == "one"
+        tell(heir, T0 + LEASE_MS + 1, "SENT")
+        release.set()
+    assert (only_row(Alarm).owner, only_row(Alarm).attempts) == ("two", 2)
+
+
+WRONG = ClockNews(right=False, skew_ms=-5_230)
+
+
+def tell_notice(
+    teller: AlarmTeller, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]
+) -> None:
+    """Announce something of the node and make rounds until these webhooks have had so many requests."""
+    teller.announce(compose_clock("one", news, config), now_ms)
+    eventually(
+        lambda: (
+            teller.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items())
+        )
+    )
+
+
+def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as everywhere, telling(config, alarm_urls=(url_of(everywhere),)) as teller:
+        job_told_to(hook)
+        tell_notice(teller, WRONG, config, T0, {everywhere: 1})
+        tell_notice(teller, ClockNews(right=True, skew_ms=3), config, T0 + MINUTE, {everywhere: 2})
+        for second in range(600):
+            teller.tick(T0 + MINUTE + second * 1_000)
+    wrong, right = messages(everywhere)
+    assert wrong["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
+    assert "5.2 s behind the database's; beyond 1 s a node fires nothing" in wrong["message"]
+    assert right["title"] == "[XXL-JOB] one: clock right again, scheduling goes on"
+    assert hook.requests == []
+    assert [(entry.action, entry.username) for entry in all_rows(AuditEntry)] == [("node.notice", "one")] * 2
+    assert "clock wrong" in (all_rows(AuditEntry)[0].changes or "")
+
+
+def test_a_clock_that_nothing_was_compared_with_is_called_set_ahead(config: Config) -> None:
+    held = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
+    assert held.title == "[XXL-JOB] one: clock set ahead, scheduling pauses"
+    assert "set 600.0 s ahead" in held.body
+    steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
+    assert steady.title == "[XXL-JOB] one: clock steady again, scheduling goes on"
+
+
+def test_without_a_channel_of_the_installation_the_groups_are_told(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job_told_to(hook)
+    job_told_to(hook)
+    with telling(config) as teller:
+        tell_notice(teller, WRONG, config, T0, {hook: 1})
+
+
+def test_a_notice_nobody_can_be_told_of_is_in_the_log(
+    database: str, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    with telling(config) as teller:
+        teller.announce(compose_clock("one", WRONG, config), T0)
+        teller.tick(T0)
+        teller.tick(T0 + 1000)
+    assert caplog.text.count("no channel for a notice title=[XXL-JOB] one: clock wrong") == 1
+
+
+def test_a_notice_is_told_again_to_who_has_not_had_it(
+    database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    with FakeExecutor() as broken, telling(config, alarm_urls=(url_of(hook), url_of(broken))) as teller:
+        broken.tell("*", Answer(status=500), Answer())
+        tell_notice(teller, WRONG, config, T0, {hook: 1, broken: 1})
+        eventually(lambda: teller.tick(T0) and "notice not told everywhere" in caplog.text)
+        teller.tick(T0 + RETRY_MS - 1)
+        eventually(lambda: teller.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
+        for second in range(600):
+            teller.tick(T0 + RETRY_MS + second * 1_000)
+        assert (len(hook.requests), len(broken.requests)) == (1, 2)
+
+
+def test_a_notice_that_is_never_taken_is_given_up_and_seen(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    hook.tell("*", Answer(status=404))
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        teller.announce(compose_clock("one", WRONG, config), T0)
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            at_ms = T0 + attempt * MINUTE * 5
+            eventually(lambda at=at_ms, number=attempt: teller.tick(at) and len(hook.requests) == number)
+            eventually(lambda at=at_ms: teller.tick(at) and not teller._deliveries)
+        teller.tick(T0 + 60 * MINUTE)
+    assert len(hook.requests) == ATTEMPTS_MAX
+    assert [entry.action for entry in all_rows(AuditEntry)] == ["node.notice", "alarm.failed"]
+
+
+def test_a_notice_that_is_out_of_date_is_not_told_again(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    hook.tell("*", Answer(status=500), Answer())
+    with telling(config, alarm_urls=(url_of(hook),)) as teller:
+        tell_notice(teller, WRONG, config, T0, {hook: 1})
+        tell_notice(teller, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
+        for second in range(600):
+            teller.tick(T0 + MINUTE + second * 1_000)
+    assert ["right again" in message["title"] for message in messages(hook)] == [False, True]
+
+
+def test_no_secret_of_a_channel_is_written_anywhere(
+    database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.tell("*", Answer(status=403))
+    caplog.set_level(logging.DEBUG)
+    for name in (*QUIET, *SILENT):
+        caplog.set_level(logging.CRITICAL if name in SILENT else logging.WARNING, logger=name)
+    where = hook.address.removeprefix("http://")
+    group = make_group(alarm_urls=f"json://robot:s3cret@{where}T0ken/?rto=2\nnonsense://s3cret")
+    fail_run(make_job(job_group=group.id))
+    with telling(config, mail=MailConfig("127.0.0.1", 1, "robot", "s3cret")) as teller:
+        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+    told = f"{only_row(Alarm).outcome} {caplog.text}"
+    assert "nonsense://… is no channel Apprise understands" in told
+    assert "s3cret" not in told
+    assert "T0ken" not in told

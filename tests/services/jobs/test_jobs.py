@@ -1,0 +1,422 @@
+"""Start, stop, edit and delete take effect at their commit. Time is an argument."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope, session_scope
+from app.domain.enums import TriggerType
+from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.errors import InvalidInput, NotFound, PermissionDenied
+from app.models.fire import Fire
+from app.models.glue import GlueVersion
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.services import demo
+from app.services.executors.groups import GroupDraft, add_group
+from app.services.jobs import glue, jobs
+from app.services.jobs.jobs import JobDraft, JobFilter
+from app.services.jobs.rules import share_with_java
+from app.store import fires
+from app.store.fires import NewFire
+
+pytestmark = pytest.mark.usefixtures("database")
+
+#: 2024-05-01 10:20:00 in Shanghai
+NOW: Millis = 1_714_530_000_000
+ADMIN = system_actor("test")
+MINUTE_MS = 60_000
+
+
+def make_group(app_name: str = "some-app") -> int:
+    with session_scope() as session:
+        return add_group(
+            session, GroupDraft(app_name=app_name, title="Some"), actor=ADMIN, networks=(), now_ms=NOW
+        )
+
+
+def draft(group_id: int, **changes: Any) -> JobDraft:
+    made = JobDraft(
+        job_group=group_id,
+        job_desc="report",
+        author="ann",
+        schedule_type="CRON",
+        schedule_conf="0 * * * * ?",
+        misfire_strategy="DO_NOTHING",
+        executor_route_strategy="FIRST",
+        executor_handler="demo",
+        executor_block_strategy="SERIAL_EXECUTION",
+        glue_type="BEAN",
+    )
+    return replace(made, **changes)
+
+
+def make_job(*, start: bool = False, now_ms: Millis = NOW, **changes: Any) -> int:
+    group_id = changes.pop("job_group", None) or make_group()
+    with session_scope() as session:
+        return jobs.add_job(
+            session, draft(group_id, **changes), actor=ADMIN, clock=lambda: now_ms, start=start
+        )
+
+
+def load(job_id: int) -> Job:
+    with read_scope() as session:
+        job = session.get(Job, job_id)
+        assert job is not None
+        session.expunge(job)
+        return job
+
+
+def change(job_id: int, now_ms: Millis = NOW, **changes: Any) -> None:
+    with session_scope() as session:
+        jobs.update_job(
+            session, job_id, draft(load(job_id).job_group, **changes), actor=ADMIN, clock=lambda: now_ms
+        )
+
+
+def plan(job_id: int, *due: Millis, state: str = "PENDING", kind: TriggerType = TriggerType.CRON) -> None:
+    with session_scope() as session:
+        made = fires.insert_fires(
+            session, [NewFire(f"{kind}:{job_id}:{at_ms}", job_id, at_ms, kind) for at_ms in due]
+        )
+        for fire in made:
+            row = session.get(Fire, fire.id)
+            assert row is not None
+            row.state = state
+        job = session.get(Job, job_id)
+        assert job is not None
+        job.last_fire_ms = max([job.last_fire_ms, *due])
+
+
+def due_times(job_id: int) -> list[Millis]:
+    with read_scope() as session:
+        return sorted(session.scalars(select(Fire.due_time).where(Fire.job_id == job_id)))
+
+
+def skips(job_id: int) -> list[tuple[Millis, Millis, int, str]]:
+    with read_scope() as session:
+        return [
+            (row.from_ms, row.to_ms, row.skipped, row.reason)
+            for row in session.scalars(select(Skip).where(Skip.job_id == job_id))
+        ]
+
+
+def start(job_id: int, now_ms: Millis = NOW) -> None:
+    with session_scope() as session:
+        jobs.start_job(session, job_id, actor=ADMIN, clock=lambda: now_ms)
+
+
+def stop(job_id: int, now_ms: Millis = NOW) -> None:
+    with session_scope() as session:
+        jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: now_ms)
+
+
+def trigger(session: Session, job_id: int, actor: Actor) -> None:
+    jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "conf", "next_ms"),
+    [
+        ("CRON", "0 * * * * ?", NOW + MINUTE_MS),
+        ("CRON", "* * * * *", NOW + MINUTE_MS),
+        ("FIX_RATE", "30", NOW + 30_000),
+        ("FIX_DELAY", "30", NOW + 30_000),
+        ("AT", "2024-05-01 12:00:00", NOW + 100 * MINUTE_MS),
+    ],
+)
+def test_a_start_takes_the_first_instant_after_now(kind: str, conf: str, next_ms: Millis) -> None:
+    job_id = make_job(schedule_type=kind, schedule_conf=conf)
+    assert load(job_id).trigger_next_time == 0
+    start(job_id, NOW)
+    assert (load(job_id).trigger_status, load(job_id).trigger_next_time) == (1, next_ms)
+    start(job_id, NOW + 7)  # a running job stays as it is
+    assert load(job_id).trigger_next_time == next_ms
+
+
+def test_a_start_never_repeats_an_instant_that_was_fired() -> None:
+    job_id = make_job(start=True)
+    plan(job_id, NOW + MINUTE_MS)
+    stop(job_id, NOW + MINUTE_MS - 2_000)
+    start(job_id, NOW + MINUTE_MS - 1_000)
+    assert load(job_id).trigger_next_time == NOW + 2 * MINUTE_MS
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["a job each", "a job between them each"])
+def test_two_saves_at_once_close_no_cycle(others: int) -> None:
+    group_id = make_group()
+    ring = [make_job(job_group=group_id) for _ in range(2 + 2 * others)]
+    half = 1 + others
+    for parent, child in zip(ring, ring[1:], strict=False):
+        if parent not in (ring[0], ring[half]):
+            change(parent, child_jobid=str(child))
+    if others:  # ring[3] leads back to ring[0]; ring[0] and ring[2] are still without a child
+        change(ring[3], child_jobid=str(ring[0]))
+    refused: list[str] = []
+
+    def save_second() -> None:
+        try:
+            change(ring[half], child_jobid=str(ring[(half + 1) % len(ring)]))
+        except InvalidInput as exc:
+            refused.append(str(exc))
+
+    second = threading.Thread(target=save_second)
+    with session_scope() as session:
+        jobs.update_job(
+            session, ring[0], draft(group_id, child_jobid=str(ring[1])), actor=ADMIN, clock=lambda: NOW
+        )
+        second.start()
+        second.join(0.5)
+        assert second.is_alive(), "the second save waits for the first"
+    second.join(10)
+    assert not second.is_alive()
+    assert len(refused) == 1
+    assert "leads back" in refused[0]
+    assert load(ring[half]).child_jobid == ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule_type": "NONE", "schedule_conf": ""},
+        {"schedule_type": "AT", "schedule_conf": "2024-05-01 10:00:00"},
+        {"schedule_conf": "0 0 0 1 1 ? 2020"},
+        {"not_after_ms": NOW},
+    ],
+)
+def test_a_schedule_that_never_fires_again_cannot_be_started(changes: dict[str, Any]) -> None:
+    job_id = make_job(**changes)
+    with pytest.raises(InvalidInput):
+        start(job_id)
+    assert load(job_id).trigger_status == 0
+
+
+def test_a_stop_withdraws_what_was_not_sent_and_records_what_was_due() -> None:
+    job_id = make_job(start=True, schedule_conf="* * * * * ?")
+    plan(job_id, NOW - 2_000, NOW - 1_000, NOW, NOW + 1_000)
+    plan(job_id, NOW - 4_000, state="SENDING")
+    plan(job_id, NOW - 500, kind=TriggerType.RETRY)
+    plan(job_id, NOW - 400, kind=TriggerType.MANUAL)
+    plan(job_id, NOW - 3_000, kind=TriggerType.MISFIRE)
+    stop(job_id)
+    assert due_times(job_id) == [NOW - 4_000, NOW - 500, NOW - 400]
+    assert skips(job_id) == [(NOW - 3_000, NOW, 4, "stopped")]
+    job = load(job_id)
+    assert (job.trigger_status, job.trigger_last_time, job.trigger_next_time) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "next_ms"),
+    [
+        ({"schedule_conf": "0 0/2 * * * ?"}, NOW + 4 * MINUTE_MS),
+        ({"schedule_type": "FIX_RATE", "schedule_conf": "30"}, NOW + 2 * MINUTE_MS + 30_000),
+        ({"not_before_ms": NOW + 10 * MINUTE_MS}, NOW + 10 * MINUTE_MS),
+        ({"time_zone": "UTC"}, NOW + 3 * MINUTE_MS),
+    ],
+)
+def test_an_edit_of_the_schedule_begins_anew_after_its_last_instant(
+    changes: dict[str, Any], next_ms: Millis
+) -> None:
+    job_id = make_job(start=True)
+    plan(job_id, NOW + MINUTE_MS, NOW + 2 * MINUTE_MS)
+    change(job_id, **changes)
+    assert due_times(job_id) == []
+    assert skips(job_id) == []  # nothing was due yet
+    assert load(job_id).trigger_next_time == next_ms
+
+
+def test_other_edits_touch_no_fire() -> None:
+    job_id = make_job(start=True)
+    plan(job_id, NOW + MINUTE_MS)
+    before = load(job_id).trigger_next_time
+    change(job_id, job_desc="renamed", executor_timeout=7, executor_route_strategy="LAST", executor_param="x")
+    assert (load(job_id).job_desc, load(job_id).trigger_next_time, due_times(job_id)) == (
+        "renamed",
+        before,
+        [NOW + MINUTE_MS],
+    )
+
+
+def test_a_running_job_cannot_get_a_schedule_that_never_fires() -> None:
+    job_id = make_job(start=True)
+    with pytest.raises(InvalidInput, match="never fires again"):
+        change(job_id, schedule_conf="0 0 0 1 1 ? 2020")
+    assert load(job_id).schedule_conf == "0 * * * * ?"
+
+
+def test_a_fixed_delay_waits_for_the_run_that_is_out() -> None:
+    job_id = make_job(start=True, schedule_type="FIX_DELAY", schedule_conf="30")
+    plan(job_id, NOW, state="ACCEPTED")
+    change(job_id, schedule_type="FIX_DELAY", schedule_conf="60")
+    assert load(job_id).trigger_next_time == AFTER_THE_CURRENT_RUN
+    stop(job_id)
+    start(job_id, NOW + 1_000)
+    assert load(job_id).trigger_next_time == AFTER_THE_CURRENT_RUN
+
+
+def test_a_fixed_delay_whose_run_was_withdrawn_goes_on() -> None:
+    job_id = make_job(start=True, schedule_type="FIX_DELAY", schedule_conf="30")
+    plan(job_id, NOW)
+    change(job_id, schedule_type="FIX_DELAY", schedule_conf="60")
+    assert (due_times(job_id), load(job_id).trigger_next_time) == ([], NOW + MINUTE_MS)
+
+
+def test_a_delete_leaves_nothing_of_the_job() -> None:
+    job_id = make_job(glue_type="GLUE_SHELL", executor_handler="", start=True)
+    with session_scope() as session:
+        glue.save_source(session, job_id, "echo 1", "four letters", actor=ADMIN, now_ms=NOW)
+        for _ in range(3):
+            session.add(JobLog(job_group=1, job_id=job_id, trigger_code=200, handle_code=0, trigger_time=NOW))
+    plan(job_id, NOW - 1_000, NOW + 1_000)
+    plan(job_id, NOW - 2_000, state="ACCEPTED")
+    with session_scope() as session:
+        jobs.remove_job(session, job_id, actor=ADMIN, now_ms=NOW)
+    with read_scope() as session:
+        for model in (Job, Fire, JobLog, GlueVersion, Skip):
+            assert session.scalars(select(model)).all() == []
+
+
+def test_clearing_before_a_removal_leaves_the_job_and_needs_the_right() -> None:
+    job_id = make_job()
+    with session_scope() as session:
+        session.add_all(
+            [
+                JobLog(job_group=1, job_id=job_id, trigger_code=0, handle_code=0, trigger_time=NOW)
+                for _ in range(1_005)
+            ]
+        )
+    with pytest.raises(NotFound):
+        jobs.clear_before_removal(job_id, actor=Actor(user_id=7, username="x", is_admin=False))
+    jobs.clear_before_removal(job_id, actor=ADMIN)
+    with read_scope() as session:
+        assert session.scalars(select(JobLog.id)).all() == []
+    assert load(job_id).id == job_id
+
+
+@pytest.mark.parametrize(
+    ("right", "act"),
+    [
+        (
+            Right.OPERATE,
+            lambda session, job, actor: jobs.start_job(session, job.id, actor=actor, clock=lambda: NOW),
+        ),
+        (
+            Right.OPERATE,
+            lambda session, job, actor: jobs.stop_job(session, job.id, actor=actor, clock=lambda: NOW),
+        ),
+        (Right.OPERATE, lambda session, job, actor: trigger(session, job.id, actor)),
+        (
+            Right.EDIT,
+            lambda session, job, actor: jobs.update_job(
+                session, job.id, draft(job.job_group), actor=actor, clock=lambda: NOW
+            ),
+        ),
+        (Right.EDIT, lambda session, job, actor: jobs.remove_job(session, job.id, actor=actor, now_ms=NOW)),
+        (
+            Right.EDIT,
+            lambda session, job, actor: jobs.add_job(
+                session, draft(job.job_group), actor=actor, clock=lambda: NOW
+            ),
+        ),
+        (
+            Right.VIEW,
+            lambda session, job, actor: jobs.get_job(session, job.id, actor=actor, right=Right.VIEW),
+        ),
+    ],
+)
+def test_each_act_needs_exactly_its_right(right: Right, act: Any) -> None:
+    job = load(make_job())
+    group_id = job.job_group
+    refused = Actor(
+        user_id=7, username="x", is_admin=False, rights={group_id: frozenset(ALL_RIGHTS - {right})}
+    )
+    foreign = Actor(user_id=8, username="y", is_admin=False, rights={group_id + 1: ALL_RIGHTS})
+    allowed = Actor(
+        user_id=9, username="z", is_admin=False, rights={group_id: frozenset({right, Right.VIEW})}
+    )
+    with session_scope() as session, pytest.raises((PermissionDenied, NotFound)):
+        act(session, job, refused)
+    with session_scope() as session, pytest.raises((NotFound, InvalidInput)):
+        act(session, job, foreign)
+    with session_scope() as session:
+        act(session, job, allowed)
+
+
+def test_a_list_holds_only_what_the_actor_may_see() -> None:
+    first = make_job()
+    second = make_job(job_group=make_group("other-app"))
+    normal = Actor(
+        user_id=7, username="x", is_admin=False, rights={load(first).job_group: frozenset({Right.VIEW})}
+    )
+    with read_scope() as session:
+        assert [
+            job.id for job in jobs.list_jobs(session, JobFilter(), actor=ADMIN, start=0, length=10).rows
+        ] == [second, first]
+        assert [
+            job.id for job in jobs.list_jobs(session, JobFilter(), actor=normal, start=0, length=10).rows
+        ] == [first]
+
+
+def test_children_are_checked_joined_and_never_the_job_itself() -> None:
+    group_id = make_group()
+    first, second = make_job(job_group=group_id), make_job(job_group=group_id)
+    change(first, child_jobid=f"{second},,")
+    assert load(first).child_jobid == str(second)
+    with pytest.raises(InvalidInput, match="its own child"):
+        change(first, child_jobid=str(first))
+    with pytest.raises(InvalidInput, match="was not found"):
+        change(first, child_jobid="-1")
+
+
+def test_children_that_lead_back_to_their_parent_are_refused() -> None:
+    group_id = make_group()
+    first, second, third = (make_job(job_group=group_id) for _ in range(3))
+    change(first, child_jobid=str(second))
+    change(second, child_jobid=str(third))
+    with pytest.raises(InvalidInput, match="leads back"):
+        change(third, child_jobid=f"{second}")
+    with pytest.raises(InvalidInput, match="leads back"):
+        change(third, child_jobid=f"{first}")
+    assert load(third).child_jobid == ""
+    change(first, child_jobid=f"{second},{third}")
+    with session_scope() as session:  # as a database of the original may hold it
+        session.get_one(Job, third).child_jobid = str(first)
+    change(third, child_jobid=str(first), job_desc="can still be edited")
+    change(third, child_jobid="")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule_conf": "* * * * *"},
+        {"schedule_type": "FIX_DELAY", "schedule_conf": "30"},
+        {"schedule_type": "AT", "schedule_conf": "2030-01-01 00:00:00"},
+        {"time_zone": "UTC"},
+        {"not_before_ms": NOW},
+    ],
+)
+def test_beside_a_java_admin_only_what_it_can_read_is_taken(changes: dict[str, Any]) -> None:
+    share_with_java(True)
+    try:
+        with pytest.raises(InvalidInput, match="Java"):
+            make_job(**changes)
+    finally:
+        share_with_java(False)
+
+
+def test_the_demo_is_made_once() -> None:
+    for made in (3, 0):
+        with session_scope() as session:
+            assert demo.seed(session, actor=ADMIN, clock=lambda: NOW) == made
+    with read_scope() as session:
+        rows = [
+            (job.executor_handler, job.trigger_status)
+            for job in session.scalars(select(Job).order_by(Job.id))
+        ]
+    assert rows == [("demoJobHandler", 1), ("sleepJobHandler", 0), ("failJobHandler", 0)]

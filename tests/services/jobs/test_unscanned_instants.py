@@ -1,0 +1,167 @@
+"""A stop or an edit leaves no instant without a fire or a reason, and gives none to an instant that has one."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.clock import Clock, Millis
+from app.db import read_scope, session_scope
+from app.domain.permissions import system_actor
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.skip import Skip
+from app.services.executors.groups import GroupDraft, add_group
+from app.services.jobs import jobs
+from app.services.jobs.jobs import JobDraft
+
+pytestmark = pytest.mark.usefixtures("database")
+
+NOW: Millis = 1_714_530_000_000
+ADMIN = system_actor("test")
+DRAFT = JobDraft(
+    job_group=0,
+    job_desc="report",
+    author="ann",
+    schedule_type="CRON",
+    schedule_conf="0/2 * * * * ?",
+    misfire_strategy="FIRE_ONCE_NOW",
+    executor_route_strategy="FIRST",
+    executor_handler="demo",
+    executor_block_strategy="SERIAL_EXECUTION",
+    glue_type="BEAN",
+)
+
+
+def start_job(**changes: str) -> tuple[int, JobDraft]:
+    with session_scope() as session:
+        group_id = add_group(
+            session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW
+        )
+        draft = replace(DRAFT, job_group=group_id, **changes)
+        return jobs.add_job(session, draft, actor=ADMIN, clock=lambda: NOW, start=True), draft
+
+
+def plan(job_id: int, *due: Millis, trigger_type: str = "CRON", state: str = "PENDING") -> None:
+    """Write fires as a scan does."""
+    with session_scope() as session:
+        for at_ms in due:
+            key = f"{trigger_type}:{job_id}:{at_ms}"
+            session.add(
+                Fire(
+                    job_id=job_id, fire_key=key, due_time=NOW + at_ms, trigger_type=trigger_type, state=state
+                )
+            )
+        session.get_one(Job, job_id).trigger_next_time = NOW + max(due) + 2_000
+
+
+def act_on(job_id: int, draft: JobDraft, act: str, clock: Clock) -> None:
+    """Stop the job, or edit its schedule."""
+    with session_scope() as session:
+        if act == "stopped":
+            jobs.stop_job(session, job_id, actor=ADMIN, clock=clock)
+        else:
+            jobs.update_job(
+                session, job_id, replace(draft, schedule_conf="0 * * * * ?"), actor=ADMIN, clock=clock
+            )
+
+
+def skips() -> list[tuple[Millis, Millis, int, str]]:
+    with read_scope() as session:
+        return [
+            (skip.from_ms - NOW, skip.to_ms - NOW, skip.skipped, skip.reason)
+            for skip in session.scalars(select(Skip))
+        ]
+
+
+@pytest.mark.parametrize("late_ms", [3_000, 60_000])
+def test_a_stop_records_what_was_due_and_not_scanned(late_ms: Millis) -> None:
+    job_id, _ = start_job()
+    with session_scope() as session:
+        jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: NOW + late_ms)
+    last_ms = late_ms // 2_000 * 2_000
+    assert skips() == [(2_000, last_ms, last_ms // 2_000, "stopped")]
+
+
+def test_an_edit_records_what_the_old_schedule_still_owed() -> None:
+    job_id, draft = start_job(schedule_type="FIX_RATE", schedule_conf="1")
+    with session_scope() as session:
+        jobs.update_job(
+            session, job_id, replace(draft, schedule_conf="5"), actor=ADMIN, clock=lambda: NOW + 7_500
+        )
+    assert skips() == [(1_000, 7_000, 7, "edited")]
+    with read_scope() as session:
+        job = session.get(Job, job_id)
+        assert job is not None
+        assert job.trigger_next_time == NOW + 12_500
+
+
+def test_a_stop_in_time_and_an_edit_of_something_else_record_nothing() -> None:
+    job_id, draft = start_job()
+    with session_scope() as session:
+        jobs.update_job(
+            session, job_id, replace(draft, job_desc="other"), actor=ADMIN, clock=lambda: NOW + 60_000
+        )
+    with session_scope() as session:
+        session.get_one(Job, job_id).trigger_next_time = NOW + 62_000
+    with session_scope() as session:
+        jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: NOW + 61_000)
+    assert skips() == []
+
+
+@pytest.mark.parametrize("act", ["stopped", "edited"])
+def test_a_skip_leaves_out_what_was_fired_or_skipped_in_between(act: str) -> None:
+    job_id, draft = start_job()
+    plan(job_id, -16_000, state="ACCEPTED")
+    plan(job_id, -6_000, trigger_type="MISFIRE")  # its own skip begins at -12 s
+    plan(job_id, -20_000, -18_000, -14_000, -4_000, -2_000, 2_000)
+    act_on(job_id, draft, act, lambda: NOW)
+    assert skips() == [(-20_000, -18_000, 2, act), (-14_000, -14_000, 1, act), (-6_000, -2_000, 3, act)]
+
+
+@pytest.mark.parametrize("act", ["stopped", "edited"])
+@pytest.mark.parametrize("held", [Job.id, Fire.job_id], ids=["the job", "its fires"])
+def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(
+    act: str, held: InstrumentedAttribute[int]
+) -> None:
+    job_id, draft = start_job()
+    plan(job_id, 2_000, 4_000, 6_000)
+    clock_ms = [NOW]
+    waiting = threading.Thread(target=act_on, args=(job_id, draft, act, lambda: clock_ms[0]))
+    with session_scope() as session:
+        session.scalars(select(held.class_).where(held == job_id).with_for_update()).all()
+        waiting.start()
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        clock_ms[0] = NOW + 5_000
+    waiting.join(10)
+    assert skips() == [(2_000, 4_000, 2, act)]
+    with read_scope() as session:
+        assert session.scalars(select(Fire)).all() == []
+
+
+@pytest.mark.parametrize(("claimed", "next_ms"), [((), 1_000), ((2_000,), 3_000), ((4_000,), 5_000)])
+def test_an_edit_opens_again_what_it_withdraws_before_it_came(
+    claimed: tuple[Millis, ...], next_ms: Millis
+) -> None:
+    """What a node whose clock is a little ahead has claimed is fired; nothing before it is opened."""
+    job_id, draft = start_job()
+    plan(job_id, *({2_000, 4_000} - set(claimed)))
+    for at_ms in claimed:
+        plan(job_id, at_ms, state="SENDING")
+    with session_scope() as session:
+        job = session.get_one(Job, job_id)
+        job.last_fire_ms, job.trigger_next_time = NOW + 4_000, NOW + 6_000
+    with session_scope() as session:
+        jobs.update_job(
+            session,
+            job_id,
+            replace(draft, schedule_conf="1/2 * * * * ?"),
+            actor=ADMIN,
+            clock=lambda: NOW + 500,
+        )
+    with read_scope() as session:
+        assert session.get_one(Job, job_id).trigger_next_time == NOW + next_ms
+    assert skips() == []

@@ -1,0 +1,33 @@
+"""A success that comes while its run is being killed waits for the kill's outcome; every other one does not."""
+
+import threading
+
+from app.services.runs.kills import KillsUnderWay
+from tests.eventually import eventually
+
+
+def test_a_result_of_a_run_being_killed_waits_for_the_outcome() -> None:
+    kills, order = KillsUnderWay(), []
+
+    def store() -> None:
+        kills.wait([1, 7])
+        order.append("result")
+
+    with kills.hold(7), kills.hold(7):
+        thread = threading.Thread(target=store)
+        thread.start()
+        kills.wait([8])
+        order.append("other result")
+        assert thread.is_alive()
+        order.append("killed")
+    thread.join(10)
+    assert order == ["other result", "killed", "result"]
+
+
+def test_a_kill_that_never_ends_holds_no_result_for_ever() -> None:
+    kills = KillsUnderWay()
+    waited = threading.Event()
+    with kills.hold(7):
+        threading.Thread(target=lambda: (kills.wait([7], 0.01), waited.set())).start()
+        eventually(waited.is_set)
+    kills.wait([7])

@@ -1,0 +1,154 @@
+"""Reading and killing runs on a real executor's doors: a small HTTP server that answers as told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from app.clock import DAY_MS, Millis
+from app.config import Config
+from app.db import read_scope, session_scope
+from app.domain.permissions import system_actor
+from app.errors import Conflict, ExecutorUnreachable
+from app.executors.gateway import Gateway
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.services.runs import logs
+from app.services.runs.logs import Caller, months_before
+
+pytestmark = pytest.mark.usefixtures("database")
+
+NOW: Millis = 1_714_530_000_000
+ADMIN = system_actor("test")
+
+
+class Doors:
+    """An executor that answers every action with what the test put in, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        doors = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # noqa: N802
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                doors.asked.append((self.path, self.headers["XXL-JOB-ACCESS-TOKEN"], body))
+                answer = json.dumps(doors.answers.get(self.path, {"code": 500, "msg": "no"})).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def doors() -> Iterator[Doors]:
+    made = Doors()
+    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def caller() -> Caller:
+    return Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), "the-global-token-1")
+
+
+def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> JobLog:
+    with session_scope() as session:
+        group = Group(app_name="some-app", title="Some", address_list=address, access_token=token)
+        session.add(group)
+        session.flush()
+        job = Job(job_group=group.id, job_desc="x", glue_type="BEAN", schedule_type="NONE")
+        session.add(job)
+        session.flush()
+        log = JobLog(
+            job_group=group.id,
+            job_id=job.id,
+            executor_address=address,
+            trigger_time=NOW,
+            trigger_code=200,
+            handle_code=handle_code,
+        )
+        session.add(log)
+        session.flush()
+        return log
+
+
+@pytest.mark.parametrize(
+    ("token", "sent"), [(None, "the-global-token-1"), ("the-groups-token-1", "the-groups-token-1")]
+)
+def test_a_log_is_read_with_the_token_of_its_group(
+    doors: Doors, caller: Caller, token: str | None, sent: str
+) -> None:
+    log = add_run(doors.address, token=token)
+    doors.answers["/log"] = {
+        "code": 200,
+        "content": {"fromLineNum": 3, "toLineNum": 4, "logContent": "a\n<b>\n", "isEnd": False},
+    }
+    piece = logs.read_log(log.id, 3, actor=ADMIN, caller=caller)
+    assert (piece.from_line_num, piece.to_line_num, piece.log_content, piece.is_end) == (
+        3,
+        4,
+        "a\n<b>\n",
+        False,
+    )
+    ((path, given, body),) = doors.asked
+    assert (path, given, body["logDateTim"], body["logId"], body["fromLineNum"]) == (
+        "/log",
+        sent,
+        NOW,
+        log.id,
+        3,
+    )
+
+
+@pytest.mark.parametrize(("handle_code", "is_end"), [(0, False), (200, True)])
+def test_a_log_ends_when_nothing_new_comes_and_the_run_has_ended(
+    doors: Doors, caller: Caller, handle_code: int, is_end: bool
+) -> None:
+    log = add_run(doors.address, handle_code=handle_code)
+    doors.answers["/log"] = {
+        "code": 200,
+        "content": {"fromLineNum": 5, "toLineNum": 4, "logContent": "", "isEnd": False},
+    }
+    assert logs.read_log(log.id, 5, actor=ADMIN, caller=caller).is_end is is_end
+
+
+def test_a_kill_ends_the_run_once(doors: Doors, caller: Caller) -> None:
+    log = add_run(doors.address)
+    with pytest.raises(ExecutorUnreachable, match="no"):
+        logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
+    doors.answers["/kill"] = {"code": 200, "msg": "ended"}
+    assert logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW) == "ended"
+    with pytest.raises(Conflict, match="ended already"):
+        logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
+    with read_scope() as session:
+        stored = session.get(JobLog, log.id)
+        assert stored is not None
+        assert (stored.handle_code, stored.handle_msg) == (500, "killed by test: ended")
+    assert [path for path, _, _ in doors.asked] == ["/kill", "/kill"]
+
+
+@pytest.mark.parametrize(("months", "days"), [(1, 30), (3, 90), (12, 366)])
+def test_months_back_is_the_same_local_time(months: int, days: int) -> None:
+    assert months_before(NOW, months) == NOW - days * DAY_MS
+
+
+def test_a_month_that_is_too_short_gives_its_last_day() -> None:
+    assert (
+        months_before(1_711_857_600_000, 1) == 1_711_857_600_000 - 31 * DAY_MS
+    )  # 31 March 2024, noon in Shanghai: 29 February
