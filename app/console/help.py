@@ -1,4 +1,4 @@
-"""The tutorial: a first executor and a first job of this very console."""
+"""Help: a first executor, a first job, and terms."""
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
@@ -14,13 +14,13 @@ POLICY = {
     "index": Access.LOGIN,
 }
 
-#: application name of the example where there is no group yet
+#: AppName of the example if there is no group yet
 EXAMPLE_APPNAME = "demo-executor"
 
 
 @blueprint.get("/help")
 def index() -> ResponseReturnValue:
-    """Show the tutorial."""
+    """Show the help page."""
     with read_scope() as session:
         groups = group_lists.find_visible(session, current_actor().group_ids(Right.VIEW))
     appname = groups[0].app_name if groups else EXAMPLE_APPNAME

@@ -77,7 +77,7 @@ class Sign(StrEnum):
     #: it answers, but says nothing that can be relied on
     MUTE = "mute"
     #: it does not answer
-    SILENT = "silent"
+    SILENT = "not responding"
 
 
 class Outcome(StrEnum):

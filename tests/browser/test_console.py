@@ -141,7 +141,7 @@ def test_dark_mode_is_remembered(console: Console, open_page: OpenPage) -> None:
 
 def test_the_sidebar_folds_and_stays_folded(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
-    page.get_by_role("button", name="Toggle the navigation").click()
+    page.get_by_role("button", name="Toggle navigation").click()
     page.goto(f"{console.url}/joblog")
     expect(page.locator("html")).to_have_class("sidebar-mini")
     label = page.locator(".sidebar .label").nth(1)
@@ -152,9 +152,9 @@ def test_the_sidebar_folds_and_stays_folded(console: Console, open_page: OpenPag
 
 def test_a_phone_has_a_drawer(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo", **PHONE)
-    link = page.locator(".sidebar").get_by_role("link", name="Trigger Log")
+    link = page.locator(".sidebar").get_by_role("link", name="Logs")
     expect(link).to_be_hidden()
-    page.get_by_role("link", name="Open the navigation").click()
+    page.get_by_role("link", name="Open navigation").click()
     expect(link).to_be_visible()
     link.click()
     page.wait_for_url(f"{console.url}/joblog")

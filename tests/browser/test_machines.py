@@ -30,7 +30,7 @@ def test_an_address_is_drained_and_taken_back_in_a_dialog(console: Console, open
     expect(row(page)).to_contain_text("drained")
     expect(row(page)).to_contain_text("admin")
     row(page).get_by_role("button", name=f"Let new runs go to {ADDRESS} again").click()
-    expect(page.locator("[data-toast]")).to_contain_text("New runs are sent to this address again.")
+    expect(page.locator("[data-toast]")).to_contain_text("New runs are sent to this instance again.")
     expect(row(page)).to_contain_text("accepted")
 
 

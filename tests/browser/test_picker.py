@@ -128,7 +128,7 @@ def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage)
     box.focus()
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("listbox").locator("[data-note]")).to_have_text(
-        "The first 20: type more to see others"
+        "First 20 results; type more to narrow the search"
     )
     with page.expect_response(re.compile("/pick/groups")):
         page.keyboard.type("branch 29")

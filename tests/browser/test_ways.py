@@ -41,7 +41,7 @@ def test_pages_are_found_by_their_names(console: Console, open_page: OpenPage) -
     page.keyboard.press("Control+k")
     page.keyboard.type("manage")
     options = page.locator("[data-palette] [role=option]")
-    expect(options.nth(1)).to_have_text("Executor Manage")
+    expect(options.nth(1)).to_have_text("Executors")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{console.url}/jobgroup")
@@ -67,13 +67,13 @@ def test_a_dialog_keeps_what_was_typed_until_one_discards_it(open_page: OpenPage
     field.fill("someone")
     for leave in (lambda: page.keyboard.press("Escape"), dialog.get_by_role("link", name="Cancel").click):
         leave()
-        expect(dialog.get_by_role("alertdialog")).to_contain_text("What was typed is not saved.")
-        expect(dialog.get_by_role("button", name="Go on typing")).to_be_focused()
+        expect(dialog.get_by_role("alertdialog")).to_contain_text("You have unsaved changes.")
+        expect(dialog.get_by_role("button", name="Keep editing")).to_be_focused()
         page.keyboard.press("Enter")
         expect(field).to_be_focused()
         expect(field).to_have_value("someone")
     page.keyboard.press("Escape")
-    dialog.get_by_role("button", name="Discard it").click()
+    dialog.get_by_role("button", name="Discard").click()
     expect(dialog).to_have_count(0)
 
 
@@ -97,12 +97,12 @@ def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: Ope
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit")
     asked: list[str] = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
-    page.get_by_role("link", name="Trigger Log").click()
+    page.get_by_role("link", name="Logs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert asked == []
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[3]}/edit")
     page.get_by_label("Owner").fill("someone else")
-    page.get_by_role("link", name="Trigger Log").click()
+    page.get_by_role("link", name="Logs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert asked == ["beforeunload"]
 

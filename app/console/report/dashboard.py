@@ -1,4 +1,4 @@
-"""The dashboard: how many, how it went, what is wrong, what ran when."""
+"""Dashboard: counts, results, current problems and the run timeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ POLICY = {
 }
 
 DEFAULT_RANGE = "week"
-#: ranges that make sense in days
+#: ranges of whole days
 DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month", "custom")
 
 
@@ -56,7 +56,7 @@ def index() -> ResponseReturnValue:
 
 @blueprint.get("/report")
 def chart() -> ResponseReturnValue:
-    """Return the runs by day as JSON, for the charts."""
+    """Return the runs per day as JSON, for the charts."""
     days = _report().chart.days
     return jsonify(
         days=[
@@ -68,18 +68,18 @@ def chart() -> ResponseReturnValue:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The chart, and what it leaves out."""
+    """Chart of runs per day, and what it omits."""
 
     chart: Chart
-    #: the days asked for, such as ``2024-05-01``
+    #: requested days, such as ``2024-05-01``
     first: str
     last: str
-    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
+    #: sentence if days are missing because their runs are not yet counted by group, else empty
     cut: str
 
 
 def _report() -> Report:
-    """Return the days of the range, in the zone the days are counted in; those without a run have zeros."""
+    """Return the days of the range in the report's time zone; days without runs have zeros."""
     zone = ZoneInfo(settings().time_zone)
     asked = _asked_days(zone)
     names = day_names(asked, zone)
@@ -101,11 +101,9 @@ def _asked_days(zone: ZoneInfo) -> TimeRange:
 
 def _cut_sentence(told: Sequence[str]) -> str:
     if not told:
-        return _(
-            "The runs of your executors in these days are not counted yet: the chart shows none of them."
-        )
+        return _("Runs of your executor groups on these days have not been counted yet.")
     return _(
-        "The runs of your executors before %(day)s are not counted yet: the chart leaves those days out.",
+        "Runs of your executor groups before %(day)s have not been counted yet.",
         day=told[0],
     )
 

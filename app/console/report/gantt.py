@@ -1,6 +1,7 @@
-"""The run timeline of the dashboard: a lane per job, a bar per run from its begin to its end, missed instants between. Drawn on the server.
+"""Run timeline: a lane per job, a bar per run from start to end, missed runs between. Rendered as SVG.
 
-Places are percentages of the time shown, so that one drawing fits a phone and a desk. Colour, height, outline and sign tell the result.
+Positions are percentages of the period, so that it fits any width. Colour, height, outline and sign show the
+result.
 """
 
 from collections import Counter
@@ -24,12 +25,12 @@ from app.services.report.run_timeline import LOOKED_AT, JobRuns, RunTimeline, Wa
 from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
-#: hours that can be asked for -> minutes between two ticks
+#: selectable hours -> minutes between ticks
 HOURS = {1: 10, 6: 60, 24: 240}
 DEFAULT_HOURS = 1
-#: pixels of one line of a lane; runs that overlap get up to so many
+#: pixels of one line of a lane; maximum lines for overlapping runs
 LINE, LINES_MAX = 24, 3
-#: kind of a mark -> its first pixel within the line, and its height
+#: kind of mark -> top within the line and height, in pixels
 SHAPES = {
     "success": (13, 9),
     "danger": (10, 12),
@@ -38,7 +39,7 @@ SHAPES = {
     "wait": (12, 10),
     "skip": (20, 2),
 }
-#: sign of each kind; what succeeded has none
+#: sign per kind; success has none
 MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
 MARK_WORDS = {
     "success": _l("Success"),
@@ -48,13 +49,13 @@ MARK_WORDS = {
     "wait": _l("Waiting"),
     "skip": _l("Missed"),
 }
-#: percent of the width: signs nearer to the last one of their line are left out; a mark has some width, however short the run was
+#: percent of the width: minimum distance of signs on a line, and minimum width of a mark
 SIGN_ROOM, LEAST_WIDTH = 1.3, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One run, one row of missed instants, or what waits."""
+    """Mark: one run, one record of missed runs, or waiting fires."""
 
     kind: str
     x: str
@@ -69,7 +70,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A job; ``counts`` by kind of mark, its skips by instants and what waits by fires."""
+    """Lane: one job; ``counts`` by kind of mark (skips in instants, waiting in fires)."""
 
     job: JobName
     marks: list[Mark]
@@ -81,7 +82,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A time of the axis."""
+    """Tick of the time axis."""
 
     x: str
     label: str
@@ -89,7 +90,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a kind of mark stands for, and how it looks: a line of the legend, a column of the table."""
+    """Legend entry: meaning and look of a kind of mark; also a column of the table."""
 
     kind: str
     y: int
@@ -100,7 +101,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Gantt:
-    """The drawing, and in sentences what is not in it."""
+    """The timeline, and sentences about what it omits."""
 
     hours: int
     lanes: list[Lane]
@@ -109,25 +110,25 @@ class Gantt:
 
     @property
     def choices(self) -> list[tuple[int, str]]:
-        """The hours one can ask for, and the address of the page with them."""
+        """Selectable period: hours and the URL of the page."""
         return [(hours, address_with(hours=hours) + "#run-timeline") for hours in HOURS]
 
     @property
     def legend(self) -> list[Meaning]:
-        """The kinds of marks there can be."""
+        """Kinds of marks."""
         return [
             Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(word)) for kind, word in MARK_WORDS.items()
         ]
 
 
 def asked_hours() -> int:
-    """Return how many hours the address asks for."""
+    """Return the requested hours."""
     hours = whole_number("hours", DEFAULT_HOURS)
     return hours if hours in HOURS else DEFAULT_HOURS
 
 
 def gantt_of(found: RunTimeline, hours: int) -> Gantt:
-    """Return the drawing of what was found."""
+    """Return the rendered timeline."""
     scale = _Scale(found.from_ms, found.to_ms, labeller(), _("Run %(id)s", id="{id}"))
     return Gantt(
         hours,
@@ -139,7 +140,7 @@ def gantt_of(found: RunTimeline, hours: int) -> Gantt:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Instants to percentages, and runs to words."""
+    """Renderer: instants to percentages, runs to labels."""
 
     from_ms: Millis
     to_ms: Millis
@@ -152,13 +153,13 @@ class _Scale:
         return 100 * inside / max(1, self.to_ms - self.from_ms)
 
     def place(self, begin_ms: Millis, end_ms: Millis) -> tuple[str, str]:
-        """Return where a mark begins and how wide it is."""
+        """Return the left edge and the width of a mark."""
         begin = min(100 - LEAST_WIDTH, self.percent(begin_ms))
         return f"{begin:.2f}%", f"{max(LEAST_WIDTH, self.percent(end_ms) - begin):.2f}%"
 
 
 def _lane(row: JobRuns, scale: _Scale) -> Lane:
-    """Return one lane, its marks by time: the order of the Tab and arrow keys."""
+    """Return one lane; its marks are ordered by time for the Tab and arrow keys."""
     spans = [(run.trigger_time, run.trigger_time + (run_duration(run) or 0)) for run in row.runs]
     spans += [(row.waiting.oldest_ms, scale.to_ms)] if row.waiting else []
     lines = stacked(spans, lines=LINES_MAX)
@@ -202,7 +203,7 @@ def _skip_mark(skip: Skip, scale: _Scale, href: str) -> Mark:
         if skip.from_ms == skip.to_ms
         else f"{absolute(skip.from_ms)} – {absolute(skip.to_ms)}"
     )
-    missed = ngettext("%(num)d instant missed", "%(num)d instants missed", skip.skipped)
+    missed = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
     label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
     return Mark("skip", x, width, top, height, MARK_SIGNS["skip"], 9, label, href)
 
@@ -217,7 +218,7 @@ def _wait_mark(row: JobRuns, waiting: Waiting, line: int, scale: _Scale) -> Mark
 
 
 def _with_room(marks: list[Mark]) -> list[Mark]:
-    """Return the marks without the signs that would lie upon each other; heights and outlines still tell them apart."""
+    """Remove signs that would overlap; heights and outlines still distinguish the marks."""
     last: dict[tuple[int, str], float] = {}
     kept = []
     for mark in marks:
@@ -230,7 +231,7 @@ def _with_room(marks: list[Mark]) -> list[Mark]:
 
 
 def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
-    """Return what the marks of a lane are; the figures are of those that are drawn."""
+    """Summarize the marks of a lane; the figures cover the marks shown."""
     cut = _("%(n)s of %(all)s runs", n=drawn, all=total)
     parts = [cut if total > drawn else ngettext("%(num)d run", "%(num)d runs", drawn)]
     parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
@@ -242,7 +243,7 @@ def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
 
 
 def _ticks(scale: _Scale, minutes: int, zone: ZoneInfo) -> list[Tick]:
-    """Return the round times of the reader's zone within the time shown, but for those at its very edges."""
+    """Return the ticks at round times of the reader's zone, except at the edges."""
     local = datetime.fromtimestamp(scale.from_ms / 1000, zone)
     past = (local.hour * 60 + local.minute) % minutes
     first_ms = int((local - timedelta(minutes=past, seconds=local.second)).timestamp()) * 1000
@@ -262,20 +263,23 @@ def _notes(found: RunTimeline) -> list[str]:
     notes = []
     if found.jobs_cut:
         notes.append(
-            _("More jobs ran: shown are the %(n)s with most trouble, then most runs.", n=len(found.rows))
+            _(
+                "Showing %(n)s jobs: those with most problems first, then those with most runs.",
+                n=len(found.rows),
+            )
         )
     if found.looked_cut:
         notes.append(
             _(
-                "Only the newest %(n)s runs were looked at: jobs that ran before them without trouble are missing.",
+                "Based on the newest %(n)s runs; jobs that ran earlier without problems may be missing.",
                 n=LOOKED_AT,
             )
         )
     if found.runs_cut is not None:
-        notes.append(_("Of each job the newest %(n)s runs are drawn.", n=found.runs_cut))
+        notes.append(_("Showing the newest %(n)s runs of each job.", n=found.runs_cut))
     return notes
 
 
 def within_ms(hours: int) -> Millis:
-    """Return so many hours in milliseconds."""
+    """Return hours in milliseconds."""
     return hours * HOUR_MS

@@ -1,4 +1,4 @@
-"""What is planned and what was: starts by hour to come, to find a quiet place for a new job, and a calendar of the last year's runs."""
+"""Load page: scheduled starts per hour, to find a quiet hour, and a calendar of the last year's runs."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -24,9 +24,9 @@ POLICY = {
     "index": Access.LOGIN,
 }
 
-#: days that are looked ahead, the first one from the next full hour on
+#: days ahead, from the next full hour
 DAYS = 7
-#: jobs named of one hour
+#: jobs listed per hour
 STARTERS = 8
 
 

@@ -87,7 +87,7 @@ class PlannedHours:
     chosen: Hour
     busiest: Hour
     quiet: list[Hour]
-    #: level, what it stands for
+    #: level, label
     legend: list[tuple[int, str]]
     bar_width: str
     place_width: str
@@ -101,7 +101,10 @@ class PlannedHours:
 
 
 def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours:
-    """Return the drawings; ``asked`` is the quarter since 1970 that the hour to look at begins with, where there is such an hour."""
+    """Return the drawings.
+
+    ``asked`` is the quarter since 1970 that the hour to look at begins with, where there is such an hour.
+    """
     found = hours_of(load.window, zone_name)
     sums = [sum(load.starts[quarter] for quarter in each.quarters) for each in found]
     # what starts in every hour is no reason to prefer one, so colours begin above the quietest
@@ -142,7 +145,7 @@ def day_namer() -> Callable[[date], str]:
 
 def _label(at: HourOfDay, day: str, starts: int) -> str:
     text = f"{day} {at.hour:02d}:00 · " + ngettext("%(n)s start", "%(n)s starts", starts, n=number(starts))
-    return text + " · " + _("the clock shows this hour twice") if len(at.quarters) > QUARTERS else text
+    return text + " · " + _("this hour occurs twice (clock change)") if len(at.quarters) > QUARTERS else text
 
 
 def _bars(hours: list[Hour], step: float) -> list[HourBar]:

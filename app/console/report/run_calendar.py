@@ -1,6 +1,6 @@
-"""The runs of the last year, a square a day: a column a week, Monday on top. Drawn on the server.
+"""Run calendar: the last year as SVG, a square per day, a column per week, Monday on top.
 
-The colour says how many runs, a mark whether any failed.
+Colour shows the number of runs, a mark failures.
 """
 
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ from app.store.day_counts import DayCount
 
 WEEKS = 53
 DAYS_A_WEEK = 7
-#: pixels: a square and the way to the next one; room of the words on the left and on top
+#: pixels: square and pitch; space for labels at the left and top
 SQUARE, STEP, LEFT, TOP = 15, 18, 44, 20
-#: months nearer than so many columns to the one before are not named
+#: minimum distance of month labels in columns
 MONTH_ROOM = 3
-#: days of the week that are named
+#: labelled days of the week
 NAMED_DAYS = (0, 2, 4)
-#: of the runs that have ended so many percent or more failed: the larger mark
+#: percentage of failures from which the larger mark is used
 MANY_PERCENT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A month above its first week, or a day beside its row."""
+    """Label of a month or a day of the week."""
 
     x: int
     y: int
@@ -45,7 +45,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A day with runs, as a line of the table."""
+    """Day with runs: a row of the table."""
 
     name: str
     count: DayCount
@@ -54,16 +54,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RunCalendar:
-    """The drawing and its table, newest day first."""
+    """The calendar and its table, newest day first."""
 
     squares: Markup
     words: list[Word]
     rows: list[Row]
-    #: level, what it stands for
+    #: level, label
     legend: list[tuple[int, str]]
     runs: int
     failed: int
-    #: one sentence where days are missing because their runs are not counted by groups yet; else empty
+    #: sentence if days are missing because their runs are not yet counted by group, else empty
     cut: str
     size: int = SQUARE
     width: int = LEFT + WEEKS * STEP
@@ -71,7 +71,7 @@ class RunCalendar:
 
 
 def first_day(now_ms: Millis, zone: ZoneInfo) -> date:
-    """Return the Monday the calendar begins with."""
+    """Return the first Monday of the calendar."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     return today - timedelta(days=today.weekday(), weeks=WEEKS - 1)
 
@@ -79,7 +79,7 @@ def first_day(now_ms: Millis, zone: ZoneInfo) -> date:
 def run_calendar(
     chart: Chart, first: date, *, now_ms: Millis, zone: ZoneInfo, retention_days: int
 ) -> RunCalendar:
-    """Return the drawing of what was counted; the log holds the runs of the last ``retention_days`` (0: all)."""
+    """Render the counts; the log holds the runs of the last ``retention_days`` (0: all)."""
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     days = [first + timedelta(days=past) for past in range((today - first).days + 1)]
     counted, named = {day.day: day for day in chart.days}, day_namer()
@@ -106,17 +106,15 @@ def run_calendar(
 def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
     told = [day.isoformat() for day in days if day.isoformat() > uncounted]
     if not told:
-        return _(
-            "The runs of your executors in these days are not counted yet: the calendar shows none of them."
-        )
+        return _("Runs of your executor groups on these days have not been counted yet.")
     return _(
-        "The runs of your executors before %(day)s are not counted yet: the calendar leaves those days out.",
+        "Runs of your executor groups before %(day)s have not been counted yet.",
         day=told[0],
     )
 
 
 def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
-    """Return a day: a link where the log holds its runs. There are 371, so they are written here and not in a macro."""
+    """Render a day, a link while the log holds its runs. Not a macro: there are 371."""
     link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
     drawn = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
     if sign == "some":
@@ -131,7 +129,7 @@ def _runs(count: DayCount) -> int:
 
 
 def _sign(count: DayCount) -> str:
-    """Return which mark tells of the failures of a day."""
+    """Return the failure mark of a day."""
     if not count.failed:
         return ""
     return "many" if count.failed * 100 >= MANY_PERCENT * (count.success + count.failed) else "some"
@@ -148,7 +146,7 @@ def _told(count: DayCount) -> str:
 
 
 def _log_address(day: date, zone: ZoneInfo) -> str:
-    """Return the address of the runs of a day of this zone, in the reader's zone."""
+    """Return the URL of the runs of a day, converted to the reader's zone."""
     noon_ms = int(datetime(day.year, day.month, day.day, 12, tzinfo=zone).timestamp()) * 1000
     bounds = midnight_ms(noon_ms, zone.key), midnight_ms(noon_ms, zone.key, -1) - 1
     begin, end = (write_local(ms, reader_zone()).replace(" ", "T") for ms in bounds)
@@ -156,7 +154,7 @@ def _log_address(day: date, zone: ZoneInfo) -> str:
 
 
 def _words(days: Sequence[date]) -> list[Word]:
-    """Return the months above and the days beside the squares."""
+    """Return the labels of months and days."""
     words = [
         Word(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
         for row in NAMED_DAYS

@@ -80,6 +80,6 @@ SPOKEN: dict[str, Callable[[str], str]] = {
 
 
 def init_app(app: Flask) -> None:
-    """Make the filters known to the templates."""
+    """Register the filters with the templates."""
     app.add_template_filter(run_story)
     app.add_template_filter(run_result)

@@ -1,6 +1,7 @@
-"""Dates of scripts, ``2024-05-01 00:00:00``: read from the beginning of a text, as Java's SimpleDateFormat does for the original.
+"""Dates of scripts, ``2024-05-01 00:00:00``, parsed leniently as by Java's SimpleDateFormat in the original.
 
-Whatever follows the seconds is ignored, such as a fraction; blanks before a number are skipped, and leading zeros need not be there.
+Text after the seconds is ignored, such as a fraction; blanks before a number and missing leading zeros are
+accepted.
 """
 
 import re
@@ -13,15 +14,17 @@ from app.clock import LATEST_MS, Millis, storable_ms
 _NUMBER: Final = r"[ \t]*(-?\d+)"
 _DATE: Final = re.compile(f"{_NUMBER}-{_NUMBER}-{_NUMBER} {_NUMBER}:{_NUMBER}:{_NUMBER}")
 _MONTHS_A_YEAR: Final = 12
-#: numbers of more digits count as this one: beyond every instant that can be stored
+#: longer numbers count as this one, beyond every instant that can be stored
 _DIGITS_MAX: Final = 18
 _HUGE: Final = 10**_DIGITS_MAX
 
 
 def read_lenient(text: str, zone: str) -> Millis | None:
-    """Return the instant of a local time, its fields carried over: ``24:00:00`` is midnight, February 30 is March 1 or 2.
+    """Return the instant of a local time.
 
-    None: the text is no date. An instant that cannot be stored is the nearest one that can.
+    Fields carry over: ``24:00:00`` is midnight, February 30 is March 1 or 2.
+
+    None if the text is not a date. An instant out of range becomes the nearest one in range.
     """
     fields = _fields(text)
     if fields is None:
@@ -36,7 +39,7 @@ def read_lenient(text: str, zone: str) -> Millis | None:
 
 
 def read_strict(text: str, zone: str) -> Millis | None:
-    """Return the instant of a local time that a calendar and a clock can show; None for any other text."""
+    """Return the instant of a valid local time, or None."""
     fields = _fields(text)
     try:
         return None if fields is None else _instant(datetime(*fields), zone)
@@ -45,7 +48,7 @@ def read_strict(text: str, zone: str) -> Millis | None:
 
 
 def _fields(text: str) -> tuple[int, int, int, int, int, int] | None:
-    """Return year, month, day, hour, minute and second as they are written."""
+    """Return year, month, day, hour, minute and second as written."""
     match = _DATE.match(text)
     if match is None:
         return None

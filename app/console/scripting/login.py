@@ -19,7 +19,7 @@ POLICY = {
 
 @blueprint.post("/login")
 def log_in() -> Response:
-    """Open a login; the cookie is the answer's only one."""
+    """Log in; the response sets one cookie."""
     made = check_login({name: text_parameter(name) for name in ("userName", "password", "ifRemember")})
     response = envelope()
     set_cookie(response, made.token, max_age_s=made.max_age_s)
@@ -28,7 +28,7 @@ def log_in() -> Response:
 
 @blueprint.post("/logout")
 def log_out() -> Response:
-    """End the login, if there is one; always code 200."""
+    """Log out; always code 200."""
     user = current_user()
     if user is not None:
         with session_scope() as session:

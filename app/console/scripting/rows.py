@@ -1,4 +1,4 @@
-"""Rows of the original's tables, member by member: a new column is never told by accident. spec/clients.md, B3."""
+"""Rows of the original's tables, listed explicitly so that no new column leaks. spec/clients.md, B3."""
 
 from typing import Any
 

@@ -30,13 +30,13 @@ POLICY = {
 }
 
 RANGE_SEPARATOR = " - "
-#: days of the chart where no range is asked for
+#: default days of the chart
 CHART_DAYS = 7
 
 
 @blueprint.route("/joblog/pageList", methods=["GET", "POST"])
 def page_list() -> Response:
-    """List runs; they are all counted, because exporters read the figure."""
+    """List runs with an exact total, because exporters read it."""
     from_ms, to_ms = _range(text_or_empty("filterTime"))
     wanted = LogFilter(
         group_id=int_parameter("jobGroup"),
@@ -55,7 +55,7 @@ def page_list() -> Response:
 
 @blueprint.route("/joblog/getJobsByGroup", methods=["GET", "POST"])
 def jobs_by_group() -> Response:
-    """List the jobs of a group; none of a foreign one."""
+    """List the jobs of a group; empty without access to it."""
     group_id = int_parameter("jobGroup")
     with read_scope() as session:
         return envelope(
@@ -65,7 +65,7 @@ def jobs_by_group() -> Response:
 
 @blueprint.route("/joblog/logDetailCat", methods=["GET", "POST"])
 def log_detail_cat() -> Response:
-    """Return a piece of a run's log, escaped for HTML as clients of the original expect it."""
+    """Return part of a run's log, HTML-escaped as clients of the original expect."""
     log_id, from_line_num = int_parameter("logId", bits=LONG_BITS), int_parameter("fromLineNum")
     piece = logs.read_log(log_id, from_line_num, actor=current_actor(), caller=executor_caller())
     return envelope(
@@ -80,7 +80,7 @@ def log_detail_cat() -> Response:
 
 @blueprint.post("/joblog/logKill")
 def log_kill() -> Response:
-    """End a run under way."""
+    """Kill a run."""
     log_id = int_parameter("id", bits=LONG_BITS)
     return envelope(
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()) or None
@@ -97,7 +97,7 @@ def clear_log() -> Response:
 
 @blueprint.route("/chartInfo", methods=["GET", "POST"])
 def chart_info() -> Response:
-    """Return the counts of days; days without a run inside the range are left out."""
+    """Return counts per day; days without runs are omitted."""
     from_ms, to_ms = _chart_bound("startDate"), _chart_bound("endDate")
     with read_scope() as session:
         days = []
@@ -121,7 +121,10 @@ def chart_info() -> Response:
 
 
 def _range(text: str) -> tuple[Millis | None, Millis | None]:
-    """Read ``2024-05-01 00:00:00 - 2024-05-01 23:59:59``; a half that is no date bounds nothing, as in the original."""
+    """Read ``2024-05-01 00:00:00 - 2024-05-01 23:59:59``.
+
+    A half that is not a date sets no bound, as in the original.
+    """
     halves = text.split(RANGE_SEPARATOR)
     if len(halves) != 2:
         return None, None
@@ -133,7 +136,7 @@ def _chart_bound(name: str) -> Millis | None:
     text = text_or_empty(name).strip()
     instant = read_strict(text, settings().time_zone)
     if text and instant is None:
-        raise BadRequest(f"{name} is no date such as 2024-05-01 00:00:00")
+        raise BadRequest(f"{name} is not a date such as 2024-05-01 00:00:00")
     return instant
 
 

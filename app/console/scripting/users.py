@@ -50,7 +50,7 @@ def add() -> Response:
 
 @blueprint.post("/user/update")
 def update() -> Response:
-    """Change a user; what the original does not know stays as it is. An unknown id is fine."""
+    """Update a user; fields unknown to the original stay unchanged. An unknown id is accepted."""
     user_id, draft, actor = bean_int("id"), _draft(), current_actor()
     try:
         with read_scope() as session:
@@ -66,7 +66,7 @@ def update() -> Response:
 
 @blueprint.post("/user/remove")
 def remove() -> Response:
-    """Delete a user. An unknown id is fine."""
+    """Delete a user. An unknown id is accepted."""
     user_id = int_parameter("id")
     try:
         with session_scope() as session:
@@ -78,7 +78,7 @@ def remove() -> Response:
 
 @blueprint.post("/user/updatePwd")
 def update_password() -> Response:
-    """Change one's own password; the old one is asked, as since 2.4.2."""
+    """Change the user's own password; the old one is required, as since 2.4.2."""
     actor = current_actor()
     users.change_password(
         text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms()
@@ -100,5 +100,5 @@ def _draft() -> UserDraft:
 def _group_ids(text: str) -> tuple[int, ...]:
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
     if not all(piece.isascii() and piece.isdigit() and len(piece) < 10 for piece in pieces):
-        raise InvalidInput("permission", N_("The executors must be ids, separated by commas"))
+        raise InvalidInput("permission", N_("Executor groups must be ids separated by commas"))
     return tuple(int(piece) for piece in pieces)

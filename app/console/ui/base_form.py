@@ -10,7 +10,7 @@ from app.console.web.current import say
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
-#: fields of the services (the original's names) that are called otherwise here
+#: field names of the services (the original's) -> names in forms
 SERVICE_FIELDS = {
     "child_job_id": "child_jobid",
     "appname": "app_name",
@@ -20,13 +20,13 @@ SERVICE_FIELDS = {
 
 
 class ConsoleForm(Form):
-    """A form that can show what a service refused."""
+    """Form that shows the errors of services at its fields."""
 
-    #: further names of services for fields of this form
+    #: further service names of fields of this form
     ALIASES: Mapping[str, str] = {}
 
     def refuse(self, error: InvalidInput) -> None:
-        """Show the refusal at its field, or above the form where it has none."""
+        """Show the error at its field, or above the form."""
         snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error.field).lower()
         name = self.ALIASES.get(snake, SERVICE_FIELDS.get(snake, snake))
         field: Field | None = self._fields.get(name)
@@ -37,7 +37,7 @@ class ConsoleForm(Form):
 
 
 def whole(field: Field, *, least: int = 0) -> int:
-    """Return the number in a text field, ``least`` where it is empty; raises InvalidInput."""
+    """Return the number in a text field, ``least`` if empty; raises InvalidInput."""
     text = (field.data or "").strip()
     if not text:
         return least

@@ -1,4 +1,4 @@
-"""The page, or dialog, that asks before something is done and says what will come of it."""
+"""Confirmation page or dialog with the consequences of an action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from app.console.ui.listing import here
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked."""
+    """Question of a confirmation page."""
 
     heading: str
-    #: what it is done to
+    #: object of the action
     subject: str
-    #: what comes of it, a sentence each
+    #: consequences, a sentence each
     consequences: Sequence[str]
-    #: text of the button that does it
+    #: label of the button
     button: str
     #: ``primary``, ``warning`` or ``danger``
     kind: str = "primary"
@@ -25,5 +25,5 @@ class Question:
 
 
 def confirm_page(question: Question, *, back: str) -> str:
-    """Render the question; its form is posted to the address of this page."""
+    """Render the question; its form is posted to the URL of this page."""
     return render_template("confirm.html", question=question, action=here(), back=back)

@@ -1,4 +1,4 @@
-"""Filters of the templates: instants in the reader's zone and words, durations, outcomes of runs."""
+"""Template filters: instants in the reader's zone, durations, outcomes of runs."""
 
 import html
 import re
@@ -25,14 +25,14 @@ NOW_MS: Millis = 2 * SECOND_MS
 _BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 HOUR_MS: Millis = 60 * MINUTE_MS
-#: distances in words, of all languages together
+#: cached relative times, all languages together
 DISTANCES_KEPT = 4_096
-#: numbers as a language writes them, of all languages together
+#: cached formatted numbers, all languages together
 NUMBERS_KEPT = 4_096
 
 
 def reader_zone() -> ZoneInfo:
-    """Return the zone times are shown in for this reader: looked for once a request."""
+    """Return the reader's time zone; determined once per request."""
     if "reader_zone" not in g:
         g.reader_zone = ZoneInfo(str(get_timezone()))
     return cast(ZoneInfo, g.reader_zone)
@@ -54,12 +54,15 @@ def iso(ms: Millis) -> str:
 
 
 def _written(at: datetime, between: str = " ") -> str:
-    """Return date and time without the zone; a list has a thousand of them, and strftime() takes three times as long."""
+    """Format date and time without the zone.
+
+    Strftime() takes three times as long, and a list has a thousand.
+    """
     return at.isoformat(between, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:
-    """``3 minutes ago``, ``in 2 hours``, in the reader's language; far away: the day."""
+    """``3 minutes ago``, ``in 2 hours``, in the reader's language; beyond 30 days the date."""
     distance = ms - now_ms()
     if abs(distance) < NOW_MS:
         return _("just now")
@@ -70,14 +73,17 @@ def relative(ms: Millis) -> str:
 
 @lru_cache(DISTANCES_KEPT)
 def _distance(seconds: int, _locale: object) -> str:
-    """Return ``in 2 hours`` in the reader's language; kept for each, because the jobs of a list are often due in the same second."""
+    """Return ``in 2 hours`` in the reader's language.
+
+    Cached, because jobs of a list are often due in the same second.
+    """
     return str(format_timedelta(timedelta(seconds=seconds), add_direction=True, threshold=1.5))
 
 
 def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Markup:
-    """Return an instant, relative, with the full time, the zone and the seconds since 1970 on hover; ``exact`` turns the first two round.
+    """Render an instant as relative time with the full time on hover; ``exact`` swaps the two.
 
-    Written here and not in a macro, because a list has hundreds.
+    Not a macro, because a list has hundreds.
     """
     if not ms:
         return Markup('<span class="muted">{}</span>').format(absent)
@@ -104,12 +110,12 @@ def duration(ms: Millis | None) -> str:
 
 
 def outcome(log: JobLog | Run | None) -> str:
-    """Return what became of a run in one word (see ``run_state`` in macros/badge.html); empty where there was none."""
+    """Return the outcome of a run (see ``run_state`` in macros/badge.html); empty without a run."""
     return outcome_of(log.trigger_code, log.handle_code) if log is not None else ""
 
 
 def run_duration(log: JobLog | Run) -> Millis | None:
-    """Return how long a run took, or has taken so far; None where it never ran."""
+    """Return the duration of a run so far; None if it never ran."""
     if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
         return None
     if log.handle_code != HandleCode.NONE:
@@ -127,7 +133,7 @@ def muted_until(until_ms: Millis) -> str:
 
 
 def next_time_word(ms: Millis) -> str:
-    """Return the word that stands for a next time that is none; empty for an instant."""
+    """Return the text for a next time that is not an instant; empty for an instant."""
     if ms == AFTER_THE_CURRENT_RUN:
         return _("after the current run")
     return "" if ms > 0 else "–"
@@ -139,7 +145,7 @@ def host(address: str) -> str:
 
 
 def number(value: int) -> str:
-    """``12,345`` as the reader's language writes it."""
+    """``12,345``, formatted for the reader's language."""
     return _number(value, get_locale())
 
 
@@ -149,7 +155,7 @@ def _number(value: int, _locale: object) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a note as plain text: rows written by the Java original hold line breaks and spans of HTML."""
+    """Return a message as plain text: rows written by a Java admin contain HTML."""
     if "<br" not in text and "<span" not in text:
         return text
     return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()
@@ -162,7 +168,7 @@ def html_language() -> str:
 
 
 def init_app(app: Flask) -> None:
-    """Make the filters known to the templates."""
+    """Register the filters with the templates."""
     for filter_ in (
         absolute,
         iso,

@@ -1,4 +1,4 @@
-"""Paging and filters of the lists, kept in the address so that they can be reloaded, shared and gone back to."""
+"""Paging and filters of the lists; kept in the URL so that a list can be reloaded and shared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from flask import request, url_for
 from werkzeug.datastructures import MultiDict
 
-#: page sizes offered, and the one taken where none is asked for
+#: page sizes offered, and the default
 PAGE_SIZES = (10, 25, 50, 100)
 DEFAULT_PAGE_SIZE = 10
 #: the pager shows this many pages to either side of the current one
@@ -20,23 +20,23 @@ MAX_ID = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Where a list stands."""
+    """Paging state of a list."""
 
     page: int
     length: int
     total: int
-    #: the count stopped at ``total``: there may be more
+    #: whether the count stopped at ``total``
     capped: bool = False
     sizes: tuple[int, ...] = PAGE_SIZES
 
     @property
     def pages(self) -> int:
-        """How many pages there are; an empty list has one."""
+        """Number of pages, at least 1."""
         return max(1, -(-self.total // self.length))
 
     @property
     def numbers(self) -> list[int | None]:
-        """The page numbers to show; None stands for a gap."""
+        """Page numbers to show; None is a gap."""
         near = range(self.page - NEIGHBOURS, self.page + NEIGHBOURS + 1)
         shown = sorted({1, self.pages, *(number for number in near if 1 <= number <= self.pages)})
         numbers: list[int | None] = []
@@ -47,17 +47,17 @@ class Paging:
         return numbers
 
     def page_url(self, page: int) -> str:
-        """Return the address of another page of the same list."""
+        """Return the URL of another page of the list."""
         return address_with(page=page)
 
     def size_url(self, length: int) -> str:
-        """Return the address of the list in pages of another size."""
+        """Return the URL of the list with another page size."""
         return address_with(length=length, page=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """An active filter and the address of the list without it."""
+    """Active filter and the URL of the list without it."""
 
     label: str
     value: str
@@ -65,28 +65,28 @@ class Chip:
 
 
 def paging(total: int, *, capped: bool = False) -> Paging:
-    """Return where the list of this request stands, given how many rows it has."""
+    """Return the paging state of this request for a number of rows."""
     return Paging(page=asked_page(), length=asked_length(), total=total, capped=capped)
 
 
 def asked_page() -> int:
-    """Return the page number asked for, from 1."""
+    """Return the requested page number, from 1."""
     return min(MAX_PAGE, max(1, whole_number("page", 1)))
 
 
 def asked_length() -> int:
-    """Return the page size asked for, one of PAGE_SIZES."""
+    """Return the requested page size, one of PAGE_SIZES."""
     length = whole_number("length", DEFAULT_PAGE_SIZE)
     return length if length in PAGE_SIZES else DEFAULT_PAGE_SIZE
 
 
 def asked_start() -> int:
-    """Return the offset of the first row asked for."""
+    """Return the offset of the first requested row."""
     return (asked_page() - 1) * asked_length()
 
 
 def whole_number(name: str, default: int) -> int:
-    """Return a whole number of the query; ``default`` where it is missing or no number an id or a page could be."""
+    """Return an integer query parameter; ``default`` if missing or out of the range of ids."""
     text = request.args.get(name, "").strip()
     if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > len(str(MAX_ID)):
         return default
@@ -94,7 +94,7 @@ def whole_number(name: str, default: int) -> int:
 
 
 def ticked_ids(limit: int) -> list[int]:
-    """Return the ticked ids of the query or the form; one more than ``limit`` at most, which tells that there are too many."""
+    """Return the selected ids, at most ``limit`` + 1, which means too many."""
     texts = request.values.getlist("id")[: limit + 1]
     return [
         int(text)
@@ -104,12 +104,12 @@ def ticked_ids(limit: int) -> list[int]:
 
 
 def here() -> str:
-    """Return the address of this page as a link to it."""
+    """Return the URL of this page."""
     return request.script_root + request.full_path.rstrip("?")
 
 
 def address_with(**changes: Any) -> str:
-    """Return the address of this page with some query parameters changed; None removes one."""
+    """Return the URL of this page with changed query parameters; None removes one."""
     query = MultiDict(request.args)
     for name, value in changes.items():
         query.poplist(name)
@@ -121,14 +121,14 @@ def address_with(**changes: Any) -> str:
         "mark",
         "endpoint",
         *(name for name in request.args if name.startswith("_")),
-    ):  # endpoint, _scheme and the like mean url_for itself
+    ):  # endpoint, _scheme and others are parameters of url_for
         query.poplist(passing)
     values: dict[str, Any] = {**query.to_dict(flat=False), **(request.view_args or {})}
     return url_for(request.endpoint or "dashboard.index", **values)
 
 
 def chips(filters: Sequence[tuple[str, str, str]]) -> list[Chip]:
-    """Return a chip per active filter, from (parameter, label, shown value); an empty value is no filter."""
+    """Return a chip per active filter, from (parameter, label, shown value); empty values are skipped."""
     return [
         Chip(label, value, address_with(page=None, **{name: None})) for name, label, value in filters if value
     ]

@@ -1,6 +1,6 @@
-"""What is said after a change: a code in the address of the page it leads to, so that nothing needs to be kept.
+"""Notices after a change: a code in the URL of the next page, so that no state is stored.
 
-The texts are fixed; a forged code can show nothing else.
+The texts are fixed; a forged code shows nothing else.
 """
 
 import hmac
@@ -22,42 +22,42 @@ TEXTS = {
     "removed": lazy_gettext("Deleted."),
     "started": lazy_gettext("The schedule is on."),
     "stopped": lazy_gettext("The schedule is off."),
-    "triggered": lazy_gettext("The run was queued; it appears in the log at once."),
+    "triggered": lazy_gettext("The run is queued and appears in the log."),
     "killed": lazy_gettext("The run was killed."),
-    "cleaned": lazy_gettext("The log was cleaned."),
+    "cleaned": lazy_gettext("The log was cleared."),
     "restored": lazy_gettext("The version was restored."),
-    "drained": lazy_gettext("No new run is sent to this address any more. What it runs ends as usual."),
-    "undrained": lazy_gettext("New runs are sent to this address again."),
+    "drained": lazy_gettext("No new runs are sent to this instance. Current runs continue until they end."),
+    "undrained": lazy_gettext("New runs are sent to this instance again."),
     "muted": lazy_gettext("The alarms are muted."),
-    "unmuted": lazy_gettext("Alarms are told again. What is still failing is told in one message."),
+    "unmuted": lazy_gettext("Alarms are on again. One message lists what is still failing."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
-    "ended": lazy_gettext("Ended. Whoever used it has to log in again."),
-    "starred": lazy_gettext("The job is one of your favourites."),
-    "unstarred": lazy_gettext("The job is no longer one of your favourites."),
-    "view_saved": lazy_gettext("The view is saved: it stands above the filters."),
+    "ended": lazy_gettext("The login was ended. Its user has to log in again."),
+    "starred": lazy_gettext("Added to your favourites."),
+    "unstarred": lazy_gettext("Removed from your favourites."),
+    "view_saved": lazy_gettext("The view is saved and shown above the filters."),
     "out": lazy_gettext("You are logged out."),
 }
 
-#: code -> endpoint that takes it back, for the job it was done to
+#: code -> endpoint that undoes the change of a job
 UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start", "muted": "alarm_mutes.unmute_job"}
-#: parameters that belong to one view of a page only
+#: query parameters dropped from links
 PASSING = frozenset({"done", "at", "mark"})
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One toast; ``href`` leads to what it is about."""
+    """Toast; ``href`` links to its subject."""
 
     text: str
     kind: str = "success"
     href: str = ""
     link: str = ""
-    #: what a form is posted to that takes it back
+    #: URL that undoes the change by POST
     undo: str = ""
 
 
 def done(code: str, address: str, *, at: int | None = None) -> Response:
-    """Redirect to a page of this console that says what was done; ``at`` is the id of the job it was done to."""
+    """Redirect to a page of this console with a notice; ``at`` is the id of the changed job."""
     parts = urlsplit(address)
     query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
     query += [("done", code), *([("at", str(at))] if at is not None else [])]
@@ -66,10 +66,10 @@ def done(code: str, address: str, *, at: int | None = None) -> Response:
 
 
 def way_back(endpoint: str, **values: Any) -> str:
-    """Return the page of this console the request came from: the form's ``next``, the referrer, or ``endpoint``."""
+    """Return the previous page of this console: the form's ``next``, the referrer, or ``endpoint``."""
     try:
         given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
-    except ValueError:  # no address at all, such as http://[
+    except ValueError:  # malformed, such as http://[
         return url_for(endpoint, **values)
     own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")
     if (
@@ -83,7 +83,7 @@ def way_back(endpoint: str, **values: Any) -> str:
 
 
 def asked_notice() -> Notice | None:
-    """Return the toast the address asks for."""
+    """Return the notice of the URL, or None."""
     code = request.args.get("done", "")
     if code not in TEXTS:
         return None
@@ -102,5 +102,5 @@ def asked_notice() -> Notice | None:
 
 
 def _mark(code: str, job_id: int) -> str:
-    """Return what only this login could have put into the address: a link from elsewhere must not offer to undo what nobody did."""
+    """Return a signature of this login, so that a foreign link cannot offer an undo."""
     return hmac.new(csrf_token().encode(), f"{code}:{job_id}".encode(), sha256).hexdigest()[:16]

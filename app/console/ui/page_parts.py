@@ -1,4 +1,4 @@
-"""What a page asks for hundreds of times, made cheap: links to things by their ids, and parts that are the same for the same words."""
+"""Cached page parts: links by id and macros that a list renders hundreds of times."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,14 +7,14 @@ from typing import Any, cast
 from flask import Flask, g, url_for
 from markupsafe import Markup
 
-#: parts of each kept macro
+#: cached results per macro
 PARTS_KEPT = 4_096
-#: numbers that stand in a link for the ids it is to hold
+#: placeholder ids in a cached link
 STAND_IN = 2_000_000_011
 
 
 def link(endpoint: str, **values: Any) -> str:
-    """Return the same as ``url_for``: with nothing but ids the address is built once a request, and the ids are filled in."""
+    """Like ``url_for``, but a link with ids only is built once per request and the ids are filled in."""
     if not values or any(type(value) is not int for value in values.values()):
         return url_for(endpoint, **values)
     shapes, form = _shapes(), (endpoint, *values)
@@ -24,16 +24,14 @@ def link(endpoint: str, **values: Any) -> str:
 
 
 def kept(macro: Callable[..., str]) -> Callable[..., str]:
-    """Return a macro that remembers what it made; only for one whose text depends on its arguments alone, not on reader or time."""
-    return lru_cache(PARTS_KEPT, typed=True)(
-        macro
-    )  # typed: text to be escaped is not the same as an equal text that is marked
+    """Cache a macro whose text depends on its arguments alone, not on reader or time."""
+    return lru_cache(PARTS_KEPT, typed=True)(macro)  # typed: plain text differs from equal Markup
 
 
 def filled(macro: Callable[..., str]) -> Callable[..., Markup]:
-    """Return a macro of an id and flags that is asked once a request for the same flags; afterwards only the id is filled in.
+    """Cache a macro of an id and flags: rendered once per request and flags, then only the id is filled in.
 
-    Only for one that shows nothing else of its row: what else is handed in are truths and counts, never a text of users.
+    Only for macros whose other arguments are flags and counts, never text from users.
     """
 
     def part(number: int, *flags: bool | int) -> Markup:
@@ -42,13 +40,13 @@ def filled(macro: Callable[..., str]) -> Callable[..., Markup]:
             parts[form] = macro(STAND_IN, *flags).split(str(STAND_IN))
         return Markup(
             str(int(number)).join(parts[form])
-        )  # the macro has escaped the pieces, and a number needs no escaping
+        )  # the macro escaped the pieces; a number needs no escaping
 
     return part
 
 
 def init_app(app: Flask) -> None:
-    """Make them known to the templates."""
+    """Register them with the templates."""
     app.jinja_env.globals.update(url_for=link, kept=kept, filled=filled)
 
 
@@ -69,7 +67,7 @@ def _parts() -> dict[Any, list[str]]:
 
 
 def _shape(endpoint: str, names: list[str]) -> str:
-    """Return the address as a text to be filled in: ``/joblog/%(log_id)d``."""
+    """Return the URL as a format: ``/joblog/%(log_id)d``."""
     stand_ins: dict[str, Any] = {name: STAND_IN + number for number, name in enumerate(names)}
     shape = url_for(endpoint, **stand_ins).replace("%", "%%")
     for name, number in stand_ins.items():

@@ -1,4 +1,4 @@
-"""What the pickers ask for as one types: a fragment of a list, no page. Without scripts nobody asks."""
+"""Pickers: search-as-you-type fragments for jobs, executor groups and users."""
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
@@ -18,13 +18,13 @@ POLICY = {
     "users": Access.ADMIN,
 }
 
-#: what ``right`` may be in the address: on what one can do something is all one is offered
+#: allowed values of ``right``: only groups on which the user has it are offered
 ASKED = {"operate": Right.OPERATE, "edit": Right.EDIT}
 
 
 @blueprint.get("/jobs")
 def jobs() -> ResponseReturnValue:
-    """Offer jobs by id, description or handler; ``jobGroup`` keeps to a group, ``skip`` leaves a job out."""
+    """Search jobs by id, description or handler; ``jobGroup`` limits to a group, ``skip`` excludes a job."""
     group_id, skip_id = max(0, whole_number("jobGroup", 0)), whole_number("skip", 0)
     with read_scope() as session:
         offer = choices.offer_jobs(
@@ -35,7 +35,7 @@ def jobs() -> ResponseReturnValue:
 
 @blueprint.get("/groups")
 def groups() -> ResponseReturnValue:
-    """Offer executor groups by id, title or appname."""
+    """Search executor groups by id, title or AppName."""
     with read_scope() as session:
         offer = choices.offer_groups(session, _typed(), actor=current_actor(), right=_right())
     return _fragment(offer)
@@ -43,7 +43,7 @@ def groups() -> ResponseReturnValue:
 
 @blueprint.get("/users")
 def users() -> ResponseReturnValue:
-    """Offer users by name."""
+    """Search users by name."""
     with read_scope() as session:
         offer = choices.offer_users(session, _typed(), actor=current_actor())
     return _fragment(offer)

@@ -1,4 +1,7 @@
-"""How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
+"""How the pages look for this reader: theme, width of the sidebar, zone.
+
+And what the frame around every page shows.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -41,7 +44,7 @@ COLUMNS = {
         "trigger-note": _l("Trigger note"),
         "handle-time": _l("Handle time"),
         "duration": _l("Duration"),
-        "handle-result": _l("Handle result"),
+        "handle-result": _l("Run result"),
         "handle-note": _l("Handle note"),
     },
 }

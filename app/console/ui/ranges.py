@@ -1,4 +1,4 @@
-"""Ranges of time as the filters offer them: words of the address and the instants they mean in the reader's zone."""
+"""Time ranges of the filters: names in the URL and their instants in the reader's zone."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -6,26 +6,26 @@ from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
 
-#: what ``datetime-local`` inputs send; the seconds may be missing
+#: formats of ``datetime-local`` inputs; the seconds may be missing
 INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 
 
-#: more days are not drawn
+#: maximum days of a chart
 DAYS_MAX = 366
-#: days of other years are no days of runs
+#: accepted years
 FIRST_YEAR, LAST_YEAR = 1990, 2100
 
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Both ends inclusive; None is open."""
+    """Time range, both ends inclusive; None is unbounded."""
 
     from_ms: Millis | None
     to_ms: Millis | None
 
 
 def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
-    """Return the instants of a word of ``words.RANGES``; any other word means all."""
+    """Return the range of a name in ``labels.RANGES``; any other name means all."""
     sliding = {"hour": 60 * MINUTE_MS, "day": DAY_MS}
     if name in sliding:
         return TimeRange(now_ms - sliding[name], None)
@@ -46,7 +46,10 @@ def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
 
 
 def asked_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
-    """Return the days between two dates, in whatever order; with one date a week that begins or ends there, with none the last week."""
+    """Return the days between two dates in either order.
+
+    With one date a week from or up to it, with none the last week.
+    """
     today = datetime.fromtimestamp(now_ms / 1000, zone).date()
     first, last = (_read_day(text) for text in texts)
     last = last or (min(first + timedelta(days=6), today) if first and first <= today else first) or today
@@ -67,7 +70,7 @@ def _read_day(text: str) -> date | None:
 
 
 def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:
-    """Return the days of a range that begins and ends with one, as ``2024-05-01``."""
+    """Return the days of a range as ``2024-05-01``."""
     if span.from_ms is None or span.to_ms is None:
         return []
     first, last = (datetime.fromtimestamp(ms / 1000, zone).date() for ms in (span.from_ms, span.to_ms))
@@ -75,7 +78,7 @@ def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:
 
 
 def read_local(text: str, zone: ZoneInfo) -> Millis | None:
-    """Return the instant of a local time such as ``2024-05-01T10:00:00``; None where it is none."""
+    """Return the instant of a local time such as ``2024-05-01T10:00:00``, or None."""
     for shape in INPUT_SHAPES:
         try:
             return _ms(datetime.strptime(text.strip(), shape).replace(tzinfo=zone))

@@ -1,4 +1,4 @@
-"""Views of the lists: their filters under a name, as links above the list. A view holds filters the list knows, never an address."""
+"""Saved views: named filters of a list, shown as links above it. A view holds known filters, never a URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ POLICY = {
 }
 
 ENDPOINTS = {ListName.JOBS: "jobs.index", ListName.LOGS: "logs.index"}
-TITLES = {ListName.JOBS: lazy_gettext("Job Manage"), ListName.LOGS: lazy_gettext("Trigger Log")}
-#: value of the filter by owner that stands for the reader
+TITLES = {ListName.JOBS: lazy_gettext("Jobs"), ListName.LOGS: lazy_gettext("Logs")}
+#: placeholder for the reader's name in the owner filter
 ME = "{me}"
 
 
@@ -44,7 +44,7 @@ class ViewForm(ConsoleForm):
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A view everybody has."""
+    """A built-in view."""
 
     list_name: ListName
     title: str
@@ -61,7 +61,7 @@ BUILT_IN: dict[str, BuiltIn] = {
 
 @dataclass(frozen=True, slots=True)
 class ViewLink:
-    """A view as a link; ``current``: the list shows just this."""
+    """A view as a link; ``current``: the list shows this view."""
 
     title: str
     href: str
@@ -70,7 +70,7 @@ class ViewLink:
 
 @dataclass(frozen=True, slots=True)
 class ListViews:
-    """What stands above the filters of a list; ``save_href`` is empty where there is nothing to save."""
+    """Views above the filters of a list; ``save_href`` is empty if there is nothing to save."""
 
     links: list[ViewLink]
     save_href: str
@@ -78,7 +78,7 @@ class ListViews:
 
 @blueprint.route("/<any(jobs, logs):list_name>/new", methods=["GET", "POST"])
 def add(list_name: str) -> ResponseReturnValue:
-    """Keep the filters that stand in this address under a name."""
+    """Save the filters of this URL under a name."""
     name, form = ListName(list_name), ViewForm(request.form)
     if request.method == "POST":
         try:
@@ -87,14 +87,12 @@ def add(list_name: str) -> ResponseReturnValue:
             return done("view_saved", list_href(name, kept_filters(name, request.args)))
         except InvalidInput as exc:
             form.refuse(exc)
-    return _form_page(
-        form, _("Save the filters as a view"), list_href(name, kept_filters(name, request.args))
-    )
+    return _form_page(form, _("Save filters as a view"), list_href(name, kept_filters(name, request.args)))
 
 
 @blueprint.route("/<int(max=2147483647):view_id>/edit", methods=["GET", "POST"])
 def rename(view_id: int) -> ResponseReturnValue:
-    """Give a view another name."""
+    """Rename a view."""
     with read_scope() as session:
         view = saved_views.get_view(session, view_id, actor=current_actor())
     form = ViewForm(request.form, name=view.name)
@@ -117,11 +115,7 @@ def remove(view_id: int) -> ResponseReturnValue:
         with session_scope() as session:
             saved_views.remove_view(session, view_id, actor=current_actor())
         return done("removed", url_for("account.show", _anchor="views"))
-    consequences = [
-        _(
-            "The jobs and runs it shows stay as they are. Where it is your start page, that is the run report again."
-        )
-    ]
+    consequences = [_("Jobs and runs are not affected. If it is your start page, the dashboard replaces it.")]
     question = Question(
         _("Delete the view?"), view.name, consequences, _("Delete"), kind="danger", glyph="trash"
     )
@@ -129,24 +123,24 @@ def remove(view_id: int) -> ResponseReturnValue:
 
 
 def list_href(name: ListName, filters: Mapping[str, str]) -> str:
-    """Return the address of a list with these filters."""
+    """Return the URL of a list with these filters."""
     values: dict[str, Any] = dict(filters)
     return url_for(ENDPOINTS[name], **values)
 
 
 def built_in_filters(key: str, actor: Actor) -> dict[str, str]:
-    """Return the filters of a view everybody has, for this reader."""
+    """Return the filters of a built-in view for this reader."""
     return {name: actor.username if value == ME else value for name, value in BUILT_IN[key].filters.items()}
 
 
 def view_href(view: SavedView) -> str:
-    """Return where a stored view leads."""
+    """Return the URL of a saved view."""
     name = ListName(view.list_name)
     return list_href(name, read_filters(name, view.filters))
 
 
 def views_of(session: Session, name: ListName) -> ListViews:
-    """Return the views above the list of this request: those everybody has, then the reader's own."""
+    """Return the views of the requested list: built-in ones, then the reader's own."""
     actor, asked = current_actor(), kept_filters(name, request.args)
     values: dict[str, Any] = {"list_name": name.value, **asked}
     shown = [

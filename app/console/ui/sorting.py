@@ -1,4 +1,4 @@
-"""What the lists can be sorted by, and the addresses that sort them: links in the heads of columns, a select where there are none."""
+"""Sorting of lists: sortable columns and the links of their heads; on phones a select."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,7 +86,10 @@ class Sorting:
         return str(self.what.columns[column].title)
 
     def state(self, column: str) -> str:
-        """Return which way the list is sorted by a column, in the words of ``aria-sort``; empty: by another."""
+        """Return which way the list is sorted by a column, in the words of ``aria-sort``.
+
+        Empty: by another.
+        """
         order = self.what.default if self.order == UNSORTED else self.order
         if order.column != column:
             return ""

@@ -1,6 +1,6 @@
-"""The last runs of a job as bars: height is duration, colour and sign the result, a click leads to the log. Drawn on the server.
+"""Sparkline: the last runs of a job as SVG bars; height is duration, colour and sign the result.
 
-The strips of the list of jobs are those of app.console.strips.
+The strips of the job list are in app.console.jobs.strips.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The bars, oldest first, and the duration the highest stands for."""
+    """Bars, oldest first, and the duration of the highest."""
 
     bars: list[Bar]
     longest: str
@@ -66,7 +66,10 @@ def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
 
 
 def labeller() -> Callable[[JobLog | Run], str]:
-    """Return what labels the runs of one page, ``Failed · 12 s · 2024-05-01 10:00:00``: each word is looked up once."""
+    """Return a function that labels runs, ``Failed · 12 s · 2024-05-01 10:00:00``.
+
+    Words are translated once.
+    """
     words = {name: str(word) for name, (_kind, _sign, word) in SIGNS.items()}
     spoken, zone = cache(duration), reader_zone()
 
@@ -80,7 +83,7 @@ def labeller() -> Callable[[JobLog | Run], str]:
 
 
 def statistics(logs: Sequence[JobLog]) -> Statistics:
-    """Return the figures of the runs that have ended."""
+    """Return statistics of the finished runs."""
     outcomes = [(log, outcome(log)) for log in logs]
     return statistics_of(
         [Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN]

@@ -1,4 +1,4 @@
-"""What one has to type before much is deleted: how much it is, so that nobody deletes ten thousand rows for ten."""
+"""Typed confirmation: a user types the number of rows before a large deletion."""
 
 from flask import request
 
@@ -17,4 +17,4 @@ def deletion_phrase(count: int) -> str:
 def require_phrase(phrase: str) -> None:
     """Raise InvalidInput unless the form holds the phrase, in whatever case."""
     if " ".join(request.form.get(FIELD, "").lower().split()) != phrase:
-        raise InvalidInput(FIELD, N_("Type %(phrase)s to go on", phrase=phrase))
+        raise InvalidInput(FIELD, N_("Type %(phrase)s to continue", phrase=phrase))

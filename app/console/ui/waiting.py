@@ -1,4 +1,4 @@
-"""Fires that are due and not sent, with the reason as far as it can be told."""
+"""Waiting fires: due but not sent, with the reason where it is known."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from app.console.web.language import _
 from app.store import overview
 from app.store.overview import GroupIds, WaitingFire
 
-#: more are not listed
+#: limit of the list
 SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A waiting fire and why it waits."""
+    """A waiting fire and the reason."""
 
     fire: WaitingFire
     reason: str
@@ -24,12 +24,12 @@ class Waiting:
 def waiting_fires(
     session: Session, group_ids: GroupIds, *, now_ms: Millis, job_id: int | None = None
 ) -> list[Waiting]:
-    """Return the oldest waiting fires of these groups (None: of all)."""
+    """Return the oldest waiting fires of these groups (None: all groups)."""
     fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
     if not fires:
         return []
     if overview.is_scheduling(session, now_ms=now_ms):
-        reason = _("every place of its executors is taken, or the scheduler is behind")
+        reason = _("its instances are at capacity, or the scheduler is behind")
     else:
         reason = _("no scheduler is running; start the workers: python -m workers")
     return [Waiting(fire, reason) for fire in fires]

@@ -1,4 +1,4 @@
-"""Who asks: the login behind a request, its cookie, and what of the application a view needs to know."""
+"""Current request: login, cookie, settings, and messages in the reader's language."""
 
 import hmac
 import re
@@ -21,7 +21,7 @@ from app.services.runs.logs import Caller
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 #: the value may come back with the attributes behind it, or without the name (spec/clients.md, B1)
 _COOKIE_VALUE = re.compile(rf'(?:^|[;,])\s*(?:{COOKIE}=)?"?([0-9a-f]{{64}})"?\s*(?=$|[;,])')
-#: cookie values looked at in one request
+#: cookie values checked per request
 COOKIES_MAX = 4
 #: set in the WSGI environment of requests outside the context path
 OUTSIDE = "xxl_job.outside"
@@ -39,41 +39,41 @@ class LoggedIn:
 
     @property
     def actor(self) -> Actor:
-        """Whom the services ask."""
+        """Actor whose rights the services check."""
         return self.visitor.actor
 
     @property
     def username(self) -> str:
-        """The name to show."""
+        """User name to show."""
         return self.visitor.actor.username
 
     @property
     def is_admin(self) -> bool:
-        """Whether the user may do everything."""
+        """Whether the user has every right."""
         return self.visitor.actor.is_admin
 
     @property
     def must_change_password(self) -> bool:
-        """Whether nothing but a change of the password is allowed."""
+        """Whether the first password must be changed before anything else."""
         return self.visitor.must_change
 
     @property
     def language(self) -> str:
-        """The user's own language; empty: not chosen."""
+        """Language the user chose; empty if none."""
         return self.visitor.language
 
     @property
     def time_zone(self) -> str:
-        """The zone times are shown in; empty: the configured one."""
+        """Time zone the user chose; empty for the configured one."""
         return self.visitor.time_zone
 
     @cached_property
     def csrf_token(self) -> str:
-        """What this login's forms carry; useless for any other login."""
+        """Token in the forms of this login; not valid for any other."""
         return self.seal("csrf", "")
 
     def seal(self, purpose: str, text: str) -> str:
-        """Return what only this console can have put beside a text it gave to this login, to have it back: 64 hex digits."""
+        """Return the HMAC of a text for this login and purpose: 64 hex digits."""
         key = str(current_app.config["SECRET_KEY"]).encode()
         return hmac.new(
             key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256
@@ -85,7 +85,7 @@ class LoggedIn:
 
 
 class Anonymous:
-    """Nobody is logged in."""
+    """User of a request without a login."""
 
     is_authenticated = False
     is_active = False
@@ -98,17 +98,17 @@ class Anonymous:
     csrf_token = ""
 
     def get_id(self) -> None:
-        """Nobody has no name."""
+        """Return None: there is no user id."""
 
 
 def current_user() -> LoggedIn | None:
-    """Return who is logged in, or None."""
+    """Return the logged-in user, or None."""
     user = _current_user._get_current_object()
     return user if isinstance(user, LoggedIn) else None
 
 
 def current_actor() -> Actor:
-    """Return whom the services ask; only behind the gate. Raises PermissionDenied where nobody is logged in."""
+    """Return the actor of the request; raises PermissionDenied without a login."""
     user = current_user()
     if user is None:
         raise PermissionDenied(N_("permission denied"))
@@ -116,13 +116,13 @@ def current_actor() -> Actor:
 
 
 def csrf_token() -> str:
-    """Return what the forms of this login carry; empty where nobody is logged in."""
+    """Return the token for the forms of this login; empty without a login."""
     user = current_user()
     return user.csrf_token if user is not None else ""
 
 
 def seal(purpose: str, text: str) -> str:
-    """Return the seal of this login; see the method. Whoever reads a form knows it of what is in the form, and of nothing else."""
+    """Return the HMAC of a text for this login; see ``LoggedIn.seal``."""
     user = current_user()
     if user is None:
         raise PermissionDenied(N_("permission denied"))
@@ -130,7 +130,7 @@ def seal(purpose: str, text: str) -> str:
 
 
 def csp_nonce() -> str:
-    """Return the nonce of this answer's style sheets; asking for it puts it into the policy."""
+    """Return the nonce for style sheets of this response; calling it adds the nonce to the policy."""
     if "csp_nonce" not in g:
         g.csp_nonce = secrets.token_urlsafe(16)
     return str(g.csp_nonce)
@@ -144,14 +144,14 @@ def settings() -> Config:
 
 
 def executor_caller() -> Caller:
-    """Return how this console calls executors."""
+    """Return the client that calls executors."""
     caller = current_app.extensions["xxl_job_caller"]
     assert isinstance(caller, Caller)
     return caller
 
 
 def remote_address() -> str:
-    """Return where the request comes from."""
+    """Return the address of the client."""
     return request.remote_addr or ""
 
 
@@ -161,20 +161,20 @@ def context_path(path: str = "/") -> str:
 
 
 def cookie_tokens(incoming: Request) -> list[str]:
-    """Return the values of our cookie in whatever form clients send them back."""
+    """Return the values of the login cookie; clients return it in several forms."""
     found = _COOKIE_VALUE.findall(incoming.headers.get("Cookie", ""))
     return list(dict.fromkeys(found))[:COOKIES_MAX]
 
 
 def set_cookie(response: Response, token: str, *, max_age_s: int | None) -> None:
-    """Hand a login's token to the browser or script; ``max_age_s`` None: until the browser is closed."""
+    """Set the login cookie; ``max_age_s`` None: until the browser is closed."""
     response.set_cookie(
         COOKIE, token, max_age=max_age_s, path="/", httponly=True, samesite="Lax", secure=request.is_secure
     )
 
 
 def delete_cookie(response: Response) -> None:
-    """Take the cookie back."""
+    """Delete the login cookie."""
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="Lax", secure=request.is_secure)
 
 
@@ -186,18 +186,20 @@ def is_scripting() -> bool:
 def say(message: str) -> str:
     """Return a message in the reader's language."""
     if isinstance(message, Text):
-        return str(gettext(message.msgid, **{name: _said(value) for name, value in message.params.items()}))
+        return str(
+            gettext(message.msgid, **{name: _translated(value) for name, value in message.params.items()})
+        )
     return str(gettext(message)) if message else ""
 
 
-def _said(value: object) -> object:
-    """Return a parameter of a message in the reader's language, where it is a message itself."""
+def _translated(value: object) -> object:
+    """Translate a parameter that is itself a message."""
     text = value.message if isinstance(value, InvalidCronExpression) else value
     return say(text) if isinstance(text, Text) else text
 
 
 def say_reason(reason: str) -> str:
-    """Return why an executor did not do something: our own words in the reader's language, its words as they are."""
+    """Translate the reason of a failed call; an executor's own text stays as it is."""
     return say(reason) if isinstance(reason, Text) else reason
 
 

@@ -1,6 +1,7 @@
-"""What the original's JSON endpoints share: how parameters are read and how answers are written. spec/console.md, 1.1 and 1.2.
+"""Envelope of the original's JSON endpoints: parameters and responses. spec/console.md, 1.1 and 1.2.
 
-Clients depend on details: the order of the keys, integers as integers, dates with milliseconds and ``+00:00`` (spec/clients.md, B3).
+Clients depend on details: the order of the keys, integers as integers, dates with milliseconds and ``+00:00``
+(spec/clients.md, B3).
 """
 
 import json
@@ -29,12 +30,12 @@ def envelope(content: Any = None, *, code: int = SUCCESS, msg: str | None = None
 
 
 def table(page: Page[Any], rows: list[dict[str, Any]]) -> Response:
-    """Return one page of a list as the original's tables want it; no envelope."""
+    """Return one page of a list in the format of the original's tables, without an envelope."""
     return as_json({"recordsTotal": page.total, "recordsFiltered": page.total, "data": rows})
 
 
 def as_json(value: Any, *, status: int = 200) -> Response:
-    """Return compact JSON with the keys in the order they were put in."""
+    """Return compact JSON; keys keep their order."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Response(body.encode("utf-8", "replace"), status=status, content_type=JSON_TYPE)
 
@@ -49,20 +50,20 @@ def date_text(ms: Millis | None) -> str | None:
 
 
 def text_parameter(name: str) -> str | None:
-    """Return a parameter of the query string or the form, joined by commas where it was sent more than once; None where it is absent."""
+    """Return a query or form parameter; repeated values are joined by commas; None if absent."""
     texts = request.values.getlist(name)
     return ",".join(texts) if texts else None
 
 
 def text_or_empty(name: str) -> str:
-    """Return a parameter, empty where it is absent."""
+    """Return a parameter, empty if absent."""
     return text_parameter(name) or ""
 
 
 def int_parameter(name: str, default: int | None = None, *, bits: int = INT_BITS) -> int:
-    """Return a number, the first of several. Absent: ``default``, or InvalidInput where there is none.
+    """Return an integer parameter, the first if repeated.
 
-    Anything but a number of that size: HTTP 400.
+    Absent: ``default``, or InvalidInput without one. Not an integer of ``bits`` bits: HTTP 400.
     """
     text = request.values.get(name)
     if text is None:
@@ -83,25 +84,20 @@ def read_int(name: str, text: str, *, bits: int = INT_BITS) -> int:
 
 
 def bean_int(name: str) -> int:
-    """Return a number that counts as 0 where it is absent, as members of a posted bean do."""
+    """Return an integer parameter, 0 if absent, like the int member of a Java bean."""
     return int_parameter(name, 0)
 
 
 def page_range() -> tuple[int, int]:
-    """Return ``start`` and ``length`` of a table; a negative length is refused, as the database of the original does."""
+    """Return ``start`` and ``length`` of a table; a negative length is refused, as by the original."""
     start, length = int_parameter("start", 0), int_parameter("length", 10)
     if length < 0:
         raise InvalidInput("length", N_("Parameter %(name)s must not be negative", name="length"))
     return max(start, 0), length
 
 
-def blank_to_none(value: str | None) -> str | None:
-    """Return None for a text without anything in it."""
-    return value if value and value.strip() else None
-
-
 def status_answer(status: int, error: str, *, timestamp_ms: Millis) -> Response:
-    """Return what the original answers with a status of 400, 404 or 405."""
+    """Return the original's response with status 400, 404 or 405."""
     path = request.script_root + request.path
     return as_json(
         {"timestamp": date_text(timestamp_ms), "status": status, "error": error, "path": path}, status=status

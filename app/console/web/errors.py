@@ -1,8 +1,8 @@
-"""Errors as answers: pages for people, the original's JSON for scripts. Nothing of the inside is ever told to the outside.
+"""Error responses: pages for browsers, the original's JSON for scripts. Internals are never disclosed.
 
-XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429, ExecutorUnreachable 502.
-The JSON endpoints answer HTTP 200 with code 500 and the text; only too many logins are HTTP 429 there too.
-A database that is busy, full, read-only or away -> 503, and one line in the log.
+XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429,
+ExecutorUnreachable 502. The JSON endpoints answer HTTP 200 with code 500 and the text; only too many login
+attempts give HTTP 429. A database that is busy, full, read-only or away -> 503, and one line in the log.
 """
 
 import logging
@@ -46,13 +46,13 @@ FAULTS = {
     Fault.READ_ONLY: N_("The database is read-only, so nothing can be changed."),
     Fault.UNAVAILABLE: N_("The database is unavailable. Try again later."),
 }
-#: statuses that have a page of their own; others show the page of their hundred
+#: statuses with their own page; others show the page of their class
 PAGES = frozenset({400, 403, 404, 500, 503})
 HTML_TYPE = "text/html; charset=utf-8"
 
 
 def init_app(app: Flask) -> None:
-    """Answer every error of the application."""
+    """Register the error handlers."""
     app.register_error_handler(XxlJobError, _on_own_error)
     app.register_error_handler(HTTPException, _on_http_error)
     app.register_error_handler(DBAPIError, _on_database_error)
@@ -109,7 +109,7 @@ def _on_failure(error: Exception) -> Response:
     logger.error(
         "request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error
     )
-    text = say(N_("Internal error; the log has it under the number %(number)s", number=number))
+    text = say(N_("Internal error. It is logged under number %(number)s.", number=number))
     return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
 
 
@@ -118,7 +118,7 @@ def _wants_page() -> bool:
 
 
 def _page(status: int, message: str) -> Response:
-    """Return the error page; a plain one where even that fails, as it does without a database."""
+    """Return the error page, or a plain one if rendering fails, as it does without a database."""
     shown = status if status in PAGES else (500 if status >= 500 else 400)
     try:
         return Response(
@@ -127,7 +127,7 @@ def _page(status: int, message: str) -> Response:
             content_type=HTML_TYPE,
         )
     except Exception as exc:
-        if isinstance(exc, DBAPIError):  # the same fault again
+        if isinstance(exc, DBAPIError):  # the same fault
             fault_log.write(logger, f"error page not rendered status={status}", exc)
         else:
             logger.exception("error page not rendered status=%s", status)

@@ -1,12 +1,12 @@
 """Request gate of the console: who may call which endpoint, checked before any view runs.
 
-Every module with routes has a ``POLICY``: view name -> Access. ``merged`` puts the parts together; an endpoint without an entry is
-refused, and a test walks the URL map. A right's name means that the user has it on at least one group; the services check
-the object itself when they load it.
+Every module with routes has a ``POLICY``: view name -> Access. ``merged`` puts the parts together; an
+endpoint without an entry is refused, and a test walks the URL map. A right's name means that the user has it
+on at least one group; the services check the object itself when they load it.
 
-A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see ``csrf_token()``. The
-original's JSON endpoints and the login carry none, because scripts have none: for all of them ``Sec-Fetch-Site`` or ``Origin``
-decides, one of which a browser always sends.
+A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see
+``csrf_token()``. The original's JSON endpoints and the login carry none, because scripts have none: for all
+of them ``Sec-Fetch-Site`` or ``Origin`` decides, one of which a browser always sends.
 """
 
 import hmac
@@ -56,7 +56,7 @@ WITHOUT_TOKEN = frozenset({"auth.log_in"})
 
 
 def merged(modules: Iterable[ModuleType]) -> dict[str, Access]:
-    """Return endpoint -> access of all modules with routes: each has a ``blueprint`` and its part of the ``POLICY``."""
+    """Return endpoint -> access of all modules, each with a ``blueprint`` and its part of the ``POLICY``."""
     policy = {"static": Access.PUBLIC}
     for module in modules:
         policy |= {f"{module.blueprint.name}.{view}": access for view, access in module.POLICY.items()}
@@ -94,10 +94,10 @@ def _load_user(incoming: Request) -> LoggedIn | None:
 
 
 def _gate() -> Response | None:
-    """Refuse, send to the login page, or let through (None).
+    """Refuse a request, redirect it to the login page, or let it pass (None).
 
-    OPTIONS never reaches a view: Flask answers with the methods in ``Allow``, as in the original only to users who are logged in,
-    except at ``/health``.
+    OPTIONS never reaches a view: Flask answers with ``Allow``, as the original does only for logged-in
+    users, except at ``/health``.
     """
     access = _access()
     if request.method not in METHODS:
@@ -133,7 +133,7 @@ def _access() -> Access | None:
 
 
 def to_login() -> Response:
-    """Send a request without a login to the login page: 302 and nothing else, scripts rely on it (spec/clients.md, B1)."""
+    """Redirect to the login page: 302 without a body, which scripts rely on (spec/clients.md, B1)."""
     target = context_path("/toLogin")
     if "HX-Request" in request.headers:
         return Response(status=200, headers={"HX-Redirect": target})
@@ -144,7 +144,7 @@ def to_login() -> Response:
 
 
 def may_enter() -> bool:
-    """Whether somebody is logged in, or the endpoint needs nobody to be."""
+    """Whether the request has a login or its endpoint needs none."""
     return _access() is Access.PROBE or current_user() is not None
 
 
@@ -156,7 +156,7 @@ def found(target: str) -> Response:
 
 
 def _outside() -> Response:
-    """Answer an address that does not begin with the context path."""
+    """Answer a path outside the context path."""
     if request.environ[OUTSIDE] == "slash" or request.path == "/":
         return found(context_path())
     raise NotFound
@@ -174,7 +174,7 @@ def _check_host() -> None:
     if host_name(request.host) not in named:
         abort(
             Response(
-                "This host name is not one of this console; see XXL_JOB_ALLOWED_HOSTS.\n",
+                "This host name is not allowed; see XXL_JOB_ALLOWED_HOSTS.\n",
                 400,
                 content_type="text/plain",
             )
@@ -182,7 +182,7 @@ def _check_host() -> None:
 
 
 def host_name(host: str) -> str:
-    """Return the name in a ``Host`` header without port and brackets, lower case; empty where it cannot be read."""
+    """Return the lower-case host name of a ``Host`` header without port and brackets; empty if malformed."""
     try:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
@@ -190,7 +190,7 @@ def host_name(host: str) -> str:
 
 
 def _check_origin() -> None:
-    """Refuse a state-changing request that another site made the browser send."""
+    """Refuse a state-changing request that another site caused."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         allowed = site in {"same-origin", "none"}
@@ -198,7 +198,7 @@ def _check_origin() -> None:
         origin = request.headers.get("Origin")
         allowed = origin is None or _is_own_origin(origin)
     if not allowed:
-        abort(403, description="The request comes from another site.")
+        abort(403, description="This request comes from another site.")
 
 
 def _is_own_origin(origin: str) -> bool:
@@ -212,7 +212,7 @@ def _is_own_origin(origin: str) -> bool:
 
 
 def _check_body_type() -> None:
-    """Take forms only; an empty body needs no type."""
+    """Refuse bodies other than forms; an empty body needs no type."""
     if request.method in SAFE_METHODS or not (
         request.content_length or request.headers.get("Transfer-Encoding")
     ):
@@ -226,7 +226,7 @@ def _check_token(user: LoggedIn) -> None:
         return
     given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
     if not hmac.compare_digest(given.encode(), user.csrf_token.encode()):
-        abort(403, description="The form is too old: load the page again.")
+        abort(403, description="This form has expired. Reload the page and try again.")
 
 
 def _check_access(user: LoggedIn, access: Access) -> Response | None:

@@ -1,8 +1,8 @@
-"""Security headers of every answer. spec/security.md, decisions and P9."""
+"""Security headers of every response. spec/security.md, decisions and P9."""
 
 from flask import Flask, Response, g, request
 
-#: answers a browser may keep
+#: responses a browser may cache
 STATIC_ENDPOINTS = frozenset({"static"})
 POLICY = (
     "default-src 'none'",
@@ -20,7 +20,7 @@ HSTS = "max-age=31536000"
 
 
 def init_app(app: Flask) -> None:
-    """Add the headers to every answer."""
+    """Add the headers to every response."""
     app.after_request(_add_headers)
 
 
@@ -40,6 +40,6 @@ def _add_headers(response: Response) -> Response:
 
 
 def content_security_policy() -> str:
-    """Return the policy of this answer; a nonce for style sheets is in it only where the page asked for one."""
+    """Return the policy of this response; it has a style nonce only if the page uses one."""
     nonce = f" 'nonce-{g.csp_nonce}'" if "csp_nonce" in g else ""
     return "; ".join(POLICY).format(nonce=nonce)

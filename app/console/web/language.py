@@ -1,4 +1,4 @@
-"""Translating: Flask-Babel's catalogues, each looked for once a request, and the functions of views and templates on them."""
+"""Translation: Flask-Babel's catalogue, cached per request, and the functions that use it."""
 
 from functools import lru_cache
 from gettext import NullTranslations
@@ -9,50 +9,48 @@ from flask_babel import get_translations
 from flask_babel import lazy_gettext as _lazy_gettext
 from markupsafe import Markup
 
-#: texts of the templates that are kept ready, of all languages together
+#: cached template texts, all languages together
 TEXTS_KEPT = 4_096
 
 
 def _(msgid: str, **params: object) -> str:
-    """Return the text in the reader's language; parameters are named, as in ``%(id)s``."""
+    """Translate a text; parameters are named, as in ``%(id)s``."""
     text = catalogue().gettext(msgid)
     return text % params if params else text
 
 
 def ngettext(singular: str, plural: str, num: int, **params: object) -> str:
-    """Return the text for one or for several in the reader's language; ``%(num)d`` is the number."""
+    """Translate a text with a plural form; ``%(num)d`` is the number."""
     return catalogue().ngettext(singular, plural, num) % {"num": num, **params}
 
 
 def lazy_gettext(msgid: str) -> str:
-    """Return what becomes the text in the reader's language when it is shown."""
+    """Return a text that is translated when it is shown."""
     return cast(str, _lazy_gettext(msgid))
 
 
 def catalogue() -> NullTranslations:
-    """Return the texts of the reader's language."""
+    """Return the catalogue of the reader's language."""
     try:
         return cast(NullTranslations, g.catalogue)
     except AttributeError:
         g.catalogue = get_translations()
         return cast(NullTranslations, g.catalogue)
-    except RuntimeError:  # no application is at hand: texts stay as they are
+    except RuntimeError:  # outside an application: untranslated
         return NullTranslations()
 
 
 def marked(msgid: str, **params: object) -> Markup:
-    """Return the text as a part of a page: what it is given is escaped. A list asks for some thirty a row."""
+    """Translate a text for a template; parameters are escaped. Cached: a list row has some thirty texts."""
     return _marked(catalogue(), msgid) if not params else Markup(catalogue().gettext(msgid)) % params
 
 
 def marked_count(singular: str, plural: str, num: int, **params: object) -> Markup:
-    """Return the text for one or for several as a part of a page."""
+    """Translate a text with a plural form for a template; parameters are escaped."""
     return Markup(catalogue().ngettext(singular, plural, num)) % {"num": num, **params}
 
 
 @lru_cache(TEXTS_KEPT)
 def _marked(texts: NullTranslations, msgid: str) -> Markup:
     no_params: dict[str, Any] = {}
-    return (
-        Markup(texts.gettext(msgid)) % no_params
-    )  # a doubled percent sign is one in every text of a template
+    return Markup(texts.gettext(msgid)) % no_params  # "%%" becomes "%"

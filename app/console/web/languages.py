@@ -1,4 +1,4 @@
-"""Which language an answer is in."""
+"""Language and time zone of a request: the user's, the cookie's, the browser's or the configured ones."""
 
 from flask import Flask, has_request_context, request
 from flask_babel import Babel
@@ -9,12 +9,12 @@ from app.console.web.language import marked, marked_count
 from app.domain.schedule import zone
 from app.errors import InvalidInput
 
-#: chosen before a login, or by somebody who has not stored a choice
+#: language chosen before a login
 LANGUAGE_COOKIE = "XXL_JOB_LANGUAGE"
 #: our names -> the names of the catalogues
 LOCALES = {"zh_CN": "zh_Hans_CN", "zh_TW": "zh_Hant_TW", "en": "en"}
-#: what a browser says -> ours
-_SAID = {
+#: language tags of browsers -> our names
+_TAGS = {
     "zh-hant": "zh_TW",
     "zh-tw": "zh_TW",
     "zh-hk": "zh_TW",
@@ -25,7 +25,7 @@ _SAID = {
 
 
 def init_app(app: Flask, config: Config) -> None:
-    """Choose language and zone anew for every request."""
+    """Set up Babel to choose language and zone per request."""
     app.config["BABEL_DEFAULT_LOCALE"] = "en"
     app.config["BABEL_DEFAULT_TIMEZONE"] = config.time_zone
     Babel(app, locale_selector=choose_language, timezone_selector=choose_zone)
@@ -33,7 +33,7 @@ def init_app(app: Flask, config: Config) -> None:
 
 
 def choose_zone() -> str | None:
-    """Return the zone times are shown in: the user's own; None: the configured one."""
+    """Return the time zone of the user; None for the configured one."""
     user = current_user() if has_request_context() else None
     if user is None or not user.time_zone:
         return None
@@ -44,7 +44,7 @@ def choose_zone() -> str | None:
 
 
 def choose_language() -> str | None:
-    """Return the locale of this request: the user's choice, else the cookie's, else the browser's, else the configured one."""
+    """Return the locale of this request; None outside a request."""
     if not has_request_context():
         return None
     return LOCALES[language_of_request()]
@@ -61,9 +61,9 @@ def language_of_request() -> str:
 
 
 def _of_browser() -> str:
-    for said, _quality in request.accept_languages:
-        tag = said.lower().replace("_", "-")
-        for known, language in _SAID.items():
+    for requested, _quality in request.accept_languages:
+        tag = requested.lower().replace("_", "-")
+        for known, language in _TAGS.items():
             if tag == known or tag.startswith(known + "-"):
                 return language
     return ""

@@ -1,4 +1,4 @@
-"""What the dashboard shows, limited to the groups a user may see."""
+"""Dashboard data, limited to the groups a user may view."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -21,17 +21,17 @@ from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
 
-#: rows of each of the short lists
+#: rows per short list
 SHOWN = 8
-#: failed runs among which failing jobs are looked for
+#: newest failed runs searched for failing jobs
 LOOKED_AT = 200
-#: failures older than this are not shown
+#: maximum age of failures shown
 FAILED_WITHIN_MS: Millis = DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run and its job; None where the job was deleted, or moved to where the reader may not see it."""
+    """A run and its job; None if the job was deleted or is not visible to the reader."""
 
     log: JobLog | recent_runs.Run
     job: JobName | None
@@ -39,18 +39,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A job whose last run failed, and how many of its runs failed lately."""
+    """A job whose last run failed, and its number of recent failures."""
 
     job: JobName
     last: recent_runs.Run
     failures: int
-    #: until when nobody is told; None: its alarms are told
+    #: end of the mute; None if not muted
     muted_until_ms: Millis | None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A console or workers process and its last heartbeat."""
+    """Node: a console or workers process and its last heartbeat."""
 
     node: Node
     alive: bool
@@ -58,7 +58,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """A group without an executor, and when the last one was there; None: nobody remembers."""
+    """Group without instances, and when the last one was seen; None if unknown."""
 
     group: Group
     seen_ms: Millis | None
@@ -66,36 +66,36 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The dashboard but for its chart."""
+    """Dashboard data except the chart."""
 
     groups: int
     jobs: int
     enabled: int
-    #: executor machines online, each counted once
+    #: distinct instances online
     addresses: int
     scheduling: bool
     failing: list[Failing]
     failed: list[Run]
     unresolved: list[Run]
-    #: fires due and not sent, and when the oldest was due
+    #: waiting fires, and when the oldest was due
     waiting: int
     oldest_waiting_ms: Millis | None
-    #: whether workers fire nothing because their clock is wrong
+    #: whether a scheduler is paused because its clock is wrong
     is_skewed: bool
-    #: which ones, and all that live; of administrators only
+    #: those nodes and all live nodes; for administrators only
     skewed: list[Node]
     nodes: list[Seen]
     running: list[Run]
     upcoming: list[Job]
     offline: list[Offline]
-    #: groups whose addresses are all drained: every run fails
+    #: groups with all instances drained: every run fails
     drained: list[Group]
-    #: whose alarms are muted; no trouble by itself
+    #: active mutes; not a problem in themselves
     muted: list[Muted]
 
     @property
     def troubles(self) -> int:
-        """How many kinds of things are wrong."""
+        """Number of kinds of problems."""
         executors = self.offline or self.drained
         return sum(
             map(
@@ -110,7 +110,8 @@ class Chart:
     """Runs by day."""
 
     days: list[DayCount]
-    #: the last day, such as ``2024-05-01``, that is not counted by groups yet: it and those before are left out
+    #: the last day, such as ``2024-05-01``, that is not counted by groups yet: it and those before are left
+    #: out
     uncounted: str = ""
 
     @property
@@ -135,7 +136,7 @@ class Chart:
 
 
 def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
-    """Return what the dashboard shows."""
+    """Return the dashboard data."""
     group_ids = actor.group_ids(Right.VIEW)
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
@@ -168,7 +169,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
 
 
 def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> Chart:
-    """Return the runs by day between two instants, ascending; days without a run are not in it."""
+    """Return counts per day between two instants, ascending; days without runs are omitted."""
     group_ids = actor.group_ids(Right.VIEW)
     if group_ids is None:
         return Chart(day_counts.day_counts(session, from_ms=from_ms, to_ms=to_ms))
@@ -181,7 +182,7 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
 
 
 def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_ms: Millis) -> list[Failing]:
-    """Return the jobs whose newest run is among the failed ones, those with most failures first."""
+    """Return the jobs whose newest run failed, most failures first."""
     counts = Counter(log.job_id for log in failed)
     newest = overview.find_newest_ids(session, counts)
     last = sorted(
@@ -195,7 +196,10 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_
 
 
 def _offline(session: Session, groups: list[Group]) -> list[Offline]:
-    """Return the groups without an address; one that never had any counts once a schedule of it is on, as the sample's never is."""
+    """Return the groups without instances.
+
+    One that never had any counts only if it has a schedule that is on.
+    """
     empty = [group for group in groups if not group.addresses]
     last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
     awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
@@ -204,7 +208,7 @@ def _offline(session: Session, groups: list[Group]) -> list[Offline]:
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
-    """Return the groups that have addresses, and no address that takes new runs."""
+    """Return the groups that have instances, all of them drained."""
     drained = drains.find_drained(session, [group.id for group in groups])
     return [
         group
@@ -214,7 +218,7 @@ def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
-    """Whether a node lives, by its own wrong clock, and does not fire."""
+    """Whether a live node is paused because of its wrong clock."""
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
@@ -224,6 +228,6 @@ def _runs(session: Session, actor: Actor, logs: Sequence[JobLog | recent_runs.Ru
 
 
 def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:
-    """Return the names of those of the jobs the actor may see: a job may have been moved since it ran."""
+    """Return the names of the jobs visible to the actor; a job may have been moved since it ran."""
     names = job_store.find_names(session, job_ids)
     return {job_id: name for job_id, name in names.items() if actor.may(name.job_group, Right.VIEW)}

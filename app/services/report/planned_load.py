@@ -71,7 +71,10 @@ class Starter:
 def planned_load(
     session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS
 ) -> PlannedLoad:
-    """Count the starts of the enabled jobs the actor may see; one whose schedule cannot be read starts none."""
+    """Count the starts of the enabled jobs the actor may see.
+
+    One whose schedule cannot be read starts none.
+    """
     group_ids = actor.group_ids(Right.VIEW)
     found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
     jobs = sum(each.jobs for each in found)
@@ -115,7 +118,10 @@ def find_starters(
 def _read(
     found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis
 ) -> tuple[list[Planned], int]:
-    """Read the schedules, those of most jobs first; return what was read in time, and how many jobs were not."""
+    """Read the schedules, those of most jobs first.
+
+    Return what was read in time, and how many jobs were not.
+    """
     planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
     for number, scheduled in enumerate(found):
         # fixed periods cost next to nothing, so none has to wait
@@ -131,7 +137,8 @@ def _read(
 
 def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
     conf, zone = (job.schedule_conf or "").strip(), job.time_zone or config_zone
-    # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took no time
+    # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took
+    # no time
     next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
     if job.not_before_ms >= window.until_ms or 0 < job.not_after_ms < window.from_ms:
         return CronStarts()

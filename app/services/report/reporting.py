@@ -1,4 +1,4 @@
-"""The daily report and the retention: ticks of the monitor."""
+"""Daily report and retention: ticks of the monitor."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,28 +17,28 @@ from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
 
-#: today is counted with this period, the two days before with the other
+#: counting period of today, and of the two days before
 TODAY_PERIOD_MS: Millis = 60_000
 EARLIER_PERIOD_MS: Millis = 600_000
 #: days counted, as in the original
 DAYS = 3
-#: days counted by groups that were there before the groups were counted, in one tick; and the wait while there are more
+#: older days counted by group per tick, and the wait while more remain
 LATE_DAYS = 5
 LATE_WAIT_MS: Millis = 1_000
-#: rows of one delete, and the wait between two: dispatch goes first
+#: rows per delete, and the pause between two so that dispatch goes first
 DELETE_ROWS = 1_000
 DELETE_WAIT_MS: Millis = 50
-#: period of the look for old rows once there are none
+#: period of the search for old rows when none are left
 CLEAN_PERIOD_MS: Millis = 600_000
-#: audit rows and skips are kept so long
+#: retention of audit rows and skips
 TRACE_DAYS = 365
-#: it is remembered so long when an executor was last there, and what a form has asked for
+#: retention of last-seen times and idempotency keys
 SEEN_DAYS = 90
 ONCE_DAYS = 1
 
 
 def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
-    """Return when a local day began."""
+    """Return the start of a local day."""
     day = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(zone)).replace(
         hour=0, minute=0, second=0, microsecond=0, fold=0
     )
@@ -46,14 +46,14 @@ def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
 
 
 class Reporter:
-    """Counts the runs of the last days."""
+    """Run counter: counts the runs of the last days."""
 
     def __init__(self, config: Config) -> None:
         self._zone = config.time_zone
         self._earlier_ms: Millis = 0
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Count today; now and then also the two days before, whose runs may have ended since."""
+        """Count today, and less often the two days before, whose runs may have ended since."""
         earlier = now_ms >= self._earlier_ms
         for back in range(DAYS if earlier else 1):
             self._count_day(now_ms, back)
@@ -72,7 +72,7 @@ class Reporter:
     def _write(
         self, from_ms: Millis, until_ms: Millis, save: Callable[[Session, Millis, Mapping[int, Counts]], None]
     ) -> None:
-        """Count a day, and write what came of it."""
+        """Count a day and store the counts."""
         with read_scope() as session:
             counts = reporting.count_runs(session, from_ms=from_ms, until_ms=until_ms)
         try:
@@ -82,14 +82,14 @@ class Reporter:
 
 
 class Cleaner:
-    """Deletes what is older than the retention, a little at a time."""
+    """Retention: deletes old rows in small batches."""
 
     def __init__(self, config: Config) -> None:
         self._zone = config.time_zone
         self._days = config.log_retention_days
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Delete one batch of each kind; return a short wait while there is more."""
+        """Delete one batch of each kind; return a short wait while more remain."""
         traces_ms = now_ms - TRACE_DAYS * DAY_MS
         counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
         counts.append(
@@ -110,7 +110,10 @@ class Cleaner:
 
 
 def _delete_orphans() -> int:
-    """Delete some of what a Java admin has left of jobs, groups and users; return how many of the kind that had most."""
+    """Delete rows orphaned by a Java admin (jobs, groups, users).
+
+    Return the largest number deleted of a kind.
+    """
     most = 0
     for belonging in orphans.BELONGINGS:
         with read_scope() as session:
@@ -123,7 +126,10 @@ def _delete_orphans() -> int:
 
 
 def _end_orphaned_mutes(now_ms: Millis) -> None:
-    """Let mutes end whose job or group a Java admin has deleted; the teller tells what they hold back, and deletes them."""
+    """End mutes whose job or group a Java admin deleted.
+
+    The notifier sends the muted alarms and deletes them.
+    """
     for belonging in orphans.MUTES:
         with read_scope() as session:
             ids = orphans.find_orphans(session, belonging, limit=DELETE_ROWS)

@@ -1,4 +1,4 @@
-"""The runs of the last hours by job, as the dashboard draws them: bounded, and limited to the groups a user may see."""
+"""Run timeline data: the runs of the last hours by job, bounded and limited to the groups a user may view."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from app.store import overview, recent_runs, skips
 from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
-#: rows, and bars of all rows together
+#: limits of rows, and of bars in all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
-#: runs, failed ones, skips and jobs with waiting fires among which the jobs are chosen
+#: limits of runs, failed runs, skips and waiting jobs that are read to choose the rows
 LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 1_000, 100
-#: a run triggered so long before is not looked for among those that are still running
+#: maximum age of a run that may still be running
 RUNNING_WITHIN_MS: Millis = DAY_MS
-#: reasons of skips that somebody meant: shown, but no trouble
+#: intended skips: shown, but not a problem
 WANTED = frozenset({"stopped", "edited"})
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Fires of one job that are due and not sent."""
+    """Waiting fires of one job."""
 
     count: int
     oldest_ms: Millis
@@ -34,33 +34,33 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class JobRuns:
-    """One row: runs by trigger time, missed instants by their first, and what waits."""
+    """Row: runs by trigger time, skips by their first instant, and waiting fires."""
 
     job: JobName
     runs: list[Run]
     skips: list[Skip]
     waiting: Waiting | None
-    #: runs there are, left out ones too
+    #: number of runs, including those not shown
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunTimeline:
-    """The rows, those with most trouble first, and what is not in them."""
+    """Rows, those with most problems first, and what they omit."""
 
     from_ms: Millis
     to_ms: Millis
     rows: list[JobRuns]
-    #: more jobs ran than there are rows
+    #: whether more jobs ran than there are rows
     jobs_cut: bool
-    #: more runs than were looked at: jobs that ran rarely may be missing
+    #: whether there were more runs than were read: jobs that ran rarely may be missing
     looked_cut: bool
-    #: None: every run is drawn; else how many of each job at most
+    #: maximum runs shown per job; None if all are shown
     runs_cut: int | None
 
 
 def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: Millis) -> RunTimeline:
-    """Return what ran, or should have, within the last ``within_ms``."""
+    """Return what ran or should have run within the last ``within_ms``."""
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
     looked = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
@@ -106,7 +106,7 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
-    """Return the first JOBS_MAX of the jobs, in their order: not those that are gone, or were moved to a group the actor may not see."""
+    """Return the first JOBS_MAX jobs in order, except deleted ones and those hidden from the actor."""
     known = job_store.find_names(session, ranked)
     seen = [
         known[job_id]
@@ -119,7 +119,7 @@ def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobNam
 def _runs(
     session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]
 ) -> dict[int, list[Run]]:
-    """Return the runs of each job, oldest first: those of the time shown, and those that began before and reached into it."""
+    """Return the runs of each job, oldest first, including earlier ones that reach into the period."""
     seen = actor.group_ids(Right.VIEW)
     newest = (
         recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms)

@@ -53,7 +53,7 @@ def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
     save(node("one", NodeKind.WORKERS, 0))
     job_id = add_job(group_id := add_group(addresses=ONLINE))
     save(run(group_id, job_id))
-    assert "Nothing is wrong." in text_of(admin.get("/"))
+    assert "All is well." in text_of(admin.get("/"))
 
 
 @pytest.mark.parametrize("is_on", [False, True])
@@ -61,7 +61,7 @@ def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(
     admin: Console, is_on: bool
 ) -> None:
     add_job(add_group(), start=is_on)
-    assert ("Executors offline" in text_of(admin.get("/"))) is is_on
+    assert ("Offline executors" in text_of(admin.get("/"))) is is_on
 
 
 def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
@@ -74,12 +74,12 @@ def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     assert "bad job" in wrong
     assert "2 failures in 24 h" in wrong
     assert "mended job" not in wrong
-    assert "Nothing is wrong." not in page
+    assert "All is well." not in page
 
 
 def test_the_tile_of_runs_names_the_days_it_counts(admin: Console) -> None:
     for name, title in (("week", "Last week"), ("month", "Last 30 days"), ("nonsense", "Last week")):
-        tile = admin.get(f"/?range={name}").text.split("Trigger number")[1].split("</a>")[0]
+        tile = admin.get(f"/?range={name}").text.split("Runs")[1].split("</a>")[0]
         assert f'class="hint">{title}<' in tile
 
 
@@ -116,7 +116,7 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
         "the oldest was due 3 minutes ago",
         "live-node",
         "dead-node",
-        "silent",
+        "not responding",
     ):
         assert told in page, told
     assert "old-node" not in page
@@ -135,7 +135,7 @@ def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) 
     wrong.skew_ms, right.skew_ms, gone.skew_ms = 5_000, 400, -9_000
     save(wrong, gone)
     page = text_of(admin.get("/"))
-    assert "The clock of ahead is wrong. It is off by +5.0 s from the database's" in page
+    assert "The clock of ahead is wrong. It differs from the database's clock by +5.0 s" in page
     assert "The clock of gone" not in page
     assert "No scheduler is running." not in page, "that would send people the wrong way"
     save(right)
@@ -154,7 +154,7 @@ def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(
     assert "The clock of a scheduler is wrong." in page
     assert "ahead" not in page
     assert "No scheduler is running." not in page
-    assert "Nothing is wrong." not in page
+    assert "All is well." not in page
 
 
 def test_runs_of_a_users_groups_are_counted_by_day(admin: Console, settings: Config) -> None:
@@ -192,21 +192,23 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(
     save(*[run(group_id, job_id, handled=500, ago_ms=2 * DAY_MS) for _number in range(2)])
     save(DayReport(trigger_day=today - 2 * DAY_MS, fail_count=2))
     two_ago = local_datetime(today - 2 * DAY_MS).strftime("%Y-%m-%d")
-    assert "in these days are not counted yet" in text_of(
+    assert "on these days have not been counted yet" in text_of(
         norman.get(f"/?range=custom&from={two_ago}&to={two_ago}")
     )
     save(run(group_id, job_id, handled=500, ago_ms=0))
     with session_scope() as session:
         reporting.save_report(session, today, {group_id: Counts(0, 0, 1)}, now_ms=now_ms())
     one_ago, day = (local_datetime(now_ms() - back * DAY_MS).strftime("%Y-%m-%d") for back in (1, 0))
-    assert f"The runs of your executors before {one_ago} are not counted yet" in text_of(norman.get("/"))
+    assert f"Runs of your executor groups before {one_ago} have not been counted yet" in text_of(
+        norman.get("/")
+    )
     assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [
         (one_ago, 0),
         (day, 1),
     ]
-    assert "not counted yet" not in text_of(admin.get("/"))
+    assert "not been counted yet" not in text_of(admin.get("/"))
     Reporter(settings).tick(now_ms())
-    assert "not counted yet" not in text_of(norman.get("/"))
+    assert "not been counted yet" not in text_of(norman.get("/"))
     days = norman.get("/report").get_json()["days"]
     assert (len(days), sum(day["failed"] for day in days)) == (7, 3)
 
@@ -216,10 +218,10 @@ def test_a_chart_of_few_runs_is_whole(
 ) -> None:
     group_id = add_group()
     norman = normal_user(group_id)
-    assert "not counted yet" not in text_of(norman.get("/"))
+    assert "not been counted yet" not in text_of(norman.get("/"))
     save(run(group_id, add_job(group_id), ago_ms=0))
     Reporter(settings).tick(now_ms())
-    assert "not counted yet" not in text_of(norman.get("/"))
+    assert "not been counted yet" not in text_of(norman.get("/"))
     assert len(norman.get("/report").get_json()["days"]) == 7
 
 
@@ -256,7 +258,7 @@ def test_a_new_installation_is_told_its_first_steps(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     page = admin.get("/").text
-    assert "First steps" in page
+    assert "Get started" in page
     steps = page.split('id="first-steps"')[1].split("</section>")[0]
     assert (steps.count("bi-check-circle-fill"), steps.count("bi-circle")) == (0, 5)
     save(node("one", NodeKind.WORKERS, 0))
@@ -266,5 +268,5 @@ def test_a_new_installation_is_told_its_first_steps(
         == 3
     )
     add_job(group_id)
-    assert "First steps" not in admin.get("/").text
-    assert "First steps" not in normal_user().get("/").text
+    assert "Get started" not in admin.get("/").text
+    assert "Get started" not in normal_user().get("/").text

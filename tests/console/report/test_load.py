@@ -51,15 +51,15 @@ def squares(page: str) -> dict[str, str]:
 def test_it_needs_a_login_and_a_group(console: Console, normal_user: Callable[..., Console]) -> None:
     assert is_at_login(console.get("/load"))
     page = text_of(normal_user().get("/load"))
-    assert "No executor is open to you" in page
+    assert "You have no access to any executor group" in page
     assert "Planned starts" not in page
 
 
 def test_where_nothing_is_enabled_it_says_what_would_be_here(admin: Console) -> None:
     add_job(add_group())
     page = text_of(admin.get("/load"))
-    assert "No job is enabled yet" in page
-    assert "No run yet" in page
+    assert "No schedule is on yet" in page
+    assert "No runs yet" in page
 
 
 def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
@@ -102,7 +102,7 @@ def test_an_hour_that_is_none_of_those_shown_is_the_busiest(admin: Console) -> N
 def test_an_hour_without_a_start_says_so(admin: Console) -> None:
     add_job(add_group(), schedule_conf="0 0 3 * * ?", start=True)
     four_ms = midnight_ms(now_ms(), "Asia/Shanghai", -1) + 4 * 4 * QUARTER_MS
-    assert "No job starts in this hour" in text_of(admin.get(f"/load?hour={four_ms // QUARTER_MS}"))
+    assert "No jobs start in this hour" in text_of(admin.get(f"/load?hour={four_ms // QUARTER_MS}"))
 
 
 def test_a_user_sees_the_starts_of_their_groups_alone(
@@ -114,7 +114,7 @@ def test_a_user_sees_the_starts_of_their_groups_alone(
     page = normal_user(mine, rights={mine: frozenset({Right.VIEW})}).get("/load").text
     assert {label.split(" · ")[1] for label in bars(page)} == {"1 start"}
     assert "theirs" not in page
-    assert "Only jobs you may see are counted." in page
+    assert "Only jobs you can view are counted." in page
     assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"3,601 starts"}
 
 
@@ -250,7 +250,7 @@ def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(
     late = day_of(settings.time_zone, 5)
     assert "not counted yet" in found[late]
     assert "unknown" in found[late]
-    assert "are not counted yet: the calendar leaves those days out" in page
+    assert "have not been counted yet" in page
     assert "73" not in part(page, 'id="calendar"').split("<svg")[0]
 
 
@@ -261,8 +261,8 @@ def test_where_not_even_today_is_counted_it_says_so(
         today_ms = midnight_ms(now_ms(), settings.time_zone)
         session.add(DayReport(trigger_day=today_ms, running_count=0, suc_count=8, fail_count=0))
     page = normal_user(add_group()).get("/load").text
-    assert "in these days are not counted yet: the calendar shows none of them" in page
-    assert "No run yet" not in page
+    assert "on these days have not been counted yet" in page
+    assert "No runs yet" not in page
     assert {"unknown" in square for square in squares(page).values()} == {True}
 
 
@@ -295,7 +295,7 @@ def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
 
     twice, never = drawn("2026-10-24T23:30"), drawn("2026-03-28T23:30")
     assert [hour.label for hour in twice.days[0].hours if hour][2:4] == [
-        "Sun 2026-10-25 02:00 · 8 starts · the clock shows this hour twice",
+        "Sun 2026-10-25 02:00 · 8 starts · this hour occurs twice (clock change)",
         "Sun 2026-10-25 03:00 · 4 starts",
     ]
     assert [number for number, hour in enumerate(never.days[0].hours) if hour is None] == [2]

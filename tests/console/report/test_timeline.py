@@ -142,8 +142,7 @@ def test_missed_instants_are_seen_and_lead_to_the_job(admin: Console) -> None:
     miss(job_id)
     part = timeline(admin)
     assert (
-        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 instants missed · missed, and the job'
-        in part
+        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 missed runs · missed, and the job' in part
     )
     assert "0 runs · 3 missed" in part
     assert "◇" in part
@@ -217,15 +216,15 @@ def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.Monk
     for job_id in job_ids * 3:
         run(group_id, job_id)
     whole = timeline(admin)
-    assert "runs are drawn" not in whole
-    assert "More jobs ran" not in whole
+    assert "Based on" not in whole
+    assert "Showing " not in whole
     for name, most in (("JOBS_MAX", 2), ("RUNS_MAX", 4), ("LOOKED_AT", 6)):
         monkeypatch.setattr(run_timeline, name, most)
     part = timeline(admin)
-    assert "More jobs ran: shown are the 2 with most trouble" in part
-    assert "Of each job the newest 2 runs are drawn." in part
+    assert "Showing 2 jobs: those with most problems first" in part
+    assert "Showing the newest 2 runs of each job." in part
     assert "2 of 3 runs" in part
-    assert "runs were looked at" in part
+    assert "Based on the newest" in part
 
 
 def test_a_timeline_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console) -> None:

@@ -226,7 +226,7 @@ def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admi
         ),
         ({"role": "2"}, "The role is invalid"),
         ({"permission": "99"}, "There is no executor with the id 99"),
-        ({"permission": "1;2"}, "The executors must be ids, separated by commas"),
+        ({"permission": "1;2"}, "Executor groups must be ids separated by commas"),
     ],
 )
 def test_a_bad_user_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:

@@ -50,7 +50,7 @@ def test_jobs_are_found_by_id_name_and_handler(admin: Console) -> None:
     assert values(admin.get(f"/pick/jobs?skip={second}")) == [str(first)]
     for text in ("nothing", "99999999999999999999", "%00", "x" * 300, "_"):
         assert not set(values(admin.get(f"/pick/jobs?q={text}"))) - {str(second)}
-    assert "No match" in text_of(admin.get("/pick/jobs?q=nothing"))
+    assert "No matches" in text_of(admin.get("/pick/jobs?q=nothing"))
 
 
 def test_no_more_than_a_few_are_offered_and_it_says_so(admin: Console) -> None:
@@ -60,7 +60,7 @@ def test_no_more_than_a_few_are_offered_and_it_says_so(admin: Console) -> None:
     add_jobs(group_id, 1)
     answer = admin.get("/pick/jobs?q=numbered")
     assert len(values(answer)) == OFFERED_MAX
-    assert f"The first {OFFERED_MAX}: type more" in text_of(answer)
+    assert f"First {OFFERED_MAX} results; type more" in text_of(answer)
 
 
 def test_only_what_one_may_choose_is_offered(admin: Console, normal_user: Callable[..., Console]) -> None:

@@ -161,7 +161,7 @@ def test_login_and_logo_lead_to_the_start_page(admin: Console, chosen: str, addr
     assert path_after(admin.get("/start")) == address
     assert path_after(admin.get("/toLogin")) == address
     assert log_in_by_form(admin.another(), "admin", ADMIN_PASSWORD) == address
-    assert "Run report" in text_of(admin.get("/")), "the root stays what it is"
+    assert "Dashboard" in text_of(admin.get("/")), "the root stays what it is"
 
 
 def test_the_start_page_of_a_deleted_view_is_the_run_report(admin: Console) -> None:
