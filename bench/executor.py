@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from executor_client import context, job  # noqa: E402
-from executor_client.protocol import Reply, RunRequest, dump_json  # noqa: E402
+from executor_client.lenient_json import dump_json  # noqa: E402
+from executor_client.protocol import Reply, RunRequest  # noqa: E402
 
 JOBS = 50
 CONNECTIONS = 16

@@ -5,6 +5,7 @@ import re
 
 import requests
 
+from executor_client.callback_protocol import CallbackItem, callback_body
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
 from executor_client.lenient_json import dump_json
@@ -16,11 +17,9 @@ from executor_client.protocol import (
     REGISTRY_GROUP,
     SUCCESS,
     TOKEN_HEADER,
-    CallbackItem,
     Capabilities,
     RegistryRequest,
     Reply,
-    callback_body,
 )
 
 #: an answer is not read beyond this

@@ -8,12 +8,18 @@ import threading
 from collections.abc import Sequence
 
 from executor_client.admin_client import AdminClient
+from executor_client.callback_protocol import CallbackItem
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.errors import AdminUnreachable, JournalUnavailable
 from executor_client.log_files import append_line, log_file
 from executor_client.loops import survive
 from executor_client.parts import Parts
-from executor_client.protocol import FAIL, MSG_BAD_TOKEN, SUCCESS, CallbackItem, Reply
+from executor_client.protocol import (
+    FAIL,
+    MSG_BAD_TOKEN,
+    SUCCESS,
+    Reply,
+)
 
 #: results in one request
 BATCH_MAX = 50

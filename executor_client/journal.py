@@ -20,10 +20,13 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from executor_client.callback_protocol import CallbackItem
 from executor_client.errors import JournalUnavailable, StartRefused
 from executor_client.group_commit import GroupCommit
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import CallbackItem, RunRequest
+from executor_client.protocol import (
+    RunRequest,
+)
 
 #: two triggers of one log id whose times differ by less are one run, whatever has become of it
 SAME_TIME_MS = 10_000

@@ -1,6 +1,6 @@
 """The wire between admin and executor, for both sides: requests, replies, codes, header names, texts.
 
-Only the standard library. Writing sends the common denominator of XXL-JOB 2.2 to 3.5; reading is lenient: numeric strings count
+Only the standard library. Writing sends the common denominator of XXL-JOB 2.2 to 3.4; reading is lenient: numeric strings count
 as numbers, absent and null alike become 0 or "", unknown fields are ignored. What cannot be read at all raises ``ValueError`` with a
 reason. Times are UTC epoch milliseconds.
 """
@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from executor_client.lenient_json import (
     Unreadable,
     as_text,
-    dump_json,
     first_of,
-    kind_of,
     load_json,
     long_field,
     object_of,
@@ -136,96 +134,6 @@ class RegistryRequest:
             text_field(fields, "registryKey"),
             text_field(fields, "registryValue"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackItem:
-    """One element of ``/api/callback``: the result of one run."""
-
-    log_id: int
-    log_date_time: int
-    #: 200, 500, 502 or what a handler chose; 0 is no result. Not limited to 32 bits here
-    handle_code: int
-    handle_msg: str | None
-
-    def to_wire(self) -> dict[str, Any]:
-        """Return every spelling at once, so that admins from 2.2 to 3.5 find theirs."""
-        return {
-            "logId": self.log_id,
-            "logDateTim": self.log_date_time,
-            "logDateTime": self.log_date_time,
-            "handleCode": self.handle_code,
-            "handleMsg": self.handle_msg,
-            "executeResult": {"code": self.handle_code, "msg": self.handle_msg},
-        }
-
-    @classmethod
-    def from_wire(cls, value: Any) -> "CallbackItem":
-        """Read a result in any spelling; ``executeResult`` stands in for what is missing."""
-        fields = object_of(value, "a callback element")
-        nested = fields.get("executeResult")
-        result = nested if isinstance(nested, dict) else {}
-        code = whole_number(
-            first_of({"own": fields.get("handleCode"), "nested": result.get("code")}, "own", "nested"),
-            "handleCode",
-        )
-        message = fields.get("handleMsg")
-        if message is None:
-            message = first_of(result, "msg", "content")
-        return cls(
-            log_id=long_field(fields, "logId"),
-            log_date_time=long_field(fields, "logDateTim", "logDateTime"),
-            handle_code=code,
-            handle_msg=None if message is None else as_text(message),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackBatch:
-    """What one callback request held: the usable elements, and why the others are not."""
-
-    items: tuple[CallbackItem, ...]
-    #: elements that were null: harmless, nothing to store
-    nulls: int
-    #: one reason for each element that could not be read
-    rejected: tuple[str, ...]
-
-
-def parse_callbacks(body: bytes) -> CallbackBatch:
-    """Read an array of results, or 3.5's ``{"callbackList": […]}``; raise ``ValueError`` if the body is neither.
-
-    ``null`` counts as an empty array. A bad element spoils only itself.
-    """
-    elements = _callback_elements(body)
-    items: list[CallbackItem] = []
-    rejected: list[str] = []
-    for element in elements:
-        if element is None:
-            continue
-        try:
-            items.append(CallbackItem.from_wire(element))
-        except ValueError as exc:
-            rejected.append(str(exc))
-    return CallbackBatch(tuple(items), sum(element is None for element in elements), tuple(rejected))
-
-
-def _callback_elements(body: bytes) -> list[Any]:
-    value = load_json(body, trailing_comma=True)
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        if "callbackList" not in value:
-            raise Unreadable("an array of results is expected, not an object without callbackList")
-        value = value["callbackList"]
-    if not isinstance(value, list):
-        raise Unreadable(f"an array of results is expected, not {kind_of(value)}")
-    return value
-
-
-def callback_body(items: list[CallbackItem], *, as_object: bool = False) -> bytes:
-    """Return the body of ``/api/callback``: an array, or the object that admins of 3.5 want."""
-    elements = [item.to_wire() for item in items]
-    return dump_json({"callbackList": elements} if as_object else elements)
 
 
 @dataclass(frozen=True, slots=True)

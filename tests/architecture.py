@@ -23,6 +23,7 @@ BASE = (
     "app.home",
     "app.log_setup",
     "app.wake_up",
+    "executor_client.callback_protocol",
     "executor_client.protocol",
     "executor_client.lenient_json",
 )

@@ -11,16 +11,14 @@ from app.errors import Conflict, InvalidInput
 from app.group_commit import GroupCommit
 from app.pipeline import complete, registration
 from app.services.runs.kills import kills
+from executor_client.callback_protocol import CallbackBatch, CallbackItem, parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
     FAIL,
     SUCCESS,
-    CallbackBatch,
-    CallbackItem,
     Capabilities,
     RegistryRequest,
     Reply,
-    parse_callbacks,
 )
 
 logger = logging.getLogger(__name__)

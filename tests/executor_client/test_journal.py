@@ -11,10 +11,13 @@ import pytest
 
 from executor_client import HandlerRegistry, StartRefused
 from executor_client import journal as journal_module
+from executor_client.callback_protocol import CallbackItem
 from executor_client.errors import JournalUnavailable
 from executor_client.group_commit import GROUP_MAX, GroupCommit
 from executor_client.journal import Journal
-from executor_client.protocol import CallbackItem, RunRequest
+from executor_client.protocol import (
+    RunRequest,
+)
 from tests.eventually import eventually
 from tests.executor_client.conftest import T0, Caller
 from tests.executor_client.stand_in_admin import StandInAdmin

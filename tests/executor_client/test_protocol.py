@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from executor_client.callback_protocol import CallbackItem, callback_body, parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
-    CallbackItem,
     Capabilities,
     JobRequest,
     LogRequest,
@@ -14,8 +14,6 @@ from executor_client.protocol import (
     RegistryRequest,
     Reply,
     RunRequest,
-    callback_body,
-    parse_callbacks,
     says_repeated,
 )
 
