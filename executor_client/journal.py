@@ -20,9 +20,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from executor_client.batch_writer import BatchWriter
 from executor_client.callback_protocol import CallbackItem
 from executor_client.errors import JournalUnavailable, StartRefused
-from executor_client.group_commit import GroupCommit
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     RunRequest,
@@ -96,7 +96,7 @@ class Journal:
                 raise StartRefused(f"journal {path}: {exc}") from exc
             opened.pop_all()
         self._reading = threading.Lock()
-        self._writer = GroupCommit(connection)
+        self._writer = BatchWriter(connection)
         self._writer.start()
 
     def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
@@ -208,7 +208,7 @@ class Journal:
         def execute(connection: sqlite3.Connection) -> None:
             connection.execute(sql, values)
 
-        return self._writer.submit(execute, keep=True)
+        return self._writer.submit(execute, retry=True)
 
 
 def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> int | None:

@@ -11,9 +11,9 @@ import pytest
 
 from executor_client import HandlerRegistry, StartRefused
 from executor_client import journal as journal_module
+from executor_client.batch_writer import BATCH_MAX, BatchWriter
 from executor_client.callback_protocol import CallbackItem
 from executor_client.errors import JournalUnavailable
-from executor_client.group_commit import GROUP_MAX, GroupCommit
 from executor_client.journal import Journal
 from executor_client.protocol import (
     RunRequest,
@@ -201,14 +201,14 @@ def test_what_waits_for_a_commit_shares_the_next_one(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE t (a INTEGER)")
     said: list[str] = []
     connection.set_trace_callback(said.append)
-    commits = GroupCommit(connection)
+    writer = BatchWriter(connection)
     done = [
-        commits.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount)
-        for n in range(GROUP_MAX + 1)
+        writer.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount)
+        for n in range(BATCH_MAX + 1)
     ]
-    commits.start()
-    assert [each.result(5) for each in done] == [1] * (GROUP_MAX + 1)
-    commits.close()
+    writer.start()
+    assert [each.result(5) for each in done] == [1] * (BATCH_MAX + 1)
+    writer.close()
     assert said.count("COMMIT") == 2
 
 
@@ -225,16 +225,16 @@ def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
 def test_a_value_that_cannot_be_stored_spoils_only_its_own_statement(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")
-    commits = GroupCommit(connection)
-    good = commits.submit(lambda each: each.execute("INSERT INTO t VALUES (1)").rowcount)
-    bad = commits.submit(lambda each: each.execute("INSERT INTO t VALUES (?)", (2**70,)))
-    commits.start()
+    writer = BatchWriter(connection)
+    good = writer.submit(lambda each: each.execute("INSERT INTO t VALUES (1)").rowcount)
+    bad = writer.submit(lambda each: each.execute("INSERT INTO t VALUES (?)", (2**70,)))
+    writer.start()
     assert good.result(5) == 1
     with pytest.raises(OverflowError):
         bad.result(5)
-    commits.close()
+    writer.close()
     with pytest.raises(JournalUnavailable):
-        commits.submit(lambda each: None).result(5)
+        writer.submit(lambda each: None).result(5)
 
 
 @contextmanager
