@@ -20,7 +20,7 @@ from executor_client.errors import ImportedOnly, JobKilled
 from executor_client.handlers import Handler, registry
 from executor_client.log_files import RunLog
 from executor_client.protocol import RunRequest
-from executor_client.run import outcome_of
+from executor_client.run import result_of
 from executor_client.work import FunctionWork, call_with_hooks, traceback_of
 
 
@@ -42,9 +42,9 @@ def main(order_descriptor: int, answer_descriptor: int) -> None:
     except BaseException as exc:
         error = exc
         log.write(traceback_of(exc))
-    outcome = outcome_of(context, error)
+    result = result_of(context, error)
     with os.fdopen(answer_descriptor, "wb") as answer:
-        answer.write(json.dumps({"code": outcome.code, "msg": outcome.msg}).encode())
+        answer.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
 
 
 def _find_handler(order: dict[str, Any]) -> Handler:

@@ -29,7 +29,7 @@ from executor_client.protocol import (
     Reply,
     RunRequest,
 )
-from executor_client.run import Outcome, Run
+from executor_client.run import Run, RunResult
 
 REASON_HANDLER_CHANGED = "change jobhandler or glue type, and terminate the old job thread."
 REASON_SOURCE_CHANGED = "change job source or glue type, and terminate the old job thread."
@@ -271,4 +271,4 @@ class Intake:
     def _fail(self, left: OpenRun, msg: str) -> None:
         run = Run(left.run_id, left.request, self._parts.log_root)
         append_line(run.log.path, msg, now_ms=now_ms())
-        self._parts.report(run, Outcome(FAIL, msg))
+        self._parts.report(run, RunResult(FAIL, msg))

@@ -12,7 +12,7 @@ from executor_client.glue import GlueScript
 from executor_client.handlers import Handler
 from executor_client.parts import Ending, Parts
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
-from executor_client.run import Outcome, Run, Work
+from executor_client.run import Run, RunResult, Work
 from executor_client.work import ChildWork, FunctionWork, ScriptWork, call_hook, traceback_of
 
 #: wait before a start that could not be written to the journal is tried again
@@ -81,12 +81,12 @@ class JobThread:
     def stop(self, reason: str) -> None:
         """End this thread for good: kill the run, fail the queued ones, each with the original's words."""
         for run in self.close():
-            outcome = Outcome(FAIL, f"{reason} [job not executed, in the job queue, killed.]")
-            run.freeze(outcome)
-            self._parts.report(run, outcome)
+            result = RunResult(FAIL, f"{reason} [job not executed, in the job queue, killed.]")
+            run.freeze(result)
+            self._parts.report(run, result)
         current = self.current
         if current is not None:
-            self._end(current, Outcome(FAIL, f"{reason} [job running, killed]"), JobKilled)
+            self._end(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
 
     def close(self) -> list[Run]:
         """Take no further run; return those that have not begun."""
@@ -145,31 +145,29 @@ class JobThread:
 
     def _execute(self, run: Run) -> None:
         """Take one run from its place in the queue to its stored result; one that has a result already only gets that stored."""
-        if run.outcome is None and self._may_start(run):
+        if run.result is None and self._may_start(run):
             self._carry_out(run)
         with self._changed:
             self._current = None
-        outcome = run.outcome
-        if outcome is not None:
-            self._parts.report(run, outcome)
+        result = run.result
+        if result is not None:
+            self._parts.report(run, result)
 
     def _carry_out(self, run: Run) -> None:
         run.log.open()
         self._banner(run, f"job execute start, param: {run.request.executor_params or 'null'}")
         work = self._work_of(run)
         error = self._call(run, work) if run.begin(work) else None
-        outcome = run.settle(error)
+        result = run.settle(error)
         if error is not None and not isinstance(error, RunFailed):
             run.log.write(traceback_of(error))
         end = "end(finish)" if error is None else "end(error)"
-        self._banner(
-            run, f"job execute {end}, handleCode: {outcome.code}, handleMsg: {outcome.msg or 'null'}"
-        )
+        self._banner(run, f"job execute {end}, handleCode: {result.code}, handleMsg: {result.msg or 'null'}")
 
     def _call(self, run: Run, work: Work) -> BaseException | None:
         """Run the user's code; return what it raised."""
         limit_s = run.request.executor_timeout
-        timed_out = Outcome(TIMEOUT, MSG_TIMEOUT)
+        timed_out = RunResult(TIMEOUT, MSG_TIMEOUT)
         deadline = (
             self._parts.watchdog.after(limit_s, lambda: self._end(run, timed_out, JobTimedOut))
             if limit_s > 0
@@ -187,7 +185,7 @@ class JobThread:
 
     def _may_start(self, run: Run) -> bool:
         """Move the run to STARTED on disk; wait while the journal cannot be written. False if it must not start."""
-        while run.outcome is None:
+        while run.result is None:
             try:
                 return self._parts.journal.start(run.run_id)
             except JournalUnavailable as exc:
@@ -210,11 +208,11 @@ class JobThread:
             return ChildWork(self.handler, run, parts.timing, note_process)
         return FunctionWork(self.handler, run.context, parts.timing)
 
-    def _end(self, run: Run, outcome: Outcome, kind: type[Interruption]) -> None:
+    def _end(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
         """Freeze the result of a run and see to it that it ends."""
-        work = run.cut(outcome)
+        work = run.cut(result)
         if work is not None:
-            self._banner(run, f"job is being ended: {outcome.msg}")
+            self._banner(run, f"job is being ended: {result.msg}")
             Ending(run, work, kind, self._parts, self._leave_behind).begin()
 
     def _leave_behind(self, run: Run) -> None:

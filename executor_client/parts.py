@@ -12,7 +12,7 @@ from executor_client.errors import Interruption
 from executor_client.journal import Journal
 from executor_client.metrics import Counters
 from executor_client.protocol import SUCCESS
-from executor_client.run import Outcome, Run, Work
+from executor_client.run import Run, RunResult, Work
 from executor_client.watchdog import Watchdog
 
 #: a run that ignores its end is interrupted again this often
@@ -33,17 +33,17 @@ class Parts:
     #: called when a result has reached the disk
     result_stored: Callable[[], None]
 
-    def report(self, run: Run, outcome: Outcome) -> bool:
+    def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result, once; True for the caller that did it."""
         if not run.conclude():
             return False
-        stored = self.journal.finish(run.run_id, outcome.code, outcome.msg, now_ms=now_ms())
+        stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms())
         stored.add_done_callback(lambda _: self.result_stored())
         run.log.close()
         run.ended.set()
-        self.counters.add("runs_succeeded" if outcome.code == SUCCESS else "runs_failed")
+        self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
         logger.info(
-            "run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, outcome.code
+            "run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, result.code
         )
         return True
 

@@ -16,7 +16,7 @@ MSG_RESULT_LOST = "job handle result lost."
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunResult:
     """The result that is reported: 200, 500, 502 or a handler's own code, and its text."""
 
     code: int
@@ -40,7 +40,7 @@ class Work(Protocol):
 
 
 class Run:
-    """A run accepted by this executor. Its outcome is frozen once: by the handler's end, a time-out, or a kill."""
+    """A run accepted by this executor. Its result is frozen once: by the handler's end, a time-out, or a kill."""
 
     def __init__(self, run_id: int, request: RunRequest, log_root: Path) -> None:
         self.run_id = run_id
@@ -50,40 +50,40 @@ class Run:
         #: set when the run has ended, or was left behind
         self.ended = threading.Event()
         self._lock = threading.Lock()
-        self._outcome: Outcome | None = None
+        self._result: RunResult | None = None
         self._work: Work | None = None
         self._concluded = False
 
     @property
-    def outcome(self) -> Outcome | None:
+    def result(self) -> RunResult | None:
         """The frozen result, None while the run is open."""
         with self._lock:
-            return self._outcome
+            return self._result
 
     def begin(self, work: Work) -> bool:
         """Note how the run is carried out; False if it was ended before it began."""
         with self._lock:
-            if self._outcome is None:
+            if self._result is None:
                 self._work = work
-            return self._outcome is None
+            return self._result is None
 
-    def freeze(self, outcome: Outcome) -> bool:
+    def freeze(self, result: RunResult) -> bool:
         """Set the result; True for the first caller, whose result stays."""
         with self._lock:
-            if self._outcome is None:
-                self._outcome = _limited(outcome)
+            if self._result is None:
+                self._result = _limited(result)
                 return True
             return False
 
-    def cut(self, outcome: Outcome) -> Work | None:
+    def cut(self, result: RunResult) -> Work | None:
         """Freeze the result from outside; return the work that now has to be ended, None if there is none."""
-        return self._work if self.freeze(outcome) else None
+        return self._work if self.freeze(result) else None
 
-    def settle(self, error: BaseException | None) -> Outcome:
+    def settle(self, error: BaseException | None) -> RunResult:
         """Freeze the result the handler left behind; return what counts."""
-        outcome = outcome_of(self.context, error)
-        self.freeze(outcome)
-        return self.outcome or outcome
+        result = result_of(self.context, error)
+        self.freeze(result)
+        return self.result or result
 
     def conclude(self) -> bool:
         """Mark the end; True for exactly one caller, who reports the result."""
@@ -112,19 +112,19 @@ def _text_of(error: BaseException) -> str:
         return ""
 
 
-def outcome_of(context: JobContext, error: BaseException | None) -> Outcome:
+def result_of(context: JobContext, error: BaseException | None) -> RunResult:
     """Return the result a handler left behind: what it raised, else what it set, else success."""
     if error is not None:
-        return Outcome(FAIL, str(error) if isinstance(error, RunFailed) else describe(error))
+        return RunResult(FAIL, str(error) if isinstance(error, RunFailed) else describe(error))
     code = context.handle_code
     if not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= CODE_MAX:
-        return Outcome(FAIL, MSG_RESULT_LOST)
-    return Outcome(code, context.handle_msg)
+        return RunResult(FAIL, MSG_RESULT_LOST)
+    return RunResult(code, context.handle_msg)
 
 
-def _limited(outcome: Outcome) -> Outcome:
+def _limited(result: RunResult) -> RunResult:
     """Cut a long text, and replace what cannot be stored or sent."""
-    if outcome.msg is None:
-        return outcome
-    msg = outcome.msg.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
-    return Outcome(outcome.code, msg[:MESSAGE_MAX] + "..." if len(msg) > MESSAGE_MAX else msg)
+    if result.msg is None:
+        return result
+    msg = result.msg.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+    return RunResult(result.code, msg[:MESSAGE_MAX] + "..." if len(msg) > MESSAGE_MAX else msg)

@@ -14,7 +14,7 @@ from executor_client.context import JobContext, entered
 from executor_client.errors import ExecutorError
 from executor_client.handlers import Handler, HandlerRegistry, registry
 from executor_client.protocol import RunRequest
-from executor_client.run import outcome_of
+from executor_client.run import result_of
 from executor_client.work import FunctionWork, call_with_hooks
 
 #: what a run looks like unless the test says otherwise
@@ -66,5 +66,5 @@ def run_handler(
             call_with_hooks(found, context, FunctionWork(found, context, Timing()))
     except Exception as exc:
         error = exc
-    outcome = outcome_of(context, error)
-    return HandlerResult(outcome.code, outcome.msg, "".join(lines), error)
+    result = result_of(context, error)
+    return HandlerResult(result.code, result.msg, "".join(lines), error)
