@@ -125,9 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, run, and return the exit code."""
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
-        given = vars(_parser().parse_intermixed_args(arguments))
-        modules = given.pop("modules")
-        settings = {name: value for name, value in given.items() if value is not None}
+        options = vars(_parser().parse_intermixed_args(arguments))
+        modules = options.pop("modules")
+        settings = {name: value for name, value in options.items() if value is not None}
         return _check(modules[1:], settings) if modules[:1] == ["check"] else _serve(modules, settings)
     except StartRefused as exc:
         print(f"executor_client: {exc}", file=sys.stderr)

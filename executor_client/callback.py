@@ -44,10 +44,10 @@ class CallbackSender:
         self._wake = wake
         self._stopping = threading.Event()
         #: ends a wait after a failure early
-        self._urgent = threading.Event()
+        self._retry_requested = threading.Event()
         #: refused results -> when to try them again
-        self._aside: dict[int, float] = {}
-        self._told: set[int] = set()
+        self._deferred: dict[int, float] = {}
+        self._failure_logged: set[int] = set()
         self._thread = threading.Thread(target=self._run, name="callback", daemon=True)
 
     def start(self) -> None:
@@ -58,12 +58,12 @@ class CallbackSender:
     def stop(self, *, drain_s: float) -> None:
         """Send what is there, for at most ``drain_s``; the rest stays on disk."""
         self._stopping.set()
-        self.hurry()
+        self.retry_now()
         self._thread.join(drain_s)
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Try now: an admin has just been heard of."""
-        self._urgent.set()
+        self._retry_requested.set()
         self._wake.set()
 
     def _run(self) -> None:
@@ -72,13 +72,13 @@ class CallbackSender:
         while not last:
             last = self._stopping.is_set()
             if not last and wait_s:
-                self._urgent.wait(wait_s)
+                self._retry_requested.wait(wait_s)
             elif not last:
                 self._wake.wait(timing.callback_retry_max_s)
             self._wake.clear()
-            if self._urgent.is_set():
-                self._urgent.clear()
-                self._aside.clear()
+            if self._retry_requested.is_set():
+                self._retry_requested.clear()
+                self._deferred.clear()
             delivered = survive(self._send_all, False, "sending results")
             wait_s = (
                 0.0
@@ -93,8 +93,10 @@ class CallbackSender:
         try:
             while True:
                 now_s = monotonic_s()
-                self._aside = {run_id: until_s for run_id, until_s in self._aside.items() if until_s > now_s}
-                batch = self._parts.journal.unacknowledged(BATCH_MAX, skip=self._aside)
+                self._deferred = {
+                    run_id: until_s for run_id, until_s in self._deferred.items() if until_s > now_s
+                }
+                batch = self._parts.journal.unacknowledged(BATCH_MAX, skip=self._deferred)
                 if not batch:
                     return True
                 reply = self._deliver(batch)
@@ -115,7 +117,7 @@ class CallbackSender:
                 in_a_row = 0
                 continue
             in_a_row += 1
-            self._aside[stored[0]] = monotonic_s() + REFUSED_WAIT_S
+            self._deferred[stored[0]] = monotonic_s() + REFUSED_WAIT_S
             if in_a_row >= REFUSALS_IN_A_ROW:
                 return False
         return True
@@ -136,23 +138,23 @@ class CallbackSender:
                 return reply
         self._parts.counters.add("callbacks_failed")
         logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
-        self._tell(batch, f"callback failed, will be repeated: {reply.msg}")
+        self._log_to_runs(batch, f"callback failed, will be repeated: {reply.msg}")
         return reply
 
     def _acknowledge(self, batch: list[Stored]) -> None:
         self._parts.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
         self._parts.counters.add("callbacks_acknowledged", len(batch))
-        self._tell(batch, "callback finished")
-        self._told.difference_update(run_id for run_id, _ in batch)
+        self._log_to_runs(batch, "callback finished")
+        self._failure_logged.difference_update(run_id for run_id, _ in batch)
 
-    def _tell(self, batch: list[Stored], text: str) -> None:
+    def _log_to_runs(self, batch: list[Stored], text: str) -> None:
         """Write into the logs of the runs; a failure once, not each time it is repeated."""
         failed = text.startswith("callback failed")
         for run_id, item in batch:
-            if failed and run_id in self._told:
+            if failed and run_id in self._failure_logged:
                 continue
             if failed:
-                self._told.add(run_id)
+                self._failure_logged.add(run_id)
             try:
                 path = log_file(self._parts.log_root, item.log_id, item.log_date_time)
             except ValueError:

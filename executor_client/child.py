@@ -1,4 +1,4 @@
-"""The process a ``process=True`` handler runs in: ``python -m executor_client.child <order> <answer>``, two open descriptors.
+"""The process a ``process=True`` handler runs in: ``python -m executor_client.child <task> <answer>``, two open descriptors.
 
 SIGTERM sets ``context.cancelled``; a handler that goes on gets JobKilled raised in it. The parent kills the whole group in the end.
 """
@@ -24,41 +24,41 @@ from executor_client.run import result_of
 from executor_client.work import FunctionWork, call_with_hooks, traceback_of
 
 
-def main(order_descriptor: int, answer_descriptor: int) -> None:
+def main(task_descriptor: int, result_descriptor: int) -> None:
     """Read the order, carry it out, write the answer."""
-    with os.fdopen(order_descriptor, "rb") as stream:
-        order = json.loads(stream.read())
-    sys.path[:] = order["sys_path"]
-    log = RunLog(Path(order["log"]))
+    with os.fdopen(task_descriptor, "rb") as stream:
+        task = json.loads(stream.read())
+    sys.path[:] = task["sys_path"]
+    log = RunLog(Path(task["log"]))
     log.open()
-    context = JobContext(RunRequest.from_wire(order["run"]), log.write)
-    _listen_to_sigterm(context, order["cooperative_s"])
-    _route_logging(order["log_level"])
+    context = JobContext(RunRequest.from_wire(task["run"]), log.write)
+    _listen_to_sigterm(context, task["cooperative_s"])
+    _route_logging(task["log_level"])
     error: BaseException | None = None
     try:
-        handler = _find_handler(order)
+        handler = _find_handler(task)
         with entered(context):
             call_with_hooks(handler, context, FunctionWork(handler, context, Timing()))
     except BaseException as exc:
         error = exc
         log.write(traceback_of(exc))
     result = result_of(context, error)
-    with os.fdopen(answer_descriptor, "wb") as answer:
-        answer.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
+    with os.fdopen(result_descriptor, "wb") as stream:
+        stream.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
 
 
-def _find_handler(order: dict[str, Any]) -> Handler:
+def _find_handler(task: dict[str, Any]) -> Handler:
     """Import the handler's module, as the parent did, and return the handler."""
     names: dict[str, Any] = {}
     try:
-        if order["main"]:
-            names = runpy.run_path(order["main"], run_name="__mp_main__")
+        if task["main"]:
+            names = runpy.run_path(task["main"], run_name="__mp_main__")
         else:
-            names = vars(importlib.import_module(order["module"]))
+            names = vars(importlib.import_module(task["module"]))
     except ImportedOnly:
         pass  # what follows its start is of no use here
-    handler = registry.find(order["handler"])
-    return handler or Handler(order["handler"], names[order["qualname"]])
+    handler = registry.find(task["handler"])
+    return handler or Handler(task["handler"], names[task["qualname"]])
 
 
 def _route_logging(level: int | None) -> None:

@@ -68,7 +68,7 @@ class Endpoints:
         """Answer any request; nothing here raises, and every answer is a Reply."""
         path, _, query = request.target.partition("?")
         if request.method == "GET" and path == KNOWN_PATH and self._is_allowed(request):
-            return self._carry_out(self._known, query.encode(), request)
+            return self._carry_out(self._run_state, query.encode(), request)
         if request.method != "POST":
             return Reply(FAIL, MSG_METHOD)
         if not request.target:
@@ -101,11 +101,11 @@ class Endpoints:
         matches = [hmac.compare_digest(given, known) for known in self._tokens]
         return any(matches)
 
-    def _known(self, query: bytes) -> Reply:
+    def _run_state(self, query: bytes) -> Reply:
         log_id = long_field(dict(parse_qsl(query.decode("latin-1"))), "logId")
         if log_id <= 0:
             raise ValueError(f"a logId is needed, as in {KNOWN_PATH}?logId=7")
-        return self._intake.known(log_id)
+        return self._intake.run_state(log_id)
 
     def _run(self, body: bytes) -> Reply:
         return self._intake.run(RunRequest.from_wire(load_json(body)))
@@ -114,9 +114,11 @@ class Endpoints:
         fields: Any = load_json(body)
         request = LogRequest.from_wire(fields)
         # consoles that know the newer spelling ask again until nothing is left; older ones ask once
-        asks_again = "logDateTime" in fields
+        reads_in_pages = "logDateTime" in fields
         return Reply(
             SUCCESS,
             None,
-            self._logs.read(request, max_bytes=PAGE_MAX_BYTES if asks_again else WHOLE_MAX_BYTES).to_wire(),
+            self._logs.read(
+                request, max_bytes=PAGE_MAX_BYTES if reads_in_pages else WHOLE_MAX_BYTES
+            ).to_wire(),
         )

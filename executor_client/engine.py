@@ -66,7 +66,7 @@ class Engine:
     def start(self) -> None:
         """Start handing over results, registering and cleaning. After the port is open."""
         self._callback.start()
-        self._heartbeat.start(self._callback.hurry)
+        self._heartbeat.start(self._callback.retry_now)
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None]) -> None:
@@ -106,11 +106,9 @@ class Engine:
 
     def _clean(self) -> None:
         expired = expire_logs(self._config.log_root, self._config.log_retention_days, now_ms=now_ms())
-        forgotten = self._journal.prune(
-            before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS
-        )
-        if expired or forgotten:
-            logger.info("cleaned log_days=%s journal_rows=%s", len(expired), forgotten)
+        pruned = self._journal.prune(before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS)
+        if expired or pruned:
+            logger.info("cleaned log_days=%s journal_rows=%s", len(expired), pruned)
 
 
 def registered_address(config: ExecutorConfig, port: int) -> str:

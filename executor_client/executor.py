@@ -89,7 +89,7 @@ class Executor:
         if self.config.route_logging:
             logging.getLogger().addHandler(self._log_handler)
         atexit.register(self.stop)
-        self._say_hello(restored)
+        self._log_start(restored)
 
     def stop(self) -> None:
         """Stop in order; running handlers get time to end, results are handed over or stay on disk. Harmless when not started."""
@@ -107,8 +107,8 @@ class Executor:
         Logs to stderr unless ``logging`` has been set up.
         """
         logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
-        with _signals() as wait_for_one, self:
-            wait_for_one()
+        with _signals() as wait_for_signal, self:
+            wait_for_signal()
             logger.info("executor stopping")
 
     def __enter__(self) -> "Executor":
@@ -146,7 +146,7 @@ class Executor:
         if server is not None:
             server.stop()
 
-    def _say_hello(self, restored: int) -> None:
+    def _log_start(self, restored: int) -> None:
         config = self.config
         logger.info(
             "executor started appname=%s address=%s admins=%s handlers=%s glue=%s journal=%s logs=%s restored=%s boot=%s",
@@ -191,20 +191,20 @@ def _signals() -> "Iterator[Any]":
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    former_descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    seen: list[int] = []
+    previous_descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    received: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        if seen:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
             os._exit(128 + number)
-        seen.append(number)
+        received.append(number)
 
-    former = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield lambda: reader.recv(1)
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(former_descriptor)
+        signal.set_wakeup_fd(previous_descriptor)
         reader.close()
         writer.close()

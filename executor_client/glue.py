@@ -27,7 +27,7 @@ class Language:
     """A script language: how it is allowed, named and started."""
 
     #: what ``allow_glue`` calls it
-    word: str
+    name: str
     #: what the original's refusal calls it
     title: str
     #: programs to try, first found wins; empty: the Python this executor runs on
@@ -95,7 +95,7 @@ class GlueScript:
 
 
 def run_script(
-    script: GlueScript, root: Path, context: JobContext, started: Callable[[ProcessTree], None]
+    script: GlueScript, root: Path, context: JobContext, on_started: Callable[[ProcessTree], None]
 ) -> None:
     """Run a script to its end; raise RunFailed unless it exits with 0. ``started`` gets the process at once."""
     try:
@@ -104,7 +104,7 @@ def run_script(
         tree = ProcessTree(command)
     except (OSError, ValueError) as exc:
         raise RunFailed(f"the script cannot be started: {exc}") from exc
-    started(tree)
+    on_started(tree)
     code = tree.follow(context._write)
     if code != 0:
         raise RunFailed(f"script exit value({code}) is failed")

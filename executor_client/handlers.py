@@ -48,7 +48,7 @@ class HandlerRegistry:
         self._lock = threading.Lock()
         self._handlers: dict[str, Handler] = {}
         #: marked methods whose object has not been registered yet: qualified name of the class -> handler name
-        self._waiting: dict[str, str] = {}
+        self._unbound: dict[str, str] = {}
 
     def job(
         self,
@@ -71,7 +71,7 @@ class HandlerRegistry:
             if owner and not inspect.ismethod(function) and not owner.endswith("<locals>"):
                 setattr(function, _MARK, (name, init, destroy, process))
                 with self._lock:
-                    self._waiting[f"{function.__module__}.{owner}"] = name
+                    self._unbound[f"{function.__module__}.{owner}"] = name
             else:
                 self.add(Handler(name, function, _as_hook(init), _as_hook(destroy), process))
             return function
@@ -82,7 +82,7 @@ class HandlerRegistry:
         """Make every method of this object that carries ``@job`` a handler."""
         for kind in type(instance).__mro__:
             with self._lock:
-                self._waiting.pop(f"{kind.__module__}.{kind.__qualname__}", None)
+                self._unbound.pop(f"{kind.__module__}.{kind.__qualname__}", None)
         for attribute in dir(type(instance)):
             mark = getattr(getattr(type(instance), attribute), _MARK, None)
             if mark is not None:
@@ -121,8 +121,8 @@ class HandlerRegistry:
     def require_bound(self) -> None:
         """Raise HandlerConflict if a class with ``@job`` methods has no registered object."""
         with self._lock:
-            waiting = dict(self._waiting)
-        for owner, name in waiting.items():
+            unbound = dict(self._unbound)
+        for owner, name in unbound.items():
             raise HandlerConflict(
                 f"job handler {name!r} is a method of {owner}: call executor_client.register() with an object of it"
             )

@@ -33,13 +33,13 @@ class Heartbeat:
         self._counters = counters
         self._stopping = threading.Event()
         #: admin address -> what it said last, so that a change is logged once
-        self._said: dict[str, str] = {}
-        self._registered: Callable[[], None] = lambda: None
+        self._last_failure: dict[str, str] = {}
+        self._on_registered: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def start(self, registered: Callable[[], None]) -> None:
+    def start(self, on_registered: Callable[[], None]) -> None:
         """Register at once and then periodically; ``registered`` is called when an admin that was away has come back."""
-        self._registered = registered
+        self._on_registered = on_registered
         self._thread.start()
 
     def stop(self, *, timeout_s: float) -> None:
@@ -49,18 +49,18 @@ class Heartbeat:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            began_s = monotonic_s()
+            started_s = monotonic_s()
             known = [survive(partial(self._register, admin), False, "registering") for admin in self._admins]
             period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
-            self._stopping.wait(max(0.0, period_s - (monotonic_s() - began_s)))
+            self._stopping.wait(max(0.0, period_s - (monotonic_s() - started_s)))
         for admin in self._admins:
             self._remove(admin)
             admin.close()
 
     def _register(self, admin: AdminClient) -> bool:
-        reply = self._ask(lambda: admin.register(self._appname, self._address))
+        reply = self._call(lambda: admin.register(self._appname, self._address))
         text = "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
-        before, self._said[admin.address] = self._said.get(admin.address), text
+        before, self._last_failure[admin.address] = self._last_failure.get(admin.address), text
         if text:
             self._counters.add("registrations_failed")
             if text != before:
@@ -70,19 +70,19 @@ class Heartbeat:
             logger.info(
                 "registered admin=%s appname=%s address=%s", admin.address, self._appname, self._address
             )
-            self._registered()
+            self._on_registered()
         return True
 
     def _remove(self, admin: AdminClient) -> None:
-        if self._said.get(admin.address) is None:
+        if self._last_failure.get(admin.address) is None:
             return
-        reply = self._ask(lambda: admin.remove(self._appname, self._address))
+        reply = self._call(lambda: admin.remove(self._appname, self._address))
         if reply.code == SUCCESS:
             logger.info("deregistered admin=%s", admin.address)
         else:
             logger.warning("deregistration failed admin=%s reason=%s", admin.address, reply.msg)
 
-    def _ask(self, call: Callable[[], Reply]) -> Reply:
+    def _call(self, call: Callable[[], Reply]) -> Reply:
         try:
             return call()
         except AdminUnreachable as exc:

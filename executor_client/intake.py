@@ -40,12 +40,12 @@ MSG_TOO_OLD = "accepted before a restart, too long ago to be started now"
 MSG_STOPPING = "the executor is stopping"
 
 #: decisions of jobs whose ids differ by this number wait for each other
-_LOCKS = 1024
+LOCK_COUNT = 1024
 
 logger = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class TriggerRefused(Exception):
     """A trigger that is not taken; the text is the answer."""
 
 
@@ -68,10 +68,10 @@ class Intake:
         self._handlers = handlers
         self._allow_glue = allow_glue
         self._parts = parts
-        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
         #: job id -> set when the run that was killed last has ended
-        self._dying: dict[int, threading.Event] = {}
+        self._killed_runs: dict[int, threading.Event] = {}
         self._closed = False
         self._owner = Owner(self._retire, self._replace_stuck)
 
@@ -96,8 +96,8 @@ class Intake:
             thread = self._threads.pop(job_id, None)
             if thread is None:
                 return Reply(SUCCESS, MSG_ALREADY_KILLED)
-            if ending := thread.ending:
-                self._dying[job_id] = ending
+            if run_ended := thread.run_ended:
+                self._killed_runs[job_id] = run_ended
             thread.stop(REASON_KILLED)
         return Reply(SUCCESS)
 
@@ -106,7 +106,7 @@ class Intake:
         thread = self._threads.get(job_id)
         return Reply(FAIL, MSG_BUSY) if thread is not None and thread.is_busy else Reply(SUCCESS)
 
-    def known(self, log_id: int) -> Reply:
+    def run_state(self, log_id: int) -> Reply:
         """Tell what has become of a run: ``never`` accepted here (or forgotten), ``queued``, ``running``, or ``done(200)``."""
         try:
             found = self._parts.journal.find_state(log_id)
@@ -115,25 +115,25 @@ class Intake:
         if found is None:
             return Reply(SUCCESS, None, "never")
         state, code = found
-        words = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
-        return Reply(SUCCESS, None, words.get(state, f"done({code})"))
+        names = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
+        return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
         """Take over what a former process left: queued runs are queued again, started ones reported. Return how many wait."""
         restored = 0
-        for left in open_runs:
-            if left.started:
-                if kill_leftover(left.process):
+        for open_run in open_runs:
+            if open_run.started:
+                if kill_leftover(open_run.process):
                     logger.warning(
                         "process of a former executor ended job_id=%s log_id=%s",
-                        left.request.job_id,
-                        left.request.log_id,
+                        open_run.request.job_id,
+                        open_run.request.log_id,
                     )
-                self._fail(left, MSG_RESTARTED)
-            elif left.accepted_ms < not_before_ms:
-                self._fail(left, MSG_TOO_OLD)
+                self._fail(open_run, MSG_RESTARTED)
+            elif open_run.accepted_ms < not_before_ms:
+                self._fail(open_run, MSG_TOO_OLD)
             else:
-                restored += self._queue_again(left)
+                restored += self._queue_again(open_run)
         return restored
 
     def close(self) -> list[JobThread]:
@@ -159,24 +159,24 @@ class Intake:
         }
 
     def _lock_of(self, job_id: int) -> threading.Lock:
-        return self._locks[job_id % _LOCKS]
+        return self._locks[job_id % LOCK_COUNT]
 
     def _accept(self, request: RunRequest) -> Reply:
         """Refusals are definite, so a run that was accepted before is never refused, whatever stands in the way now."""
         try:
             decision = self._decide(request)
             run_id = self._parts.journal.accept(request, now_ms=now_ms())
-        except (Refused, JournalUnavailable) as exc:
-            return self._duplicate(request) if self._knows(request) else Reply(FAIL, str(exc))
+        except (TriggerRefused, JournalUnavailable) as exc:
+            return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
         if run_id is None:
             return self._duplicate(request)
         self._parts.counters.add("runs_accepted")
         self._enqueue(decision, Run(run_id, request, self._parts.log_root))
         return Reply(SUCCESS)
 
-    def _knows(self, request: RunRequest) -> bool:
+    def _is_known(self, request: RunRequest) -> bool:
         try:
-            return self._parts.journal.knows(request, now_ms=now_ms())
+            return self._parts.journal.is_known(request, now_ms=now_ms())
         except JournalUnavailable:
             return False
 
@@ -185,9 +185,9 @@ class Intake:
         return Reply(SUCCESS, f"duplicate: logId {request.log_id} was accepted before")
 
     def _decide(self, request: RunRequest) -> Decision:
-        """Choose handler and thread as the original does; raise Refused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
+        """Choose handler and thread as the original does; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
         if self._closed:
-            raise Refused(MSG_STOPPING)
+            raise TriggerRefused(MSG_STOPPING)
         handler = self._handler_of(request)
         thread = self._threads.get(request.job_id)
         if thread is None:
@@ -199,7 +199,7 @@ class Intake:
         if not same:
             return Decision(handler, None, thread, reason)
         if request.executor_block_strategy == "DISCARD_LATER" and thread.is_busy:
-            raise Refused(MSG_DISCARD_LATER)
+            raise TriggerRefused(MSG_DISCARD_LATER)
         if request.executor_block_strategy == "COVER_EARLY" and thread.is_busy:
             return Decision(handler, None, thread, MSG_COVER_EARLY)
         return Decision(handler, thread)
@@ -208,15 +208,15 @@ class Intake:
         if request.glue_type == "BEAN":
             handler = self._handlers.find(request.executor_handler)
             if handler is None:
-                raise Refused(MSG_HANDLER_NOT_FOUND.format(request.executor_handler))
+                raise TriggerRefused(MSG_HANDLER_NOT_FOUND.format(request.executor_handler))
             return handler
         language = LANGUAGES.get(request.glue_type)
         if language is None:
             hint = " Groovy needs a Java executor." if request.glue_type == "GLUE_GROOVY" else ""
-            raise Refused(MSG_GLUE_NOT_VALID.format(request.glue_type) + hint)
-        if language.word not in self._allow_glue:
-            hint = f"start this executor with --allow-glue {language.word} to allow it"
-            raise Refused(f"fail, current glue type [{language.title}] not supported. {hint}")
+            raise TriggerRefused(MSG_GLUE_NOT_VALID.format(request.glue_type) + hint)
+        if language.name not in self._allow_glue:
+            hint = f"start this executor with --allow-glue {language.name} to allow it"
+            raise TriggerRefused(f"fail, current glue type [{language.title}] not supported. {hint}")
         return GlueScript(request.job_id, request.glue_type, request.glue_updatetime, request.glue_source)
 
     def _enqueue(self, decision: Decision, run: Run) -> None:
@@ -224,8 +224,10 @@ class Intake:
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
-            after = decision.replaced.ending if decision.replaced else self._dying.pop(job_id, None)
-            thread = JobThread(job_id, decision.handler, self._parts, self._owner, after)
+            wait_for = (
+                decision.replaced.run_ended if decision.replaced else self._killed_runs.pop(job_id, None)
+            )
+            thread = JobThread(job_id, decision.handler, self._parts, self._owner, wait_for)
             try:
                 thread.start()
             except RuntimeError as exc:
@@ -258,17 +260,17 @@ class Intake:
                 fresh.push(run)
             fresh.start()
 
-    def _queue_again(self, left: OpenRun) -> bool:
-        with self._lock_of(left.request.job_id):
+    def _queue_again(self, open_run: OpenRun) -> bool:
+        with self._lock_of(open_run.request.job_id):
             try:
-                decision = self._decide(left.request._replace(executor_block_strategy="SERIAL_EXECUTION"))
-            except Refused as exc:
-                self._fail(left, str(exc))
+                decision = self._decide(open_run.request._replace(executor_block_strategy="SERIAL_EXECUTION"))
+            except TriggerRefused as exc:
+                self._fail(open_run, str(exc))
                 return False
-            self._enqueue(decision, Run(left.run_id, left.request, self._parts.log_root))
+            self._enqueue(decision, Run(open_run.run_id, open_run.request, self._parts.log_root))
         return True
 
-    def _fail(self, left: OpenRun, msg: str) -> None:
-        run = Run(left.run_id, left.request, self._parts.log_root)
+    def _fail(self, open_run: OpenRun, msg: str) -> None:
+        run = Run(open_run.run_id, open_run.request, self._parts.log_root)
         append_line(run.log.path, msg, now_ms=now_ms())
         self._parts.report(run, RunResult(FAIL, msg))

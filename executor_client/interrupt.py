@@ -46,7 +46,7 @@ class InterruptibleCall:
             self._close()
         except Interruption as exc:  # it came after the function, before the door was shut
             error = error or exc
-            self._close_surely()
+            self._close_despite_interruption()
         return value, error
 
     def interrupt(self, kind: type[Interruption]) -> bool:
@@ -67,7 +67,7 @@ class InterruptibleCall:
             pass
         _raise_in(self._thread_id, None)
 
-    def _close_surely(self) -> None:
+    def _close_despite_interruption(self) -> None:
         while True:
             try:
                 return self._close()

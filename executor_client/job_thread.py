@@ -10,7 +10,7 @@ from executor_client.context import entered
 from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable, RunFailed
 from executor_client.glue import GlueScript
 from executor_client.handlers import Handler
-from executor_client.parts import Ending, Parts
+from executor_client.parts import Parts, Termination
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
 from executor_client.run import Run, RunResult, Work
 from executor_client.work import ChildWork, FunctionWork, ScriptWork, call_hook, traceback_of
@@ -30,14 +30,14 @@ class JobThread:
         handler: Handler | GlueScript,
         parts: Parts,
         owner: "Owner",
-        after: threading.Event | None = None,
+        wait_for: threading.Event | None = None,
     ) -> None:
         """``after`` is set when the last run of a thread before this one has ended: the first run here waits for it."""
         self.job_id = job_id
         self.handler = handler
         self._parts = parts
         self._owner = owner
-        self._after = after
+        self._wait_for = wait_for
         self._changed = threading.Condition()
         self._queue: deque[Run] = deque()
         self._current: Run | None = None
@@ -61,10 +61,10 @@ class JobThread:
             return self._current
 
     @property
-    def ending(self) -> threading.Event | None:
+    def run_ended(self) -> threading.Event | None:
         """What a thread that takes this one's place has to wait for; None if nothing runs."""
         with self._changed:
-            return self._current.ended if self._current is not None else self._after
+            return self._current.ended if self._current is not None else self._wait_for
 
     @property
     def is_busy(self) -> bool:
@@ -86,7 +86,7 @@ class JobThread:
             self._parts.report(run, result)
         current = self.current
         if current is not None:
-            self._end(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
+            self._terminate(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
 
     def close(self) -> list[Run]:
         """Take no further run; return those that have not begun."""
@@ -103,9 +103,9 @@ class JobThread:
         return not self._thread.is_alive()
 
     def _main(self) -> None:
-        if self._after is not None:
-            self._after.wait()
-            self._after = None
+        if self._wait_for is not None:
+            self._wait_for.wait()
+            self._wait_for = None
         function = self.handler if isinstance(self.handler, Handler) and not self.handler.process else None
         if function:
             call_hook(
@@ -157,7 +157,7 @@ class JobThread:
         run.log.open()
         self._banner(run, f"job execute start, param: {run.request.executor_params or 'null'}")
         work = self._work_of(run)
-        error = self._call(run, work) if run.begin(work) else None
+        error = self._call(run, work) if run.start(work) else None
         result = run.settle(error)
         if error is not None and not isinstance(error, RunFailed):
             run.log.write(traceback_of(error))
@@ -169,7 +169,7 @@ class JobThread:
         limit_s = run.request.executor_timeout
         timed_out = RunResult(TIMEOUT, MSG_TIMEOUT)
         deadline = (
-            self._parts.watchdog.after(limit_s, lambda: self._end(run, timed_out, JobTimedOut))
+            self._parts.watchdog.after(limit_s, lambda: self._terminate(run, timed_out, JobTimedOut))
             if limit_s > 0
             else None
         )
@@ -199,23 +199,23 @@ class JobThread:
     def _work_of(self, run: Run) -> Work:
         parts = self._parts
 
-        def note_process(identity: str) -> None:
-            parts.journal.note_process(run.run_id, identity)
+        def record_process(identity: str) -> None:
+            parts.journal.record_process(run.run_id, identity)
 
         if isinstance(self.handler, GlueScript):
-            return ScriptWork(self.handler, run.context, parts.log_root, parts.timing, note_process)
+            return ScriptWork(self.handler, run.context, parts.log_root, parts.timing, record_process)
         if self.handler.process:
-            return ChildWork(self.handler, run, parts.timing, note_process)
+            return ChildWork(self.handler, run, parts.timing, record_process)
         return FunctionWork(self.handler, run.context, parts.timing)
 
-    def _end(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
+    def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
         """Freeze the result of a run and see to it that it ends."""
-        work = run.cut(result)
+        work = run.abort(result)
         if work is not None:
             self._banner(run, f"job is being ended: {result.msg}")
-            Ending(run, work, kind, self._parts, self._leave_behind).begin()
+            Termination(run, work, kind, self._parts, self._abandon).start()
 
-    def _leave_behind(self, run: Run) -> None:
+    def _abandon(self, run: Run) -> None:
         """Report a run whose handler cannot be ended, and let the job go on without this thread."""
         self._banner(
             run, "the handler ignores its end; it goes on in the background, its result does not count"

@@ -115,7 +115,7 @@ class Journal:
 
         return self._writer.submit(insert).result()
 
-    def knows(self, request: RunRequest, *, now_ms: int) -> bool:
+    def is_known(self, request: RunRequest, *, now_ms: int) -> bool:
         """Tell whether this run was accepted before."""
         with self._reading:
             return _find(self._reader, request, now_ms) is not None
@@ -134,7 +134,7 @@ class Journal:
             lambda connection: connection.execute(sql, (run_id,)).rowcount == 1
         ).result()
 
-    def note_process(self, run_id: int, identity: str) -> None:
+    def record_process(self, run_id: int, identity: str) -> None:
         """Remember the child process of a run, so that a restart can end what is left of it."""
         self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
 
@@ -174,15 +174,15 @@ class Journal:
     def prune(self, *, before_ms: int) -> int:
         """Forget acknowledged runs that finished before an instant, and the oldest beyond ``REMEMBERED_MAX``; return how many."""
         newest = self._select("SELECT max(id) FROM run", ())[0][0] or 0
-        forgotten = 0
+        pruned = 0
         while True:
             sql = "SELECT id FROM run WHERE state = 4 AND (finished_ms < ? OR id <= ?) AND id <= ? ORDER BY id LIMIT ?"
             oldest = self._select(sql, (before_ms, newest - REMEMBERED_MAX, newest, PRUNE_BATCH))
             if not oldest:
-                return forgotten
+                return pruned
             marks = ",".join("?" * len(oldest))
             self._update(f"DELETE FROM run WHERE id IN ({marks})", tuple(row[0] for row in oldest)).result()
-            forgotten += len(oldest)
+            pruned += len(oldest)
 
     def flush(self) -> None:
         """Wait until everything given so far is written; raise JournalUnavailable if it cannot be."""

@@ -27,7 +27,7 @@ _CUT_MARK = " …[line cut]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _Position:
     """Line ``line`` of the file ``inode`` begins at byte ``offset``."""
 
     inode: int
@@ -44,7 +44,7 @@ class LogReader:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lock = threading.Lock()
-        self._marks: OrderedDict[Path, _Mark] = OrderedDict()
+        self._positions: OrderedDict[Path, _Position] = OrderedDict()
 
     def read(self, request: LogRequest, *, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
         """Return the lines from ``from_line_num`` on, as many as fit into ``max_bytes`` of JSON."""
@@ -61,36 +61,36 @@ class LogReader:
         finally:
             os.close(descriptor)
 
-    def _read_open(self, descriptor: int, path: Path, asked: int, max_bytes: int) -> LogResult:
+    def _read_open(self, descriptor: int, path: Path, from_line: int, max_bytes: int) -> LogResult:
         start = self._start(path, os.fstat(descriptor))
-        wanted = max(asked, _FIRST_LINE)
+        wanted = max(from_line, _FIRST_LINE)
         if start.line > wanted:
-            start = _Mark(start.inode, _FIRST_LINE, 0)
+            start = _Position(start.inode, _FIRST_LINE, 0)
         begin = _skip_lines(descriptor, start, wanted)
         if begin.line < wanted:
             self._remember(path, begin)
-            return LogResult(asked, begin.line - 1, "", is_end=False)
+            return LogResult(from_line, begin.line - 1, "", is_end=False)
         text, end = _take_lines(descriptor, begin, max_bytes)
         self._remember(path, end)
-        return LogResult(asked, end.line - 1, text, is_end=False)
+        return LogResult(from_line, end.line - 1, text, is_end=False)
 
-    def _start(self, path: Path, status: os.stat_result) -> _Mark:
+    def _start(self, path: Path, status: os.stat_result) -> _Position:
         """Return the remembered position if it is still one of this file."""
         with self._lock:
-            mark = self._marks.get(path)
-        if mark is not None and mark.inode == status.st_ino and mark.offset <= status.st_size:
-            return mark
-        return _Mark(status.st_ino, _FIRST_LINE, 0)
+            position = self._positions.get(path)
+        if position is not None and position.inode == status.st_ino and position.offset <= status.st_size:
+            return position
+        return _Position(status.st_ino, _FIRST_LINE, 0)
 
-    def _remember(self, path: Path, mark: _Mark) -> None:
+    def _remember(self, path: Path, position: _Position) -> None:
         with self._lock:
-            self._marks[path] = mark
-            self._marks.move_to_end(path)
-            while len(self._marks) > REMEMBERED_LOGS:
-                self._marks.popitem(last=False)
+            self._positions[path] = position
+            self._positions.move_to_end(path)
+            while len(self._positions) > REMEMBERED_LOGS:
+                self._positions.popitem(last=False)
 
 
-def _skip_lines(descriptor: int, start: _Mark, wanted: int) -> _Mark:
+def _skip_lines(descriptor: int, start: _Position, wanted: int) -> _Position:
     """Walk from ``start`` to the beginning of line ``wanted``, or of the line after the last whole one."""
     line, offset, position = start.line, start.offset, start.offset
     while line < wanted:
@@ -107,10 +107,10 @@ def _skip_lines(descriptor: int, start: _Mark, wanted: int) -> _Mark:
                 at = chunk.index(b"\n", at + 1)
             line, offset = wanted, position + at + 1
         position += len(chunk)
-    return _Mark(start.inode, line, offset)
+    return _Position(start.inode, line, offset)
 
 
-def _take_lines(descriptor: int, begin: _Mark, max_bytes: int) -> tuple[str, _Mark]:
+def _take_lines(descriptor: int, begin: _Position, max_bytes: int) -> tuple[str, _Position]:
     """Return whole lines from ``begin`` on and the position after them; one line that is too long alone is cut and says so."""
     data = os.pread(descriptor, max_bytes + 1, begin.offset)
     end = data.rfind(b"\n") + 1
@@ -129,10 +129,10 @@ def _take_lines(descriptor: int, begin: _Mark, max_bytes: int) -> tuple[str, _Ma
         length += len(line) + 1
     if not texts:
         return _cut_line(descriptor, begin, lines[0], max_bytes)
-    return "".join(texts), _Mark(begin.inode, begin.line + len(texts), begin.offset + length)
+    return "".join(texts), _Position(begin.inode, begin.line + len(texts), begin.offset + length)
 
 
-def _cut_line(descriptor: int, begin: _Mark, data: bytes, max_bytes: int) -> tuple[str, _Mark]:
+def _cut_line(descriptor: int, begin: _Position, data: bytes, max_bytes: int) -> tuple[str, _Position]:
     """Return the beginning of one over-long line and the position after all of it."""
     after = _skip_lines(descriptor, begin, begin.line + 1)
     if after.line == begin.line:

@@ -35,7 +35,7 @@ class Parts:
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result, once; True for the caller that did it."""
-        if not run.conclude():
+        if not run.mark_reported():
             return False
         stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms())
         stored.add_done_callback(lambda _: self.result_stored())
@@ -48,7 +48,7 @@ class Parts:
         return True
 
 
-class Ending:
+class Termination:
     """Ends a run from outside: asks it, forces it, and at last leaves it behind. Steps run in the watchdog's thread."""
 
     def __init__(
@@ -57,29 +57,27 @@ class Ending:
         work: Work,
         kind: type[Interruption],
         parts: Parts,
-        leave_behind: Callable[[Run], None],
+        abandon: Callable[[Run], None],
     ) -> None:
         self._run = run
         self._work = work
         self._kind = kind
         self._parts = parts
-        self._leave_behind = leave_behind
-        self._begun_s = monotonic_s()
+        self._abandon = abandon
+        self._started_s = monotonic_s()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Ask it to end; the rest follows by itself."""
         self._run.context.cancelled.set()
         self._work.cancel(self._kind)
-        self._parts.watchdog.after(self._work.gentle_s, self._force)
+        self._parts.watchdog.after(self._work.grace_s, self._force)
 
     def _force(self) -> None:
         if self._run.ended.is_set():
             return
-        if monotonic_s() - self._begun_s >= self._work.gentle_s + self._parts.timing.abandon_s:
+        if monotonic_s() - self._started_s >= self._work.grace_s + self._parts.timing.abandon_s:
             # not in this thread: it takes a lock that may be held while a commit is under way
-            threading.Thread(
-                target=self._leave_behind, args=(self._run,), name="leave-behind", daemon=True
-            ).start()
+            threading.Thread(target=self._abandon, args=(self._run,), name="abandon", daemon=True).start()
             return
         self._work.force(self._kind)
         self._parts.watchdog.after(min(FORCE_PERIOD_S, self._parts.timing.abandon_s), self._force)

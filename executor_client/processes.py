@@ -53,8 +53,8 @@ class ProcessTree:
 
     def __init__(self, command: Command) -> None:
         """Start it; raise ``OSError`` if it cannot be started and ``ValueError`` for an argument with a NUL."""
-        self._ending = False
-        self._gone = False
+        self._terminating = False
+        self._exited = False
         self._process = subprocess.Popen(
             list(command.argv),
             cwd=command.cwd,
@@ -77,9 +77,9 @@ class ProcessTree:
         with self._process.stdout as stream:
             _copy_lines(stream.fileno(), write, lambda: self._process.poll() is not None)
         code = self._process.wait()
-        if self._ending:
+        if self._terminating:
             self.kill()
-        self._gone = True
+        self._exited = True
         return code
 
     def terminate(self) -> None:
@@ -91,8 +91,8 @@ class ProcessTree:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        self._ending = True
-        if not self._gone:
+        self._terminating = True
+        if not self._exited:
             kill_group(self._process.pid, number)
 
 

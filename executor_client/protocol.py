@@ -254,7 +254,7 @@ class Reply:
         return cls(code, None if msg is None else as_text(msg), first_of(value, "content", "data"))
 
 
-def says_repeated(reply: Reply) -> bool:
+def is_repeated_trigger(reply: Reply) -> bool:
     """Tell whether an executor refused a run because it already holds this log id: that proves acceptance."""
     return reply.code == FAIL and (reply.msg or "").startswith(("repeate trigger job", "repeat trigger job"))
 

@@ -27,7 +27,7 @@ class Work(Protocol):
     """How a handler is carried out: in this thread, or as a child process."""
 
     #: how long it may end by itself after ``cancel``, in seconds
-    gentle_s: float
+    grace_s: float
 
     def run(self) -> None:
         """Carry it out in the calling thread; raise whatever makes it a failure."""
@@ -52,7 +52,7 @@ class Run:
         self._lock = threading.Lock()
         self._result: RunResult | None = None
         self._work: Work | None = None
-        self._concluded = False
+        self._reported = False
 
     @property
     def result(self) -> RunResult | None:
@@ -60,7 +60,7 @@ class Run:
         with self._lock:
             return self._result
 
-    def begin(self, work: Work) -> bool:
+    def start(self, work: Work) -> bool:
         """Note how the run is carried out; False if it was ended before it began."""
         with self._lock:
             if self._result is None:
@@ -75,7 +75,7 @@ class Run:
                 return True
             return False
 
-    def cut(self, result: RunResult) -> Work | None:
+    def abort(self, result: RunResult) -> Work | None:
         """Freeze the result from outside; return the work that now has to be ended, None if there is none."""
         return self._work if self.freeze(result) else None
 
@@ -85,10 +85,10 @@ class Run:
         self.freeze(result)
         return self.result or result
 
-    def conclude(self) -> bool:
+    def mark_reported(self) -> bool:
         """Mark the end; True for exactly one caller, who reports the result."""
         with self._lock:
-            first, self._concluded = not self._concluded, True
+            first, self._reported = not self._reported, True
         return first
 
 

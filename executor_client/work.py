@@ -27,7 +27,7 @@ class FunctionWork:
     """A function or coroutine function in the calling thread; ended by its own will, then by an exception raised in it."""
 
     def __init__(self, handler: Handler, context: JobContext, timing: Timing) -> None:
-        self.gentle_s = timing.cooperative_s
+        self.grace_s = timing.cooperative_s
         self._handler = handler
         self._context = context
         self._call = InterruptibleCall(self._call_handler)
@@ -66,9 +66,9 @@ class FunctionWork:
 class _TreeWork:
     """What scripts and child processes share: the whole tree is asked to end, then killed."""
 
-    def __init__(self, timing: Timing, note_process: Callable[[str], None]) -> None:
-        self.gentle_s = timing.terminate_s
-        self._note_process = note_process
+    def __init__(self, timing: Timing, record_process: Callable[[str], None]) -> None:
+        self.grace_s = timing.terminate_s
+        self._record_process = record_process
         self._tree: ProcessTree | None = None
         self._cancelled = False
 
@@ -85,7 +85,7 @@ class _TreeWork:
 
     def _started(self, tree: ProcessTree) -> None:
         self._tree = tree
-        self._note_process(tree.identity)
+        self._record_process(tree.identity)
         if self._cancelled:
             tree.terminate()
 
@@ -99,9 +99,9 @@ class ScriptWork(_TreeWork):
         context: JobContext,
         root: Path,
         timing: Timing,
-        note_process: Callable[[str], None],
+        record_process: Callable[[str], None],
     ) -> None:
-        super().__init__(timing, note_process)
+        super().__init__(timing, record_process)
         self._script = script
         self._context = context
         self._root = root
@@ -115,28 +115,28 @@ class ChildWork(_TreeWork):
     """A ``process=True`` handler in a child process of its own; see ``executor_client.child``."""
 
     def __init__(
-        self, handler: Handler, run: Run, timing: Timing, note_process: Callable[[str], None]
+        self, handler: Handler, run: Run, timing: Timing, record_process: Callable[[str], None]
     ) -> None:
-        super().__init__(timing, note_process)
+        super().__init__(timing, record_process)
         self._handler = handler
         self._run = run
         self._timing = timing
 
     def run(self) -> None:
         """Run the handler; its result arrives by a file that has no name."""
-        with tempfile.TemporaryFile() as order, tempfile.TemporaryFile() as answer:
-            order.write(json.dumps(self._order()).encode())
-            order.flush()
-            order.seek(0)
-            inherited = (order.fileno(), answer.fileno())
+        with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as result_file:
+            task_file.write(json.dumps(self._task()).encode())
+            task_file.flush()
+            task_file.seek(0)
+            inherited = (task_file.fileno(), result_file.fileno())
             argv = (sys.executable, "-m", "executor_client.child", *map(str, inherited))
             tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
             self._started(tree)
             code = tree.follow(self._run.log.write)
-            answer.seek(0)
-            self._take(answer.read(), code)
+            result_file.seek(0)
+            self._take_result(result_file.read(), code)
 
-    def _order(self) -> dict[str, Any]:
+    def _task(self) -> dict[str, Any]:
         module, qualname = self._handler.origin
         main = getattr(sys.modules.get("__main__"), "__file__", None)
         return {
@@ -151,7 +151,7 @@ class ChildWork(_TreeWork):
             "sys_path": sys.path,
         }
 
-    def _take(self, answer: bytes, code: int) -> None:
+    def _take_result(self, answer: bytes, code: int) -> None:
         if not answer:
             raise RunFailed(f"the handler's process ended without a result, exit value({code})")
         result = json.loads(answer)

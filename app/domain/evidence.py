@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.enums import Delivery, FireState
-from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, says_repeated
+from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
 #: statuses of proxies that may have handed the request on
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504")
@@ -41,7 +41,7 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
     text = reply.msg or ""
     if reply.code == SUCCESS:
         return Verdict(Fate.ACCEPTED, reply.code, text)
-    if says_repeated(reply):
+    if is_repeated_trigger(reply):
         return Verdict(Fate.ACCEPTED, SUCCESS, f"{text} (it has this run already)")
     if text.startswith(AMBIGUOUS_STATUS):
         return Verdict(Fate.UNKNOWN, reply.code, text)

@@ -53,7 +53,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     )
     assert journal.start(run_id)
     assert not journal.start(run_id), "only one caller starts it"
-    journal.note_process(run_id, "7:8")
+    journal.record_process(run_id, "7:8")
     assert journal.unacknowledged(10) == []
     journal.finish(run_id, 200, "ok", now_ms=T0 + 1).result(5)
     journal.finish(run_id, 500, "late", now_ms=T0 + 2).result(5)
@@ -61,7 +61,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     assert journal.open_runs() == []
     journal.acknowledge([run_id], now_ms=T0).result(5)
     assert journal.unacknowledged(10) == []
-    assert journal.knows(REQUEST, now_ms=T0)
+    assert journal.is_known(REQUEST, now_ms=T0)
 
 
 def test_a_run_that_has_a_result_is_not_started(journal: Journal) -> None:
@@ -107,7 +107,7 @@ def test_a_log_id_is_one_run(
         journal.acknowledge([run_id], now_ms=T0).result(5)
     again = REQUEST._replace(log_date_time=T0 + later_ms, job_id=job_id)
     known = known_when_acknowledged if state == "acknowledged" else known_while_open
-    assert journal.knows(again, now_ms=T0 + HOUR_MS) == known
+    assert journal.is_known(again, now_ms=T0 + HOUR_MS) == known
     assert (journal.accept(again, now_ms=T0 + HOUR_MS) is None) == known
 
 
@@ -116,14 +116,14 @@ def test_a_trigger_sent_again_while_its_result_was_under_way_is_known(journal: J
     journal.finish(run_id, 200, None, now_ms=T0).result(5)
     journal.acknowledge([run_id], now_ms=T0).result(5)
     again = REQUEST._replace(log_date_time=T0 + 40_000)
-    assert journal.knows(again, now_ms=T0 + 41_000)
+    assert journal.is_known(again, now_ms=T0 + 41_000)
 
 
 def test_it_survives_its_process(path: Path) -> None:
     first = Journal(path)
     ids = [accept(first, log_id) or 0 for log_id in (1, 2, 3)]
     first.start(ids[1])
-    first.note_process(ids[1], "1:2")
+    first.record_process(ids[1], "1:2")
     first.finish(ids[2], 200, None, now_ms=T0).result(5)
     first.close()
     second = Journal(path)
@@ -174,8 +174,8 @@ def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> 
         journal.finish(run_id, 200, None, now_ms=T0 + number)
     journal.acknowledge(ids[:2_000], now_ms=T0).result(5)
     assert journal.prune(before_ms=T0 + 1_500) == 1_500
-    assert not journal.knows(REQUEST._replace(log_id=1_500), now_ms=T0)
-    assert journal.knows(REQUEST._replace(log_id=1_501), now_ms=T0)
+    assert not journal.is_known(REQUEST._replace(log_id=1_500), now_ms=T0)
+    assert journal.is_known(REQUEST._replace(log_id=1_501), now_ms=T0)
     assert len(journal.unacknowledged(1_000)) == 50
     assert len(journal.open_runs()) == 50
 

@@ -14,7 +14,7 @@ from executor_client.protocol import (
     RegistryRequest,
     Reply,
     RunRequest,
-    says_repeated,
+    is_repeated_trigger,
 )
 
 RUN = RunRequest(
@@ -243,8 +243,8 @@ def test_capabilities_survive_their_header() -> None:
 
 @pytest.mark.parametrize("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])
 def test_a_repeated_trigger_is_recognised_in_both_spellings(text: str) -> None:
-    assert says_repeated(Reply(500, text))
-    assert not says_repeated(Reply(500, "other"))
+    assert is_repeated_trigger(Reply(500, text))
+    assert not is_repeated_trigger(Reply(500, "other"))
 
 
 @pytest.mark.parametrize(
