@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
     try:
         globals()["app"] = _create_app(Config.from_env())
     except NotConfigured as exc:
-        _give_up(exc)
+        _exit_not_configured(exc)
     return globals()["app"]
 
 
@@ -47,7 +47,7 @@ def _create_app(config: Config) -> Flask:
     return create_app(config)
 
 
-def _give_up(error: Exception) -> NoReturn:
+def _exit_not_configured(error: Exception) -> NoReturn:
     print(f"error: {error}", file=sys.stderr)
     raise SystemExit(EXIT_NOT_CONFIGURED)
 
@@ -65,9 +65,9 @@ def main() -> None:
         check_database(config)
         server = _prepare(config)
     except NotConfigured as exc:
-        _give_up(exc)
+        _exit_not_configured(exc)
     except DBAPIError as exc:
-        _give_up(not_configured(exc))
+        _exit_not_configured(not_configured(exc))
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()

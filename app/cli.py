@@ -86,19 +86,19 @@ def _answer_lines(lines: Iterable[str], *, zone: str, start_ms: Millis, count: i
 def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, Any]:
     """Return the answer to one line; nothing one line holds ends the program."""
     try:
-        asked = json.loads(line)
-        expression, asked_zone, asked_start = (
-            asked["expr"],
-            asked.get("tz") or zone,
-            asked.get("start_ms", start_ms),
+        request = json.loads(line)
+        expression, requested_zone, requested_start_ms = (
+            request["expr"],
+            request.get("tz") or zone,
+            request.get("start_ms", start_ms),
         )
         if (
             not isinstance(expression, str)
-            or not isinstance(asked_zone, str)
-            or not isinstance(asked_start, int)
+            or not isinstance(requested_zone, str)
+            or not isinstance(requested_start_ms, int)
         ):
             raise TypeError
-        return {"next_ms": _next_ms(expression, asked_zone, asked_start, count)}
+        return {"next_ms": _next_ms(expression, requested_zone, requested_start_ms, count)}
     except XxlJobError as exc:
         return {"error": str(exc)}
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
@@ -171,8 +171,8 @@ def seed_demo() -> None:
     """Make a group and jobs to try things with, where there is no job yet."""
     _check_database()
     with session_scope() as session:
-        made = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
-    click.echo(f"demo jobs made: {made}" if made else "there are jobs already: nothing made")
+        created = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
+    click.echo(f"demo jobs made: {created}" if created else "there are jobs already: nothing made")
 
 
 def _config() -> Config:

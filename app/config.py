@@ -263,8 +263,8 @@ def _networks(text: str) -> tuple[Network, ...]:
         raise ValueError(f"networks such as 10.0.0.0/8, comma separated, are needed ({exc})") from exc
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word for word in re.split(r"[,\s]+", text) if word)
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"[,\s]+", text) if part)
 
 
 def _retention(text: str) -> int:
@@ -278,7 +278,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_DATABASE_URL": ("database_url", _database_url),
     "XXL_JOB_HOST": ("host", _text),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
-    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", _words),
+    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", _list),
     "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
@@ -296,7 +296,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
     "XXL_JOB_NODE_NAME": ("node_name", _text),
     "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
-    "XXL_JOB_ALARM_URLS": ("alarm_urls", _words),
+    "XXL_JOB_ALARM_URLS": ("alarm_urls", _list),
     "XXL_JOB_MAIL_HOST": ("host", _text),
     "XXL_JOB_MAIL_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_MAIL_USERNAME": ("username", _text),

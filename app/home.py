@@ -30,7 +30,7 @@ def prepare_home(home: Path) -> None:
         )
 
 
-def secret_file(path: Path, make: str) -> tuple[str, bool]:
+def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
     """Return the text of a secret file and whether this call made it; the first of several processes wins.
 
     Raises NotConfigured where it cannot be written, as on a full disk.
@@ -42,11 +42,11 @@ def secret_file(path: Path, make: str) -> tuple[str, bool]:
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(make + "\n")
+                stream.write(new_secret + "\n")
                 stream.flush()
                 os.fsync(stream.fileno())
             os.link(draft, path)  # fails where the file exists: never overwrites, never half written
-            return make, True
+            return new_secret, True
         except FileExistsError:
             pass
         except OSError as exc:

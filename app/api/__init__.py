@@ -39,7 +39,7 @@ _TOKEN_KEY = "HTTP_" + TOKEN_HEADER.upper().replace("-", "_")
 #: what 2.1 executors call the same header
 _OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
 #: answers of what can be sent again as it is
-_AWAY = Reply(FAIL, "the database is not available; send it again")
+_UNAVAILABLE = Reply(FAIL, "the database is not available; send it again")
 _BUSY = Reply(FAIL, "the database is busy; send it again")
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
 
@@ -86,10 +86,10 @@ class ExecutorApi:
             InterfaceError,
         ) as exc:  # expected while a database is away: one line, no traceback
             fault_log.write(logger, f"executor request not stored action={action}", exc)
-            return _BUSY if fault_of(exc) is Fault.BUSY else _AWAY
+            return _BUSY if fault_of(exc) is Fault.BUSY else _UNAVAILABLE
         except (SQLAlchemyError, TimeoutError):
             logger.exception("executor request not stored action=%s", action)
-            return _AWAY
+            return _UNAVAILABLE
         except Exception:
             logger.exception("executor request failed action=%s", action)
             return Reply(FAIL, "the request failed here; the console's log says why")

@@ -28,16 +28,16 @@ class CallbackStore:
     """Stores results before they are answered; those of many requests in one transaction."""
 
     def __init__(self) -> None:
-        self._group = GroupCommit[tuple[CallbackItem, ...], int]("callbacks", _store)
+        self._writer = GroupCommit[tuple[CallbackItem, ...], int]("callbacks", _store)
 
     def store(self, items: tuple[CallbackItem, ...]) -> int:
         """Store results and return how many of them ended a run; returns after the commit."""
         kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
-        return self._group.submit(items) if items else 0
+        return self._writer.submit(items) if items else 0
 
     def close(self) -> None:
         """Store what waits, then end."""
-        self._group.close()
+        self._writer.close()
 
 
 def _store(batches: Sequence[tuple[CallbackItem, ...]]) -> list[int]:
@@ -71,11 +71,11 @@ def callback(body: bytes, store: CallbackStore) -> Reply:
     for reason in batch.rejected:
         logger.warning("callback element refused reason=%s", reason)
     if batch.rejected and not batch.items:
-        return Reply(FAIL, f"callback refused: {_first(batch)}")
+        return Reply(FAIL, f"callback refused: {_first_reason(batch)}")
     return Reply(SUCCESS)
 
 
-def _first(batch: CallbackBatch) -> str:
+def _first_reason(batch: CallbackBatch) -> str:
     more = len(batch.rejected) - 1
     return batch.rejected[0] + (f" (and {more} more)" if more else "")
 
@@ -90,11 +90,11 @@ def read_registration(body: bytes) -> RegistryRequest:
         raise InvalidInput("registryKey", f"registration refused: {exc}") from exc
 
 
-def registry(request: RegistryRequest, said: Capabilities, networks: tuple[Network, ...]) -> Reply:
+def registry(request: RegistryRequest, capabilities: Capabilities, networks: tuple[Network, ...]) -> Reply:
     """Note a heartbeat. A new address is routed to from its commit on, which comes before the answer."""
     try:
         registration.check_registration(request, networks)
-        transact(lambda session: registration.register(session, request, said, now_ms=now_ms()))
+        transact(lambda session: registration.register(session, request, capabilities, now_ms=now_ms()))
     except InvalidInput as exc:
         return Reply(FAIL, exc.message)
     except Conflict as exc:

@@ -102,7 +102,7 @@ def test_the_client_works_without_the_rest(tmp_path: Path, admin: StandInAdmin, 
     program = programs.start(
         "alone", [str(python), "-m", "executor_client", "myjobs", *words], environ, cwd=tmp_path / "app"
     )
-    wait_for(program, lambda: admin.told("registry"), "it registers")
+    wait_for(program, lambda: admin.bodies("registry"), "it registers")
     caller = Caller(f"http://127.0.0.1:{port}")
     with closing(caller.session):
         caller.accepted(1, executorHandler="hello", executorParams="you")

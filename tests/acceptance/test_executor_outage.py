@@ -95,7 +95,7 @@ def test_every_result_of_an_outage_arrives(
     attempts = executor.output.read_text().count("results not delivered")
     assert 1 <= attempts <= ATTEMPTS_MAX
 
-    asked_before = len(admin.told("callback"))
+    asked_before = len(admin.bodies("callback"))
     admin.refuse = lambda action, body: {}
     back.set()
     if leave is refuses_connections:
@@ -107,6 +107,6 @@ def test_every_result_of_an_outage_arrives(
     for log_id in during:
         expected = (200, None) if log_id % FAILS_EVERY else (500, f"no {log_id}")
         assert (admin.codes()[log_id], admin.message(log_id)) == expected
-    batches = [len(body) for body in admin.told("callback")[asked_before:]]
+    batches = [len(body) for body in admin.bodies("callback")[asked_before:]]
     assert max(batches) == min(len(during), BATCH_MAX)
     assert max(executor.starts().values()) == 1

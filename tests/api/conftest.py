@@ -17,10 +17,10 @@ CONTEXT = "/xxl-job-admin"
 NETWORKS = tuple(ip_network(text) for text in ("127.0.0.0/8", "10.0.0.0/8"))
 
 
-def behind(_environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+def console_stub(_environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
     """Stand for everything that is not the executor API."""
-    start_response("418 Behind", [("Content-Type", "text/plain")])
-    return [b"behind"]
+    start_response("418 Console", [("Content-Type", "text/plain")])
+    return [b"console"]
 
 
 class Executor:
@@ -38,7 +38,7 @@ class Executor:
             headers.setdefault("XXL-JOB-ACCESS-TOKEN", token)
         return self.client.post(path or f"{CONTEXT}/api/{action}", data=body, headers=headers, **more)
 
-    def ask(self, action: str, body: bytes | str = b"", **more: Any) -> tuple[int, str | None]:
+    def call(self, action: str, body: bytes | str = b"", **more: Any) -> tuple[int, str | None]:
         """Post and return code and message; whatever happens, the answer is an envelope."""
         response = self.post(action, body, **more)
         assert response.status == "200 OK"
@@ -56,6 +56,6 @@ def api_config(config: Config) -> Config:
 @pytest.fixture
 def executor(database: str, api_config: Config) -> Iterator[Executor]:
     """An executor, and the API it calls."""
-    api = ExecutorApi(behind, api_config)
+    api = ExecutorApi(console_stub, api_config)
     yield Executor(api)
     api.callbacks.close()

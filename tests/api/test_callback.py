@@ -17,7 +17,7 @@ def item(log_id: int, code: Any = 200, message: Any = "ok", **more: Any) -> dict
 
 
 def call_back(executor: Executor, *items: Any, **more: Any) -> tuple[int, str | None]:
-    return executor.ask("callback", json.dumps(items), **more)
+    return executor.call("callback", json.dumps(items), **more)
 
 
 def results() -> list[tuple[int, str | None]]:
@@ -77,7 +77,7 @@ def test_the_forms_of_all_clients(
 ) -> None:
     run = make_run(make_job())
     text = json.dumps(body).replace('"\\"ID\\""', f'"{run.id}"').replace('"ID"', str(run.id))
-    assert executor.ask("callback", text) == (200, None), who
+    assert executor.call("callback", text) == (200, None), who
     assert results() == [stored], who
     assert all_rows(Fire) == []
 
@@ -114,7 +114,7 @@ def test_the_same_run_twice_in_one_call(executor: Executor) -> None:
     "body", ["[]", "[null]", "[null, null]", '{"callbackList":[]}', "[ ]\n", "[\n{}\n]", "null", " null\n"]
 )
 def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
-    assert executor.ask("callback", body) == (200, None)
+    assert executor.call("callback", body) == (200, None)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
     ["", "{}", '"text"', "7", "[", "{", '{"logId":1,"handleCode":200}', "[1", "[]x", '{"callbackList":null}'],
 )
 def test_what_is_no_list_of_results_is_refused(executor: Executor, body: str) -> None:
-    code, message = executor.ask("callback", body)
+    code, message = executor.call("callback", body)
     assert code == 500
     assert (message or "").startswith("callback refused: ")
 
@@ -151,7 +151,7 @@ def test_a_list_with_nothing_usable_is_refused(executor: Executor) -> None:
 
 def test_a_comma_too_many_is_the_originals_null(executor: Executor) -> None:
     run = make_run(make_job())
-    assert executor.ask("callback", f'[{{"logId":{run.id},"handleCode":200}},]') == (200, None)
+    assert executor.call("callback", f'[{{"logId":{run.id},"handleCode":200}},]') == (200, None)
     assert results() == [(200, None)]
 
 
@@ -167,7 +167,7 @@ def test_calls_at_once_are_each_answered_after_their_own_commit(executor: Execut
     runs = [make_run(job) for _ in range(24)]
 
     def report(run: JobLog) -> tuple[int, int]:
-        code, _ = Executor(executor.api).ask("callback", json.dumps([item(run.id, 200, "x")]))
+        code, _ = Executor(executor.api).call("callback", json.dumps([item(run.id, 200, "x")]))
         return code, only_row(JobLog, id=run.id).handle_code
 
     assert at_once(*(lambda run=run: report(run) for run in runs)) == [(200, 200)] * 24

@@ -13,7 +13,7 @@ from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS, TokenBook
 from app.config import Config
 from app.models.registry import Registration
-from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, behind
+from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
 from tests.factories import all_rows, make_group, only_row
 
 #: the form of requests and answers is no matter of the database
@@ -41,7 +41,7 @@ REGISTRATION = (
 )
 def test_where_the_api_answers(executor: Executor, path: str) -> None:
     path, _, query = path.partition("?")
-    assert executor.ask(
+    assert executor.call(
         "registry", REGISTRATION, environ_overrides={"PATH_INFO": path, "QUERY_STRING": query}
     ) == (200, None)
     assert only_row(Registration).registry_key == "billing-exec"
@@ -53,15 +53,15 @@ def test_where_the_api_answers(executor: Executor, path: str) -> None:
 )
 def test_everything_else_goes_on_to_the_console(executor: Executor, path: str) -> None:
     response = executor.post("", REGISTRATION, path=path)
-    assert (response.status_code, response.get_data()) == (418, b"behind")
+    assert (response.status_code, response.get_data()) == (418, b"console")
     assert all_rows(Registration) == []
 
 
 @pytest.mark.parametrize("context_path", ["", "/admin/jobs"])
 def test_another_context_path(database: str, api_config: Config, context_path: str) -> None:
-    executor = Executor(ExecutorApi(behind, replace(api_config, context_path=context_path)))
-    assert executor.ask("", REGISTRATION, path=f"{context_path}/api/registry") == (200, None)
-    assert executor.ask("", REGISTRATION, path="/api/registry") == (200, None)
+    executor = Executor(ExecutorApi(console_stub, replace(api_config, context_path=context_path)))
+    assert executor.call("", REGISTRATION, path=f"{context_path}/api/registry") == (200, None)
+    assert executor.call("", REGISTRATION, path="/api/registry") == (200, None)
     assert executor.post("", REGISTRATION, path=f"{CONTEXT}/api/registry").status_code == 418
 
 
@@ -114,7 +114,7 @@ def test_who_is_let_in(executor: Executor, headers: dict[str, str], code: int) -
         "nope": (500, "invalid request, uri-mapping(nope) not found."),
     }
     for action, answer in fine.items():
-        found = executor.ask(
+        found = executor.call(
             action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers
         )
         assert found == (answer if code == 200 else (500, WRONG_TOKEN)), (
@@ -128,12 +128,12 @@ def test_a_group_with_a_token_of_its_own_takes_only_that(executor: Executor) -> 
         app_name="billing-exec", address_type=0, address_list=None, access_token="only-for-the-billing"
     )
     for action in ("registry", "registryRemove"):
-        assert executor.ask(action, REGISTRATION) == (500, WRONG_TOKEN)
-        assert executor.ask(action, REGISTRATION, token="only-for-the-billing") == (200, None)
+        assert executor.call(action, REGISTRATION) == (500, WRONG_TOKEN)
+        assert executor.call(action, REGISTRATION, token="only-for-the-billing") == (200, None)
     other = REGISTRATION.replace(b"billing-exec", b"another-exec")
-    assert executor.ask("registry", other, token="only-for-the-billing") == (500, WRONG_TOKEN)
-    assert executor.ask("registry", other) == (200, None)
-    assert executor.ask("callback", b"[]", token="only-for-the-billing") == (200, None)
+    assert executor.call("registry", other, token="only-for-the-billing") == (500, WRONG_TOKEN)
+    assert executor.call("registry", other) == (200, None)
+    assert executor.call("callback", b"[]", token="only-for-the-billing") == (200, None)
     assert [row.registry_key for row in all_rows(Registration)] == ["another-exec"]
 
 
@@ -153,7 +153,7 @@ def test_a_new_token_of_a_group_counts_within_seconds(database: str, monkeypatch
 @pytest.mark.parametrize("action", ["xyz", "Registry", "registry2", "beat", "run", "%3Cb%3E", "x" * 300])
 def test_an_unknown_action_is_named(executor: Executor, action: str) -> None:
     name = {"%3Cb%3E": "<b>"}.get(action, action)[:100]
-    assert executor.ask(action, b"{}") == (500, f"invalid request, uri-mapping({name}) not found.")
+    assert executor.call(action, b"{}") == (500, f"invalid request, uri-mapping({name}) not found.")
 
 
 def test_the_answer_byte_for_byte(executor: Executor) -> None:
@@ -177,7 +177,7 @@ def test_the_answer_byte_for_byte(executor: Executor) -> None:
     ],
 )
 def test_the_content_type_does_not_matter(executor: Executor, content_type: str) -> None:
-    assert executor.ask("registry", REGISTRATION, content_type=content_type) == (200, None)
+    assert executor.call("registry", REGISTRATION, content_type=content_type) == (200, None)
     assert only_row(Registration).registry_value == "http://10.1.2.3:9999/"
 
 
@@ -207,35 +207,35 @@ def test_no_cookie_and_no_query_is_looked_at(executor: Executor) -> None:
 )
 def test_registrations_that_are_none(executor: Executor, body: bytes, message: str) -> None:
     for action in ("registry", "registryRemove"):
-        code, told = executor.ask(action, body)
+        code, text = executor.call(action, body)
         assert code == 500
-        assert (told or "").startswith(message)
+        assert (text or "").startswith(message)
     assert all_rows(Registration) == []
 
 
 def test_numbers_and_unknown_fields_of_a_registration(executor: Executor) -> None:
     body = b'{"registryGroup":"EXECUTOR","registryKey":4711,"registryValue":"http://10.1.2.3:9999/","more":{"x":[1]}}'
-    assert executor.ask("registry", body) == (200, None)
+    assert executor.call("registry", body) == (200, None)
     assert only_row(Registration).registry_key == "4711"
 
 
 def test_an_address_that_may_not_be_called_is_refused_with_the_reason(executor: Executor) -> None:
-    code, message = executor.ask("registry", REGISTRATION.replace(b"10.1.2.3", b"8.8.8.8"))
+    code, message = executor.call("registry", REGISTRATION.replace(b"10.1.2.3", b"8.8.8.8"))
     assert code == 500
     assert "XXL_JOB_EXECUTOR_NETWORKS" in (message or "")
 
 
 def test_our_own_client_says_what_it_can(executor: Executor) -> None:
-    executor.ask("registry", REGISTRATION, headers={"X-Exec-Capabilities": "durable-dedup,boot=5f0c"})
+    executor.call("registry", REGISTRATION, headers={"X-Exec-Capabilities": "durable-dedup,boot=5f0c"})
     assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("durable-dedup", "5f0c")
 
 
 def test_registering_and_leaving_moves_the_list(executor: Executor) -> None:
     group = make_group(app_name="billing-exec", address_type=0, address_list=None)
-    executor.ask("registry", REGISTRATION)
+    executor.call("registry", REGISTRATION)
     assert only_row(type(group)).address_list == "http://10.1.2.3:9999/"
-    assert executor.ask("registryRemove", REGISTRATION) == (200, None)
-    assert executor.ask("registryRemove", REGISTRATION) == (200, None), "an unknown one is fine"
+    assert executor.call("registryRemove", REGISTRATION) == (200, None)
+    assert executor.call("registryRemove", REGISTRATION) == (200, None), "an unknown one is fine"
     assert only_row(type(group)).address_list is None
 
 

@@ -13,7 +13,7 @@ from app.database_faults import RETRY_AFTER_S
 from app.db import bind_engine
 from app.models.log import JobLog
 from app.models.registry import Registration
-from tests.api.conftest import Executor, behind
+from tests.api.conftest import Executor, console_stub
 from tests.databases import write_lock
 from tests.factories import all_rows, make_job, make_run, only_row
 
@@ -41,7 +41,7 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
     monkeypatch.setattr("app.api.tokens.monotonic_ms", lambda: clock[0])
     run = make_run(make_job())
     if warm:
-        assert executor.ask("callback", "[]") == (200, None)
+        assert executor.call("callback", "[]") == (200, None)
     bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
     for _ in range(2):
         for action, body in (
@@ -49,11 +49,11 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
             ("registry", REGISTRATION),
             ("registryRemove", REGISTRATION),
         ):
-            assert executor.ask(action, body) == (500, AWAY)
+            assert executor.call(action, body) == (500, AWAY)
         clock[0] += CACHE_MS + 1
     bind_engine(api_config)
-    assert executor.ask("callback", callback_of(run.id)) == (200, None)
-    assert executor.ask("registry", REGISTRATION) == (200, None)
+    assert executor.call("callback", callback_of(run.id)) == (200, None)
+    assert executor.call("registry", REGISTRATION) == (200, None)
     assert only_row(JobLog).handle_code == 200
     assert len(all_rows(Registration)) == 1
 
@@ -77,7 +77,7 @@ def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
                 500,
                 "the database is busy; send it again",
             )
-    assert executor.ask("callback", callback_of(run.id)) == (200, None)
+    assert executor.call("callback", callback_of(run.id)) == (200, None)
     assert [
         record.getMessage()
         for record in caplog.records
@@ -91,9 +91,9 @@ def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
 def test_a_token_stays_checked_while_the_database_is_away(
     executor: Executor, api_config: Config, database_kind: str
 ) -> None:
-    executor.ask("callback", "[]")
+    executor.call("callback", "[]")
     bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
-    assert executor.ask("callback", "[]", token="wrong") == (500, "The access token is wrong.")
+    assert executor.call("callback", "[]", token="wrong") == (500, "The access token is wrong.")
 
 
 def test_an_answer_that_does_not_come_in_time_is_a_failure(
@@ -103,7 +103,7 @@ def test_an_answer_that_does_not_come_in_time_is_a_failure(
         raise TimeoutError
 
     monkeypatch.setattr(CallbackStore, "store", too_slow)
-    assert Executor(ExecutorApi(behind, api_config)).ask("callback", callback_of(1))[0] == 500
+    assert Executor(ExecutorApi(console_stub, api_config)).call("callback", callback_of(1))[0] == 500
 
 
 def test_a_mistake_of_the_program_is_an_envelope_too(
@@ -115,7 +115,7 @@ def test_a_mistake_of_the_program_is_an_envelope_too(
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(CallbackStore, "store", broken)
-    code, message = Executor(ExecutorApi(behind, api_config)).ask("callback", callback_of(1))
+    code, message = Executor(ExecutorApi(console_stub, api_config)).call("callback", callback_of(1))
     assert code == 500
     assert "secret detail" not in (message or "")
     assert "ZeroDivisionError" in caplog.text
@@ -124,5 +124,5 @@ def test_a_mistake_of_the_program_is_an_envelope_too(
 def test_a_console_that_has_stopped_answers_no(executor: Executor) -> None:
     run = make_run(make_job())
     executor.api.callbacks.close()
-    assert executor.ask("callback", callback_of(run.id))[0] == 500
+    assert executor.call("callback", callback_of(run.id))[0] == 500
     assert only_row(JobLog).handle_code == 0

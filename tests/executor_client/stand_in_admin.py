@@ -48,7 +48,7 @@ class StandInAdmin:
             server.server_close()
             server.drop()
 
-    def told(self, action: str) -> list[Any]:
+    def bodies(self, action: str) -> list[Any]:
         """Return the bodies of all calls of an action."""
         with self.lock:
             return [body for path, _, body in self.requests if path.endswith(f"/api/{action}")]
@@ -92,9 +92,9 @@ class StandInAdmin:
         refusal = self.refuse(action, body)
         if refusal is None or refusal:
             return refusal
-        return self.take_results(body) if action == "callback" else self.envelope(200)
+        return self.store_results(body) if action == "callback" else self.envelope(200)
 
-    def take_results(self, body: Any) -> dict[str, Any]:
+    def store_results(self, body: Any) -> dict[str, Any]:
         if self.version >= "3.5":
             if not isinstance(body, dict):
                 return self.envelope(

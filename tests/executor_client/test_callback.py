@@ -48,7 +48,7 @@ def test_the_form_an_admin_wants_is_remembered(
     for log_id in (1, 2, 3):
         caller.accepted(log_id)
         eventually(lambda log_id=log_id: log_id in admin.codes())
-    shapes = [type(body).__name__ for body in admin.told("callback")]
+    shapes = [type(body).__name__ for body in admin.bodies("callback")]
     assert shapes == ["list", "dict", "dict", "dict"]
 
 
@@ -63,7 +63,7 @@ def test_results_wait_for_an_admin_that_is_away(
     admin.up()
     eventually(lambda: len(admin.codes()) == 120, message="results are missing")
     assert admin.codes() == {log_id: 500 if log_id % 2 else 200 for log_id in range(1, 121)}
-    assert max(len(body) for body in admin.told("callback")) == 50
+    assert max(len(body) for body in admin.bodies("callback")) == 50
     assert caller.log(1)["logContent"].count("callback failed") == 1
 
 
@@ -111,8 +111,8 @@ def test_the_second_admin_gets_what_the_first_cannot_take(
 ) -> None:
     other = of_version("3.4")
     caller = start(admin_addresses=(admin.url, other.url))
-    eventually(lambda: other.told("registry"), message="it registers at every admin")
-    eventually(lambda: admin.told("registry"))
+    eventually(lambda: other.bodies("registry"), message="it registers at every admin")
+    eventually(lambda: admin.bodies("registry"))
     caller.accepted(1)
     eventually(lambda: admin.codes() == {1: 200})
     admin.down()

@@ -53,7 +53,7 @@ def test_all_is_well(tmp_path: Path, admin: StandInAdmin) -> None:
     assert all(line.startswith("ok ") for line in lines)
     assert any("token accepted" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
-    assert admin.told("registry") == admin.told("registryRemove") == []
+    assert admin.bodies("registry") == admin.bodies("registryRemove") == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_the_modules_are_tried_too(
     (tmp_path / "mine.py").write_text(source + "\n")
     ended, lines = lines_of(tmp_path, admin.url, "mine")
     assert (ended, lines[-1]) == (code, line)
-    assert admin.told("registry") == []
+    assert admin.bodies("registry") == []
 
 
 def problems(lines: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ SETTINGS = TEXT.partition("## Settings")[2].partition("\n## ")[0]
 
 
 def snippet(words: str) -> str:
-    (found,) = (one for one in SNIPPETS if words in one)
+    (found,) = (text for text in SNIPPETS if words in text)
     return str(found)
 
 

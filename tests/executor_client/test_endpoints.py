@@ -82,10 +82,10 @@ def test_a_bad_request_gets_the_originals_answer(
 def test_what_has_become_of_a_run_can_be_asked(
     caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
-    let_go = threading.Event()
+    release = threading.Event()
 
     def wait_and_fail() -> None:
-        let_go.wait(30)
+        release.wait(30)
         context.result(411)
 
     handlers.job("wait")(wait_and_fail)
@@ -100,7 +100,7 @@ def test_what_has_become_of_a_run_can_be_asked(
     caller.accepted(2, executorHandler="wait")
     eventually(lambda: known(1) == (200, "running"))
     assert (known(2), known(3)) == ((200, "queued"), (200, "never"))
-    let_go.set()
+    release.set()
     eventually(lambda: admin.codes() == {1: 411, 2: 411})
     assert (known(1), known(2)) == ((200, "done(411)"), (200, "done(411)"))
 

@@ -79,8 +79,8 @@ def test_what_runs_too_long_at_the_stop_is_killed(
 def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
     config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
-    let_go = threading.Event()
-    handlers.job("wait")(lambda: let_go.wait(10) and None)
+    release = threading.Event()
+    handlers.job("wait")(lambda: release.wait(10) and None)
     executor = Executor(config(timing=replace(FAST, shutdown_wait_s=10)), handlers)
     executor.start()
     caller = Caller(executor.address.rstrip("/"))
@@ -88,10 +88,10 @@ def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
     eventually(lambda: "execute start" in caller.log(1)["logContent"])
     stopping = threading.Thread(target=executor.stop)
     stopping.start()
-    eventually(lambda: admin.told("registryRemove"))
+    eventually(lambda: admin.bodies("registryRemove"))
     assert caller.run(2)["msg"] == "the executor is stopping"
     assert "duplicate" in caller.run(1, executorHandler="wait")["msg"]
-    let_go.set()
+    release.set()
     stopping.join(10)
     assert admin.codes() == {1: 200}
 
@@ -223,7 +223,7 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
     with subprocess.Popen(
         [sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
     ) as process:
-        eventually(lambda: admin.told("registry"))
+        eventually(lambda: admin.bodies("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
         caller.accepted(1, executorHandler="hello", executorParams="you")
         eventually(lambda: admin.codes() == {1: 200})
@@ -255,7 +255,7 @@ def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: Stand
     argv = [sys.executable, "-m", "executor_client", "mine"]
     with subprocess.Popen(argv, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
         try:
-            eventually(lambda: admin.told("registry"))
+            eventually(lambda: admin.bodies("registry"))
             process.terminate()
             _, errors = process.communicate(timeout=20)
         finally:
@@ -290,7 +290,7 @@ def test_a_process_handler_may_live_in_the_program_itself(
     with subprocess.Popen(
         [sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
     ) as process:
-        eventually(lambda: admin.told("registry"))
+        eventually(lambda: admin.bodies("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
         caller.accepted(1, executorHandler="h")
         eventually(lambda: admin.codes())

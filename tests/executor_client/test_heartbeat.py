@@ -16,9 +16,9 @@ def test_it_registers_at_once_and_again_and_removes_itself(
     start: MakeExecutor, executors: list[Executor], admin: StandInAdmin
 ) -> None:
     caller = start()
-    eventually(lambda: len(admin.told("registry")) >= 3)
+    eventually(lambda: len(admin.bodies("registry")) >= 3)
     expected = {"registryGroup": "EXECUTOR", "registryKey": "test", "registryValue": caller.base + "/"}
-    assert all(body == expected for body in admin.told("registry"))
+    assert all(body == expected for body in admin.bodies("registry"))
     headers = {name.lower(): value for name, value in admin.headers("registry").items()}
     assert headers["xxl-job-access-token"] == TOKEN
     assert headers["xxl-job-appname"] == "test"
@@ -26,19 +26,19 @@ def test_it_registers_at_once_and_again_and_removes_itself(
     assert headers["x-exec-capabilities"].startswith("durable-dedup,boot=")
     assert "transfer-encoding" not in headers
     executors.pop().stop()
-    assert admin.told("registryRemove") == [expected]
+    assert admin.bodies("registryRemove") == [expected]
     assert admin.requests[-1][0].endswith("/registryRemove"), "nothing registers it again afterwards"
 
 
 def test_headers_are_spelt_as_the_original_spells_them(caller: Caller, admin: StandInAdmin) -> None:
-    eventually(lambda: admin.told("registry"))
+    eventually(lambda: admin.bodies("registry"))
     assert {"XXL-JOB-ACCESS-TOKEN", "XXL-JOB-APPNAME", "Content-Length"} <= set(admin.headers("registry"))
 
 
 def test_without_token_the_header_is_there_and_empty(start: MakeExecutor, admin: StandInAdmin) -> None:
     admin.token = ""
     start(access_tokens=())
-    eventually(lambda: admin.told("registry"))
+    eventually(lambda: admin.bodies("registry"))
     assert admin.headers("registry")["XXL-JOB-ACCESS-TOKEN"] == ""
 
 
@@ -46,7 +46,7 @@ def test_without_token_the_header_is_there_and_empty(start: MakeExecutor, admin:
 def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandInAdmin, refusal: Any) -> None:
     admin.refuse = lambda action, body: refusal
     caller = start()
-    eventually(lambda: len(admin.told("registry")) >= 2)
+    eventually(lambda: len(admin.bodies("registry")) >= 2)
     assert caller.post("/beat")["code"] == 200
     admin.refuse = lambda action, body: {}
     caller.accepted(1)
@@ -80,7 +80,7 @@ def test_an_admin_that_comes_later_is_found(start: MakeExecutor, admin: StandInA
     caller = start()
     caller.accepted(1)
     admin.up()
-    eventually(lambda: admin.told("registry") and admin.codes() == {1: 200})
+    eventually(lambda: admin.bodies("registry") and admin.codes() == {1: 200})
 
 
 @pytest.mark.parametrize(

@@ -110,13 +110,13 @@ def test_nothing_overlaps_a_run_that_is_slow_to_end(
     start: MakeExecutor, handlers: HandlerRegistry, result: Result
 ) -> None:
     """Whatever takes its place, and however often that is replaced, begins when it has ended."""
-    let_go, events = threading.Event(), []
+    release, events = threading.Event(), []
 
     def slow() -> None:
         events.append("begin")
-        while not let_go.is_set():
+        while not release.is_set():
             try:
-                let_go.wait(0.01)
+                release.wait(0.01)
             except BaseException:
                 continue
         events.append("end")
@@ -131,7 +131,7 @@ def test_nothing_overlaps_a_run_that_is_slow_to_end(
     caller.accepted(4, executorHandler="slow")
     assert result(3) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
     assert events == ["begin"]
-    let_go.set()
+    release.set()
     assert result(4) == (200, None)
     assert events == ["begin", "end"] * 2
 

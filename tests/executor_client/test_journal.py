@@ -254,15 +254,15 @@ def test_without_disk_nothing_is_accepted_and_nothing_is_lost(
     admin: StandInAdmin,
     result: Callable[[int], tuple[int, str | None]],
 ) -> None:
-    let_go = threading.Event()
-    handlers.job("wait")(lambda: let_go.wait(10) and None)
+    release = threading.Event()
+    handlers.job("wait")(lambda: release.wait(10) and None)
     caller.accepted(1, executorHandler="wait")
     eventually(lambda: "execute start" in caller.log(1)["logContent"])
     with full_disk():
         reply = caller.run(2)
         assert (reply["code"], reply["msg"]) == (500, "the journal cannot be written")
         assert "duplicate" in caller.run(1, executorHandler="wait")["msg"], "what was accepted stays accepted"
-        let_go.set()
+        release.set()
         eventually(lambda: not caller.is_busy(), message="the run does not end")
         assert admin.codes() == {}, "a result is called back from the disk only"
     assert result(1) == (200, None)

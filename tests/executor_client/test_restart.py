@@ -81,7 +81,7 @@ def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(
     assert process.terminate() == 0
     assert admin.codes() == {1: 200}
     assert process.ends() == {1: 1}
-    assert admin.told("registryRemove")
+    assert admin.bodies("registryRemove")
     assert "Traceback" not in process.output.read_text()
     process.start()
     eventually(lambda: admin.codes() == {1: 200, 2: 200})

@@ -214,12 +214,12 @@ def test_the_result_is_frozen_when_the_time_is_over(
 def test_a_handler_that_cannot_be_ended_is_left_behind(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    let_go = threading.Event()
+    release = threading.Event()
 
     def deaf() -> None:
-        while not let_go.is_set():
+        while not release.is_set():
             try:
-                let_go.wait(0.01)
+                release.wait(0.01)
             except BaseException:
                 continue
 
@@ -230,7 +230,7 @@ def test_a_handler_that_cannot_be_ended_is_left_behind(
     assert result(1) == (502, "job execute timeout ")
     eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not go on")
     assert "goes on in the background" in caller.log(1)["logContent"]
-    let_go.set()
+    release.set()
     assert result(2) == (200, None)
 
 
@@ -238,13 +238,13 @@ def test_a_kill_before_the_start_starts_nothing(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     begun: list[int] = []
-    let_go = threading.Event()
-    handlers.job("first")(lambda: let_go.wait(30))
-    handlers.job("second", init=lambda: let_go.wait(30))(lambda: begun.append(1))
+    release = threading.Event()
+    handlers.job("first")(lambda: release.wait(30))
+    handlers.job("second", init=lambda: release.wait(30))(lambda: begun.append(1))
     caller.accepted(1, executorHandler="second")
     caller.post("/kill", {"jobId": 1})
     assert result(1) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
-    let_go.set()
+    release.set()
     eventually(lambda: not any(thread.name == "job-1" for thread in threading.enumerate()))
     assert begun == []
 
