@@ -167,4 +167,7 @@ def test_a_close_writes_what_waits_and_takes_nothing_more() -> None:
 
 
 def test_a_group_that_was_never_used_closes_at_once() -> None:
-    GroupCommit[int, int]("test", Writer()).close()
+    closing = threading.Thread(target=GroupCommit[int, int]("test", Writer()).close, daemon=True)
+    closing.start()
+    closing.join(5)
+    assert not closing.is_alive()

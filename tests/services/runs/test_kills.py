@@ -30,4 +30,7 @@ def test_a_kill_that_never_ends_holds_no_result_for_ever() -> None:
     with kills.hold(7):
         threading.Thread(target=lambda: (kills.wait([7], 0.01), waited.set())).start()
         eventually(waited.is_set)
-    kills.wait([7])
+    free = threading.Thread(target=kills.wait, args=([7], 60), daemon=True)
+    free.start()
+    free.join(10)
+    assert not free.is_alive()
