@@ -237,10 +237,11 @@ def test_secrets_are_not_shown() -> None:
     config = read(
         ACCESS_TOKEN=TOKEN,
         ADMIN_PASSWORD="a-password",
-        DATABASE_URL="mysql+pymysql://u:word@h/d",
-        ALARM_URLS="json://key@h",
+        DATABASE_URL="mysql+pymysql://u:database-secret@h/d",
+        ALARM_URLS="json://channel-secret@h",
+        HOME="/srv/xxl-job",
     )
-    for secret in (TOKEN, "a-password", "word", "key"):
+    for secret in (TOKEN, "a-password", "database-secret", "channel-secret"):
         assert secret not in repr(config)
 
 
