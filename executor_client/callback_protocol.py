@@ -66,8 +66,6 @@ class CallbackBatch:
     """What one callback request held: the usable elements, and why the others are not."""
 
     items: tuple[CallbackItem, ...]
-    #: elements that were null: harmless, nothing to store
-    nulls: int
     #: one reason for each element that could not be read
     rejected: tuple[str, ...]
 
@@ -87,7 +85,7 @@ def parse_callbacks(body: bytes) -> CallbackBatch:
             items.append(CallbackItem.from_wire(element))
         except ValueError as exc:
             rejected.append(str(exc))
-    return CallbackBatch(tuple(items), sum(element is None for element in elements), tuple(rejected))
+    return CallbackBatch(tuple(items), tuple(rejected))
 
 
 def _callback_elements(body: bytes) -> list[Any]:

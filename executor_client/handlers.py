@@ -29,11 +29,6 @@ class Handler:
     process: bool = False
 
     @property
-    def is_async(self) -> bool:
-        """True for ``async def``."""
-        return inspect.iscoroutinefunction(self.function)
-
-    @property
     def origin(self) -> tuple[str, str]:
         """Module and qualified name of the function."""
         return getattr(self.function, "__module__", ""), getattr(

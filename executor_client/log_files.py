@@ -23,10 +23,6 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 logger = logging.getLogger(__name__)
 
 
-class NoLogFile(Exception):
-    """No log can have this name, or none is there; the text is the original's."""
-
-
 def log_file(root: Path, log_id: int, log_date_time: int) -> Path:
     """Return a run's log path, made from two integers only; raise ``ValueError`` if no run can have them."""
     if log_id <= 0 or log_date_time <= 0:

@@ -15,6 +15,7 @@ from executor_client.callback_protocol import CallbackBatch, CallbackItem, parse
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
     FAIL,
+    MSG_ILLEGAL_ARGUMENT,
     SUCCESS,
     Capabilities,
     RegistryRequest,
@@ -83,7 +84,7 @@ def _first_reason(batch: CallbackBatch) -> str:
 def read_registration(body: bytes) -> RegistryRequest:
     """Return the registration a body holds; raises InvalidInput with the wire's own text where fields are missing."""
     if not body.strip() or body.strip() == b"null":
-        raise InvalidInput("registryKey", "Illegal Argument.")
+        raise InvalidInput("registryKey", MSG_ILLEGAL_ARGUMENT)
     try:
         return RegistryRequest.from_wire(load_json(body))
     except ValueError as exc:
@@ -107,6 +108,6 @@ def registry_remove(request: RegistryRequest) -> Reply:
     if not (
         request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()
     ):
-        return Reply(FAIL, "Illegal Argument.")
+        return Reply(FAIL, MSG_ILLEGAL_ARGUMENT)
     transact(lambda session: registration.deregister(session, request, now_ms=now_ms()))
     return Reply(SUCCESS)
