@@ -12,12 +12,13 @@ from typing import Any
 from flask import Flask
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
-from app.api.actions import CallbackStore, callback, read_registration, registry, registry_remove
+from app.api.actions import callback, read_registration, registry, registry_remove
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
 from app.home import access_tokens
+from app.services.runs.callbacks import CallbackStore
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     CAPABILITIES_HEADER,
