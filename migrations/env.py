@@ -1,16 +1,17 @@
-"""Alembic's entry: which database, which tables. `flask --app wsgi db upgrade`, or a URL handed in by the tests."""
+"""Alembic environment: upgrade the configured database, or the one whose URL the caller gives."""
 
 from alembic import context
-from sqlalchemy import create_engine, pool
+from sqlalchemy import Engine, column, create_engine, inspect, pool, table, update
 
 from app.config import Config
 from app.models.base import Base
 
 
 def run() -> None:
-    """Run the migrations, each in its own transaction where the database can."""
+    """Run the migrations, each in a transaction of its own where DDL is transactional."""
     url = context.config.attributes.get("url") or Config.from_env().database_url
     engine = create_engine(url, poolclass=pool.NullPool)
+    renumber(engine)
     with engine.connect() as connection:
         context.configure(
             connection=connection,
@@ -20,6 +21,25 @@ def run() -> None:
         )
         with context.begin_transaction():
             context.run_migrations()
+
+
+def renumber(engine: Engine) -> None:
+    """Stamp a database whose revision another one replaces (REPLACES in a version file).
+
+    The last revision replaced has the schema of its replacement. Earlier ones are stamped with the
+    replacement's predecessor, so that the replacement runs and adds what is missing.
+    """
+    version = table("alembic_version", column("version_num"))
+    with engine.begin() as connection:
+        if not inspect(connection).has_table(version.name):
+            return
+        for script in context.script.walk_revisions():
+            replaced = getattr(script.module, "REPLACES", ())
+            for old in replaced:
+                new = script.revision if old == replaced[-1] else script.down_revision
+                connection.execute(
+                    update(version).where(version.c.version_num == old).values(version_num=new)
+                )
 
 
 run()

@@ -1,4 +1,4 @@
-"""A database of XXL-JOB 2.2, whose jobs have a cron instead of a schedule type, is adopted whole; the original has MySQL only."""
+"""Adopting a database of XXL-JOB 2.2, whose jobs have a cron instead of a schedule type; 2.2 has MySQL only."""
 
 from collections.abc import Iterator
 
@@ -38,24 +38,33 @@ def bind(url: str) -> None:
     bind_engine(Config(database_url=url, time_zone="Asia/Shanghai"))
 
 
-#: where an upgrade may have stopped: not begun, done by a release that took the tables as they were, and within the step that adopts them
+#: revision 0009 left the tables of 2.2 as they were: no schedule types, no times of update, short address lists
+AS_0009 = [
+    *(f"ALTER TABLE xxl_job_info DROP COLUMN {name}" for name in ("schedule_type", "schedule_conf")),
+    "ALTER TABLE xxl_job_info DROP COLUMN misfire_strategy, MODIFY COLUMN job_cron varchar(128) NOT NULL",
+    "ALTER TABLE xxl_job_group DROP COLUMN update_time, MODIFY COLUMN address_list varchar(512)",
+    "ALTER TABLE xxl_job_log_report DROP COLUMN update_time",
+    "UPDATE alembic_version SET version_num = '0009'",
+]
 ADDED = "ALTER TABLE xxl_job_info ADD COLUMN schedule_type varchar(50) NOT NULL DEFAULT 'NONE'"
 CONF_ADDED = "ALTER TABLE xxl_job_info ADD COLUMN schedule_conf varchar(128)"
-STOPPED = {
-    "fresh": ("", []),
-    "broken": ("0009", []),
-    "one column": ("0009", [ADDED]),
-    "not copied": ("0009", [ADDED, CONF_ADDED]),
+#: what an earlier upgrade has done; the last two were interrupted
+EARLIER = {
+    "none": [],
+    "0009": AS_0009,
+    "one column": [*AS_0009, ADDED],
+    "not converted": [*AS_0009, ADDED, CONF_ADDED],
 }
 
 
-@pytest.mark.parametrize(("revision", "begun"), STOPPED.values(), ids=STOPPED)
-def test_the_schedules_are_kept_wherever_an_upgrade_has_stopped(
-    url: str, engine: Engine, revision: str, begun: list[str]
+@pytest.mark.parametrize("statements", EARLIER.values(), ids=EARLIER)
+def test_crons_become_schedules_whatever_an_earlier_upgrade_did(
+    url: str, engine: Engine, statements: list[str]
 ) -> None:
-    if revision:
-        migrate_to(engine, revision)
-        execute(engine, *begun)
+    if statements:
+        crons = "UPDATE xxl_job_info SET schedule_type = 'NONE', schedule_conf = NULL"
+        migrate_to(engine, "0002_own_schema")
+        execute(engine, crons, *statements)
     migrate(url)
     assert lacks(engine) == []
     bind(url)
@@ -75,7 +84,7 @@ def test_the_schedules_are_kept_wherever_an_upgrade_has_stopped(
     assert only_row(DayReport).update_time is None
 
 
-def test_jobs_and_groups_are_added_and_registered_executors_listed(url: str) -> None:
+def test_an_adopted_database_takes_new_jobs_and_long_address_lists(url: str) -> None:
     migrate(url)
     bind(url)
     assert {fire.job_id for fire in scan(node="one", zone="Asia/Shanghai", now_ms=T0)} == {7}
@@ -89,8 +98,8 @@ def test_jobs_and_groups_are_added_and_registered_executors_listed(url: str) -> 
     assert len(only_row(Group, id=2).addresses) == 100
 
 
-def test_a_schedule_changed_after_the_adoption_is_left_as_it_is(url: str, engine: Engine) -> None:
-    """Also where the step is run again."""
+def test_a_schedule_changed_after_the_adoption_is_kept(url: str, engine: Engine) -> None:
+    """Even when the conversion runs again."""
     migrate(url)
     execute(engine, "UPDATE xxl_job_info SET schedule_type = 'NONE', schedule_conf = NULL WHERE id = 8")
     execute(engine, "UPDATE alembic_version SET version_num = '0009'")

@@ -57,12 +57,20 @@ def check_schema(engine: Engine) -> None:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {exc.orig}") from exc
     if found == wanted:
         return
-    if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+    if found is not None and found not in known_revisions(scripts):
         raise NotConfigured(
             f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program"
         )
     state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
+
+
+def known_revisions(scripts: ScriptDirectory) -> set[str]:
+    """Return the revisions an upgrade can start from, those replaced by others included."""
+    known = set[str]()
+    for script in scripts.walk_revisions():
+        known |= {script.revision, *getattr(script.module, "REPLACES", ())}
+    return known
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:

@@ -141,7 +141,9 @@ def test_a_database_without_tables_is_told_with_the_command(empty_database: str,
     unbind_engine()
 
 
-@pytest.mark.parametrize(("revision", "told"), [("0001", "db upgrade"), ("9999", "newer schema")])
+@pytest.mark.parametrize(
+    ("revision", "told"), [("0001", "db upgrade"), ("0010", "db upgrade"), ("9999", "newer schema")]
+)
 def test_another_schema_is_told(empty_database: str, config: Config, revision: str, told: str) -> None:
     migrate(empty_database)
     engine = create_engine(empty_database)
