@@ -100,7 +100,7 @@ def test_an_adopted_database_takes_new_jobs_and_long_address_lists(url: str) -> 
 
 def test_a_schedule_changed_after_the_adoption_is_kept(url: str, engine: Engine) -> None:
     """Even when the conversion runs again."""
-    migrate(url)
+    migrate_to(engine, "0002_own_schema")
     execute(engine, "UPDATE xxl_job_info SET schedule_type = 'NONE', schedule_conf = NULL WHERE id = 8")
     execute(engine, "UPDATE alembic_version SET version_num = '0009'")
     migrate(url)

@@ -22,8 +22,10 @@ from app.db import bind_engine, read_scope, session_scope, unbind_engine
 from app.models.base import Base
 from app.models.group import Group
 from app.models.job import Job
+from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
@@ -375,6 +377,20 @@ def test_a_database_of_before_the_first_release_is_upgraded(engine: Engine, revi
     assert differences(engine) == []
     bind(engine)
     assert only_row(Skip).skipped == 4
+
+
+def test_former_addresses_and_logins_keep_when_they_were_last_seen(engine: Engine) -> None:
+    migrate_to(engine, "0002_own_schema")
+    execute(
+        engine,
+        "INSERT INTO xxl_job_seen (app_name, address, seen_ms) VALUES ('a', 'http://10.0.0.1:9999/', 5)",
+        "INSERT INTO xxl_job_session (token_hash, user_id, created_ms, seen_ms, expires_ms)"
+        " VALUES ('x', 1, 2, 3, 4)",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    assert (only_row(LastSeen).app_name, only_row(LastSeen).last_seen_ms) == ("a", 5)
+    assert only_row(LoginSession).last_seen_ms == 3
 
 
 def test_the_last_revision_of_before_the_first_release_is_stamped_only(engine: Engine) -> None:

@@ -23,7 +23,7 @@ class LoginSession(Base):
     #: "remember me" was ticked: the longer limits hold
     remember: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     created_ms: Mapped[Millis] = mapped_column(BigInteger)
-    seen_ms: Mapped[Millis] = mapped_column(BigInteger)
+    last_seen_ms: Mapped[Millis] = mapped_column(BigInteger)
     expires_ms: Mapped[Millis] = mapped_column(BigInteger)
     address: Mapped[str] = mapped_column(String(64), default="", server_default="")
     agent: Mapped[str] = mapped_column(String(255), default="", server_default="")

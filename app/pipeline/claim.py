@@ -20,7 +20,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.crews import Crew, drained_lines, entered_addresses, find_crews, fixed_address
-from app.store import bulk, fires, jobs, logs, registry, seen
+from app.store import bulk, fires, jobs, last_seen, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from app.store.logs import Begun
@@ -226,7 +226,7 @@ def _write(
         )
     )
     empty = {one.crew.group.app_name for one in routed if not one.addresses}
-    last = seen.find_last(session, empty) if empty else {}
+    last = last_seen.find_last(session, empty) if empty else {}
     sending, unroutable = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
@@ -257,8 +257,12 @@ def _nobody(crew: Crew, last: Mapping[str, Millis], zone: str) -> str:
     if drained:
         return tell_all_drained(group.app_name, len(drained))
     nobody = f"Result: not sent, no executor of {group.app_name} is registered"
-    seen_ms = last.get(group.app_name)
-    return nobody if seen_ms is None else f"{nobody}; the last one was seen {format_instant(seen_ms, zone)}"
+    last_seen_ms = last.get(group.app_name)
+    return (
+        nobody
+        if last_seen_ms is None
+        else f"{nobody}; the last one was seen {format_instant(last_seen_ms, zone)}"
+    )
 
 
 def _log_row(one: _Routed, now_ms: Millis) -> bulk.Row:

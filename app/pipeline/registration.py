@@ -12,8 +12,8 @@ from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.registry import Registration
-from app.store import fires, groups, nodes, registry, seen
-from app.store.seen import Leaving
+from app.store import fires, groups, last_seen, nodes, registry
+from app.store.last_seen import Departure
 from executor_client.protocol import Capabilities, RegistryRequest
 
 logger = logging.getLogger(__name__)
@@ -138,10 +138,10 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
 def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:
     """Keep when these executors were last there: at their last heartbeats, or ``at_ms``."""
     executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
-    seen.remember(
+    last_seen.record(
         session,
         [
-            Leaving(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities)
+            Departure(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities)
             for row in executors
         ],
     )
@@ -149,10 +149,10 @@ def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | No
 
 def _drop_returned(session: Session, now_ms: Millis) -> None:
     """Drop what is remembered of executors that are back: a Java admin may take their rows, and then an older time would be a wrong one."""
-    remembered = seen.find_names(session)
+    remembered = last_seen.find_ids(session)
     if remembered:
         live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
         back = [
             number for (app_name, address), number in remembered.items() if address in live.get(app_name, [])
         ]
-        seen.delete_sightings(session, back)
+        last_seen.delete_rows(session, back)

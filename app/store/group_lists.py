@@ -9,8 +9,8 @@ from app.db import affected
 from app.domain.enums import RegistryGroup
 from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
+from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.models.seen import Sighting
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
 
@@ -24,8 +24,8 @@ _LAST_HEARTBEAT = (
     .scalar_subquery()
 )
 _LAST_SEEN = (
-    select(func.max(Sighting.seen_ms))
-    .where(Sighting.app_name == Group.app_name)
+    select(func.max(LastSeen.last_seen_ms))
+    .where(LastSeen.app_name == Group.app_name)
     .correlate(Group)
     .scalar_subquery()
 )

@@ -244,8 +244,10 @@ def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) 
 
 def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
     """Return the nodes heard of since then, the dead ones too; those that stopped in order are left out."""
-    seen_ms = Node.heartbeat_ms - Node.skew_ms  # by the database's clock: a node's own may be years behind
-    found = select(Node).where(seen_ms >= seen_after_ms, Node.heartbeat_ms > 0)
+    last_seen_ms = (
+        Node.heartbeat_ms - Node.skew_ms
+    )  # by the database's clock: a node's own may be years behind
+    found = select(Node).where(last_seen_ms >= seen_after_ms, Node.heartbeat_ms > 0)
     return list(session.scalars(found.order_by(Node.kind, Node.name)))
 
 

@@ -42,14 +42,14 @@ def list_of_user(session: Session, user_id: int) -> list[LoginSession]:
     query = (
         select(LoginSession)
         .where(LoginSession.user_id == user_id)
-        .order_by(LoginSession.seen_ms.desc(), LoginSession.id)
+        .order_by(LoginSession.last_seen_ms.desc(), LoginSession.id)
     )
     return list(session.scalars(query))
 
 
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:
     """Return the newest seen of the logins that still let their user in, and how many there are."""
-    ordered = _live(query).order_by(LoginSession.seen_ms.desc(), LoginSession.id.desc())
+    ordered = _live(query).order_by(LoginSession.last_seen_ms.desc(), LoginSession.id.desc())
     return fetch_page(session, ordered, start=0, length=length)
 
 
@@ -69,11 +69,11 @@ def count_live(session: Session, query: LiveLogins, *, but_id: int = 0) -> int:
 
 
 def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: Millis) -> bool:
-    """Move ``seen_ms`` forward unless somebody just did."""
+    """Move ``last_seen_ms`` forward unless somebody just did."""
     statement = update(LoginSession).where(
-        LoginSession.id == session_id, LoginSession.seen_ms < seen_before_ms
+        LoginSession.id == session_id, LoginSession.last_seen_ms < seen_before_ms
     )
-    return affected(session, statement.values(seen_ms=now_ms)) == 1
+    return affected(session, statement.values(last_seen_ms=now_ms)) == 1
 
 
 def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
@@ -113,7 +113,7 @@ def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
 
 def _lets_in(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
     used = or_(
-        LoginSession.seen_ms >= seen_from_ms,
-        and_(LoginSession.remember != 0, LoginSession.seen_ms >= remembered_from_ms),
+        LoginSession.last_seen_ms >= seen_from_ms,
+        and_(LoginSession.remember != 0, LoginSession.last_seen_ms >= remembered_from_ms),
     )
     return and_(LoginSession.expires_ms > now_ms, used)

@@ -19,12 +19,12 @@ from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import Job
+from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
 from app.models.saved_view import SavedView
-from app.models.seen import Sighting
 from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
@@ -182,7 +182,7 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
         (names[2], "http://10.0.3.32:9999", 185),
     )
     session.add_all(
-        Sighting(app_name=name, address=address, seen_ms=now_ms - minutes * MINUTE_MS)
+        LastSeen(app_name=name, address=address, last_seen_ms=now_ms - minutes * MINUTE_MS)
         for name, address, minutes in gone
     )
     session.add(
@@ -419,7 +419,7 @@ def _people(session: Session, groups: list[Group], now_ms: Millis) -> int:
         row = LoginSession(
             token_hash=f"{number:064x}", user_id=user_id, remember=1 - number, address=address, agent=agent
         )
-        row.created_ms, row.seen_ms, row.expires_ms = (
+        row.created_ms, row.last_seen_ms, row.expires_ms = (
             now_ms - (3 - number) * DAY_MS,
             now_ms - number * 7 * MINUTE_MS,
             now_ms + 30 * DAY_MS,

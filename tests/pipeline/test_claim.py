@@ -7,9 +7,9 @@ from app.domain.enums import RouteStrategy
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.models.seen import Sighting
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, find_unseen
 from app.store import log_lists
@@ -239,7 +239,7 @@ def test_a_run_that_finds_nobody_says_when_the_last_one_was_there(database: str,
         "registry_value": FIRST,
         "update_time": T0 - 3_600_000,
     }
-    forgotten = Sighting(app_name="demo-executor", address=FIRST, seen_ms=T0 - 3_600_000)
+    forgotten = LastSeen(app_name="demo-executor", address=FIRST, last_seen_ms=T0 - 3_600_000)
     save(Registration(**row) if registered else forgotten)
     make_fire(job)
     claim_fires()

@@ -9,12 +9,12 @@ from app.db import session_scope, transact
 from app.errors import Conflict, InvalidInput
 from app.models.base import use_zone
 from app.models.group import Group
+from app.models.last_seen import LastSeen
 from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
-from app.models.seen import Sighting
 from app.pipeline import registration
 from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, TOTAL_MAX, check_registration
-from app.store import bulk, seen
+from app.store import bulk, last_seen
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
@@ -148,7 +148,7 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
 
 
 def sightings() -> dict[str, tuple[Millis, str]]:
-    return {row.address: (row.seen_ms, row.capabilities) for row in all_rows(Sighting)}
+    return {row.address: (row.last_seen_ms, row.capabilities) for row in all_rows(LastSeen)}
 
 
 def test_who_is_forgotten_or_goes_leaves_the_time_it_was_there(database: str) -> None:
@@ -177,8 +177,8 @@ def test_who_is_back_is_no_longer_remembered_as_gone(database: str) -> None:
     assert set(sightings()) == {A}, "the same address of another application is somebody else"
     remove(only_row(Registration, registry_key="demo"))
     tick(back_ms + DEAD_AFTER_MS + 1000)
-    assert [(row.app_name, row.address) for row in all_rows(Sighting)] == [("demo", A), ("other", A)]
-    assert transact(lambda session: seen.find_last(session, ["demo"])) == {"demo": T0}
+    assert [(row.app_name, row.address) for row in all_rows(LastSeen)] == [("demo", A), ("other", A)]
+    assert transact(lambda session: last_seen.find_last(session, ["demo"])) == {"demo": T0}
 
 
 def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
@@ -187,8 +187,10 @@ def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
         register(A, now_ms=T0 + 1000)
         register(B, now_ms=T0 + 1000)
         tick(T0 + 2000)
-    assert not any("xxl_job_seen" in statement for statement in told if not statement.startswith("SELECT"))
-    assert sum("xxl_job_seen" in statement for statement in told) == 1, (
+    assert not any(
+        "xxl_job_last_seen" in statement for statement in told if not statement.startswith("SELECT")
+    )
+    assert sum("xxl_job_last_seen" in statement for statement in told) == 1, (
         "the round looks whether anything is remembered"
     )
 

@@ -9,8 +9,8 @@ from app.db import read_scope
 from app.domain.list_orders import Order
 from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN
+from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.models.seen import Sighting
 from app.models.user import User
 from app.store import audit, group_lists, job_lists, log_lists, users
 from app.store.audit import AuditFilter
@@ -144,20 +144,23 @@ def test_executors_are_sorted_by_each_column(database: str) -> None:
     }
     made = {letter: make_group(**row) for letter, row in rows.items()}
     beats = (("app-c", "x", T0 + 9_000), ("app-c", "y", T0), ("app-b", "x", T0 + 5_000))
-    for app_name, address, seen_ms in beats:
+    for app_name, address, last_seen_ms in beats:
         save(
             Registration(
-                registry_group="EXECUTOR", registry_key=app_name, registry_value=address, update_time=seen_ms
+                registry_group="EXECUTOR",
+                registry_key=app_name,
+                registry_value=address,
+                update_time=last_seen_ms,
             )
         )
     save(Registration(registry_group="ADMIN", registry_key="app-a", registry_value="x", update_time=T0))
-    for app_name, address, seen_ms in (
+    for app_name, address, last_seen_ms in (
         ("app-e", "x", T0 - 2_000),
         ("app-e", "y", T0 - 9_000),
         ("app-f", "x", T0 - 3_000),
         ("app-b", "old", T0 - 10_000),
     ):
-        save(Sighting(app_name=app_name, address=address, seen_ms=seen_ms))
+        save(LastSeen(app_name=app_name, address=address, last_seen_ms=last_seen_ms))
     check(
         groups,
         {group.id: letter for letter, group in made.items()},

@@ -30,7 +30,7 @@ IDLE_MS = 12 * 60 * MINUTE_MS
 ABSOLUTE_MS = 7 * DAY_MS
 REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
-#: `seen_ms` is written at most once in this time
+#: `last_seen_ms` is written at most once in this time
 SEEN_EVERY_MS = MINUTE_MS
 #: logins of one user shown at most; scripts that log in for every call leave many
 LISTED_MAX = 50
@@ -65,7 +65,7 @@ class Visitor:
     actor: Actor
     session_id: int
     token_hash: str
-    seen_ms: Millis
+    last_seen_ms: Millis
     must_change: bool
     language: str
     time_zone: str
@@ -135,7 +135,7 @@ def open_session(
         user_id=user.id,
         remember=int(remember),
         created_ms=now_ms,
-        seen_ms=now_ms,
+        last_seen_ms=now_ms,
         expires_ms=now_ms + life_ms,
         address=address[:64],
         agent=agent[:255],
@@ -169,7 +169,7 @@ def touch(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
 
 def needs_touch(visitor: Visitor, now_ms: Millis) -> bool:
     """Whether ``touch`` would write anything."""
-    return visitor.seen_ms < now_ms - SEEN_EVERY_MS
+    return visitor.last_seen_ms < now_ms - SEEN_EVERY_MS
 
 
 def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
@@ -246,7 +246,7 @@ def _is_to_renew(stored: str, keep_hash: bool) -> bool:
 
 def _is_live(row: LoginSession, now_ms: Millis) -> bool:
     idle_ms = REMEMBERED_IDLE_MS if row.remember else IDLE_MS
-    return now_ms < row.expires_ms and now_ms - row.seen_ms <= idle_ms
+    return now_ms < row.expires_ms and now_ms - row.last_seen_ms <= idle_ms
 
 
 def _visitor(session: Session, row: LoginSession, user: User, address: str) -> Visitor:
@@ -259,7 +259,7 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
         actor=actor,
         session_id=row.id,
         token_hash=row.token_hash,
-        seen_ms=row.seen_ms,
+        last_seen_ms=row.last_seen_ms,
         must_change=passwords.must_change(user.password),
         language=user.language,
         time_zone=user.time_zone,

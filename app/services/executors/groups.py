@@ -16,7 +16,7 @@ from app.executors.addresses import check_address
 from app.models.group import Group
 from app.services import audit
 from app.services.jobs.rules import limited_text, required_text
-from app.store import drains, group_lists, job_lists, mutes, registry, reporting, rights, seen, users
+from app.store import drains, group_lists, job_lists, last_seen, mutes, registry, reporting, rights, users
 from app.store.paging import Page
 
 MISSING = N_("Executor id is invalid")
@@ -128,7 +128,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     if not any(
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
     ):
-        seen.delete_of_app(session, groups[group_id].app_name)
+        last_seen.delete_of_app(session, groups[group_id].app_name)
     for user in users.all_users(session):
         if group_id in user.group_ids:
             user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)

@@ -13,9 +13,9 @@ from app.domain.enums import AddressType
 from app.executors.addresses import refusal
 from app.models.drain import Drain
 from app.models.group import Group
+from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.models.seen import Sighting
-from app.store import drains, overview, registry, seen
+from app.store import drains, last_seen, overview, registry
 from app.store.overview import Load
 
 #: executors beat every 30 s: one that was not heard of for longer than this is shown as silent
@@ -44,7 +44,7 @@ class Machine:
     address: str
     presence: Presence
     #: the last heartbeat; None: it has never registered, or nobody remembers
-    seen_ms: Millis | None
+    last_seen_ms: Millis | None
     #: it is registered now
     registered: bool
     #: in the address list of the group
@@ -74,7 +74,7 @@ class Machines:
     #: runs that are due and whose address is not chosen yet
     unplaced: int
     #: those that are neither registered nor in the list any more, and were there in the last days, the last one first
-    forgotten: Sequence[Sighting] = ()
+    forgotten: Sequence[LastSeen] = ()
 
     @property
     def forgotten_days(self) -> int:
@@ -112,7 +112,7 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     known = {bare_address(address) for address in addresses}
     addresses |= {address for address in drained if address not in known}
-    remembered = _by_address(seen.find_of_app(session, group.app_name))
+    remembered = _by_address(last_seen.find_of_app(session, group.app_name))
     rows = []
     for address in sorted(addresses):
         beat, listed, gone = (
@@ -124,7 +124,11 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
             Machine(
                 address=address,
                 presence=_presence(group, beat, listed=listed, now_ms=now_ms),
-                seen_ms=beat.update_time if beat is not None else gone.seen_ms if gone is not None else None,
+                last_seen_ms=beat.update_time
+                if beat is not None
+                else gone.last_seen_ms
+                if gone is not None
+                else None,
                 registered=beat is not None,
                 listed=listed,
                 client=said.capabilities if (said := beat or gone) is not None else "",
@@ -135,13 +139,13 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
     return Machines(
         rows,
         unplaced,
-        [gone for gone in remembered.values() if gone.seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS],
+        [gone for gone in remembered.values() if gone.last_seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS],
     )
 
 
-def _by_address(newest_first: Sequence[Sighting]) -> dict[str, Sighting]:
+def _by_address(newest_first: Sequence[LastSeen]) -> dict[str, LastSeen]:
     """Return bare address -> when it was last there; of two spellings the later counts."""
-    found: dict[str, Sighting] = {}
+    found: dict[str, LastSeen] = {}
     for each in newest_first:
         found.setdefault(bare_address(each.address), each)
     return found

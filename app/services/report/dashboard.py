@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.alarms import muted_alarms, mutes
 from app.services.alarms.mutes import Muted
-from app.store import day_counts, drains, group_lists, overview, recent_runs, reporting, seen
+from app.store import day_counts, drains, group_lists, last_seen, overview, recent_runs, reporting
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
@@ -61,7 +61,7 @@ class Offline:
     """Group without instances, and when the last one was seen; None if unknown."""
 
     group: Group
-    seen_ms: Millis | None
+    last_seen_ms: Millis | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _offline(session: Session, groups: list[Group]) -> list[Offline]:
     One that never had any counts only if it has a schedule that is on.
     """
     empty = [group for group in groups if not group.addresses]
-    last = seen.find_last(session, {group.app_name for group in empty}) if empty else {}
+    last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
     awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
     missed = [group for group in empty if group.id in awaited or group.app_name in last]
     return [Offline(group, last.get(group.app_name)) for group in missed[:SHOWN]]

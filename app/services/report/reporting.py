@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.store import alarms, mutes, once, orphans, reporting, seen
+from app.store import alarms, last_seen, mutes, once, orphans, reporting
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ CLEAN_PERIOD_MS: Millis = 600_000
 #: retention of audit rows and skips
 TRACE_DAYS = 365
 #: retention of last-seen times and idempotency keys
-SEEN_DAYS = 90
+LAST_SEEN_DAYS = 90
 ONCE_DAYS = 1
 
 
@@ -104,7 +104,7 @@ class Cleaner:
         if DELETE_ROWS in counts:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
-        transact(partial(seen.delete_old, before_ms=now_ms - SEEN_DAYS * DAY_MS))
+        transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))
         _end_orphaned_mutes(now_ms)
         return DELETE_WAIT_MS if _delete_orphans() == DELETE_ROWS else CLEAN_PERIOD_MS
 

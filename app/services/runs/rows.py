@@ -11,7 +11,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
-from app.store import drains, favourites, job_tags, overview, recent_runs, seen
+from app.store import drains, favourites, job_tags, last_seen, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store.recent_runs import Run
@@ -68,7 +68,7 @@ class GroupRow:
 
     group: Group
     #: the last heartbeat of any of its executors, also of those that are forgotten; None: nobody remembers one
-    seen_ms: Millis | None
+    last_seen_ms: Millis | None
     #: how many addresses get no new runs
     drained: int
 
@@ -130,6 +130,6 @@ def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> di
 
 def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
     """Return the rows of these groups."""
-    last = seen.find_last(session, {group.app_name for group in groups})
+    last = last_seen.find_last(session, {group.app_name for group in groups})
     drained = drains.find_drained(session, {group.id for group in groups})
     return [GroupRow(group, last.get(group.app_name), len(drained.get(group.id, ()))) for group in groups]

@@ -65,11 +65,11 @@ def test_logins_of_others_and_dead_ones_are_not_listed(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     normal_user()
-    for changes in ({"expires_ms": now_ms() - 1}, {"seen_ms": now_ms() - DAY_MS}):
+    for changes in ({"expires_ms": now_ms() - 1}, {"last_seen_ms": now_ms() - DAY_MS}):
         admin.another().log_in()
         change_login(logins_of("admin")[-1].id, **changes)
     admin.another().log_in()
-    change_login(logins_of("admin")[-1].id, seen_ms=now_ms() - DAY_MS, remember=1)
+    change_login(logins_of("admin")[-1].id, last_seen_ms=now_ms() - DAY_MS, remember=1)
     assert admin.get("/account").text.count('data-label="Last seen"') == 2
 
 
@@ -102,7 +102,7 @@ def test_all_other_logins_end_and_this_one_stays(admin: Console, normal_user: Ca
 
 
 def test_the_trail_counts_the_logins_that_still_let_somebody_in(admin: Console) -> None:
-    for changes in ({"seen_ms": now_ms() - DAY_MS}, {"seen_ms": now_ms()}):
+    for changes in ({"last_seen_ms": now_ms() - DAY_MS}, {"last_seen_ms": now_ms()}):
         admin.another().log_in()
         change_login(logins_of("admin")[-1].id, **changes)
     assert "1 other login of admin" in text_of(admin.get("/account/logins/end"))
@@ -190,7 +190,7 @@ def test_of_many_logins_the_newest_are_shown_and_all_are_counted(admin: Console)
     with session_scope() as session:
         for number in range(60):
             row = LoginSession(
-                token_hash=f"{number:064x}", user_id=user_id, remember=0, created_ms=at_ms, seen_ms=at_ms - number * MINUTE_MS,
+                token_hash=f"{number:064x}", user_id=user_id, remember=0, created_ms=at_ms, last_seen_ms=at_ms - number * MINUTE_MS,
                 expires_ms=at_ms + DAY_MS, address=f"10.0.0.{number}", agent="curl/8.5.0",
             )  # fmt: skip
             session.add(row)

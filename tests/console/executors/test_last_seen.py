@@ -8,9 +8,9 @@ import pytest
 from app.clock import DAY_MS, MINUTE_MS, Millis, now_ms
 from app.db import transact
 from app.models.group import Group
+from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.models.seen import Sighting
 from app.pipeline import registration
 from app.services.executors.instances import FORGOTTEN_DAYS
 from executor_client.protocol import RegistryRequest
@@ -40,9 +40,11 @@ def orders() -> Group:
     return group
 
 
-def forgotten(address: str, ago_ms: Millis, app_name: str = "orders-app", capabilities: str = "") -> Sighting:
+def forgotten(address: str, ago_ms: Millis, app_name: str = "orders-app", capabilities: str = "") -> LastSeen:
     return save(
-        Sighting(app_name=app_name, address=address, seen_ms=now_ms() - ago_ms, capabilities=capabilities)
+        LastSeen(
+            app_name=app_name, address=address, last_seen_ms=now_ms() - ago_ms, capabilities=capabilities
+        )
     )
 
 
@@ -153,7 +155,7 @@ def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(
     twin = make_group(app_name="orders-app", title="Twin", address_type=0, address_list=None)
     add_group("spare-app", "Spare")
     path_after(submit(admin, f"/jobgroup/{twin.id}/delete"))
-    assert [row.address for row in all_rows(Sighting)] == [GONE]
+    assert [row.address for row in all_rows(LastSeen)] == [GONE]
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **(FORM | {"app_name": "renamed-app"})))
     assert "Forgotten" not in text_of(admin.get(f"/jobgroup/{orders.id}")), (
         "these were executors of the other name"
@@ -161,7 +163,7 @@ def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **FORM))
     assert "Forgotten" in text_of(admin.get(f"/jobgroup/{orders.id}"))
     path_after(submit(admin, f"/jobgroup/{orders.id}/delete"))
-    assert all_rows(Sighting) == []
+    assert all_rows(LastSeen) == []
 
 
 def test_an_odd_address_is_text(admin: Console, orders: Group) -> None:

@@ -92,6 +92,6 @@ def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, databas
 @pytest.mark.parametrize("fault", ["busy", "read-only"])
 def test_pages_can_be_read_all_the_same(admin: Console, database: str, fault: str) -> None:
     with db.session_scope() as session:
-        session.execute(update(LoginSession).values(seen_ms=LoginSession.seen_ms - 3_600_000))
+        session.execute(update(LoginSession).values(last_seen_ms=LoginSession.last_seen_ms - 3_600_000))
     with FAULTS[fault][0](database):
         assert admin.get("/jobinfo").status_code == 200

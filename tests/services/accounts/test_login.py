@@ -79,10 +79,14 @@ def test_a_login_ends_when_idle_and_in_any_case(remember: bool, idle_ms: Millis,
 def test_seen_is_written_at_most_once_a_minute() -> None:
     add_user()
     token = log_in().token
-    for at_ms, seen_ms in ((NOW + 59_000, NOW), (NOW + 61_000, NOW + 61_000), (NOW + 100_000, NOW + 61_000)):
+    for at_ms, last_seen_ms in (
+        (NOW + 59_000, NOW),
+        (NOW + 61_000, NOW + 61_000),
+        (NOW + 100_000, NOW + 61_000),
+    ):
         visitor(token, at_ms)
         with read_scope() as session:
-            assert session.scalar(select(LoginSession.seen_ms)) == seen_ms
+            assert session.scalar(select(LoginSession.last_seen_ms)) == last_seen_ms
 
 
 def test_expired_logins_are_forgotten_at_the_next_login() -> None:
@@ -102,7 +106,7 @@ def test_logins_unused_for_too_long_are_forgotten_a_thousand_at_a_login() -> Non
             "user_id": user_id,
             "remember": number % 2,
             "created_ms": NOW,
-            "seen_ms": NOW,
+            "last_seen_ms": NOW,
             "expires_ms": NOW * 2,
         }
         for number in range(3_000)

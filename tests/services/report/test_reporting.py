@@ -14,13 +14,13 @@ from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
+from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.once import Once
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
-from app.models.seen import Sighting
 from app.models.skip import Skip
 from app.models.start_page import StartPage
 from app.models.tag import JobTag
@@ -30,10 +30,10 @@ from app.services.report.reporting import (
     DELETE_ROWS,
     DELETE_WAIT_MS,
     EARLIER_PERIOD_MS,
+    LAST_SEEN_DAYS,
     LATE_DAYS,
     LATE_WAIT_MS,
     ONCE_DAYS,
-    SEEN_DAYS,
     TODAY_PERIOD_MS,
     TRACE_DAYS,
     Cleaner,
@@ -330,11 +330,15 @@ def test_rows_without_owner_are_deleted_a_batch_at_a_time(
 def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str, config: Config) -> None:
     for late_ms in (0, 1):
         save(
-            Sighting(app_name="demo", address=f"http://{late_ms}", seen_ms=T0 - SEEN_DAYS * DAY_MS - late_ms)
+            LastSeen(
+                app_name="demo",
+                address=f"http://{late_ms}",
+                last_seen_ms=T0 - LAST_SEEN_DAYS * DAY_MS - late_ms,
+            )
         )
         save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
     Cleaner(config).tick(T0)
-    assert (only_row(Sighting).address, only_row(Once).name) == ("http://0", "a:0")
+    assert (only_row(LastSeen).address, only_row(Once).name) == ("http://0", "a:0")
 
 
 def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(
