@@ -13,7 +13,7 @@ from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.services import nodes
-from app.services.alarms.notifier import AlarmTeller
+from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
 from workers.loop import Loop, Tick
@@ -39,7 +39,7 @@ class Monitor:
         self._config = config
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
         self._node = nodes.node_name(config)
-        self._teller = AlarmTeller(config, node=self._node)
+        self._notifier = AlarmNotifier(config, node=self._node)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
         self._loops = [
@@ -65,7 +65,7 @@ class Monitor:
         for loop in self._loops:
             loop.stop(STOP_S)
         self._resolver.close()
-        self._teller.close()
+        self._notifier.close()
         nodes.end(self._config, NodeKind.WORKERS)
 
     def tick_beat(self, at_ms: Millis) -> Millis:
@@ -87,8 +87,8 @@ class Monitor:
         if not self._clock.trusted:
             at_ms -= self._clock.skew_ms
         if news:
-            self._teller.announce(compose_clock(self._node, news, self._config), at_ms)
-        return self._teller.tick(at_ms)
+            self._notifier.announce(compose_clock(self._node, news, self._config), at_ms)
+        return self._notifier.tick(at_ms)
 
 
 def by_a_right_clock(tick: Tick, guard: ClockGuard) -> Tick:

@@ -14,7 +14,7 @@ from app.db import read_scope
 from app.errors import TooManyAttempts
 from app.models.mute import Mute
 from app.services.alarms import mutes, test_alarms
-from app.services.alarms.test_alarms import Tested
+from app.services.alarms.test_alarms import AlarmTest
 
 blueprint = Blueprint("alarm_tests", __name__)
 POLICY = {
@@ -28,19 +28,19 @@ POLICY = {
 def job(job_id: int) -> ResponseReturnValue:
     """Test the alarms of a job."""
     with read_scope() as session:
-        tested = test_alarms.job_to_test(session, job_id, actor=current_actor(), config=settings())
+        test = test_alarms.job_to_test(session, job_id, actor=current_actor(), config=settings())
         own = mutes.find_of_job(session, job_id, now_ms=now_ms())
-        whole = mutes.find_of_group(session, tested.group.id, now_ms=now_ms()) if tested.group else None
-    return _page(tested, url_for("jobs.show", job_id=job_id), own or whole)
+        whole = mutes.find_of_group(session, test.group.id, now_ms=now_ms()) if test.group else None
+    return _page(test, url_for("jobs.show", job_id=job_id), own or whole)
 
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/test-alarm", methods=["GET", "POST"])
 def group(group_id: int) -> ResponseReturnValue:
     """Test the alarms of an executor group."""
     with read_scope() as session:
-        tested = test_alarms.group_to_test(session, group_id, actor=current_actor(), config=settings())
+        test = test_alarms.group_to_test(session, group_id, actor=current_actor(), config=settings())
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
-    return _page(tested, url_for("group_page.show", group_id=group_id), mute)
+    return _page(test, url_for("group_page.show", group_id=group_id), mute)
 
 
 @blueprint.route("/alarms/test", methods=["GET", "POST"])
@@ -53,15 +53,15 @@ def installation() -> ResponseReturnValue:
     )
 
 
-def _page(tested: Tested, back: str, mute: Mute | None) -> ResponseReturnValue:
+def _page(test: AlarmTest, back: str, mute: Mute | None) -> ResponseReturnValue:
     """Render the page; with a POST the message goes out first."""
-    answers: dict[str, str] = {}
+    results: dict[str, str] = {}
     refusal, status, headers = "", 200, {}
     if request.method == "POST":
         try:
-            told = test_alarms.send_test(tested, actor=current_actor(), config=settings(), now_ms=now_ms())
-            answers = {each.target: say_reason(each.problem) for each in told}
+            sent = test_alarms.send_test(test, actor=current_actor(), config=settings(), now_ms=now_ms())
+            results = {each.target: say_reason(each.problem) for each in sent}
         except TooManyAttempts as exc:
             refusal, status, headers = say(exc.args[0]), 429, {"Retry-After": str(exc.retry_after_s)}
-    shown = {"answers": answers, "refusal": refusal, "mute": mute, "back": back, "action": here()}
-    return render_template("alarms/test.html", tested=tested, **shown), status, headers
+    shown = {"results": results, "refusal": refusal, "mute": mute, "back": back, "action": here()}
+    return render_template("alarms/test.html", test=test, **shown), status, headers

@@ -49,7 +49,7 @@ class EndedMute:
         """The mail addresses of the jobs that are still failing; one that has left the group is none of its."""
         return [mail for job_id in sorted(self.failing) for mail in self._mails_of(job_id)]
 
-    def of_mail(self, address: str) -> "EndedMute":
+    def for_mail(self, address: str) -> "EndedMute":
         """Return what one of the mail addresses is told: of its own jobs alone."""
         own = [each for each in self.held if address in self._mails_of(each.job_id)]
         return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
@@ -81,10 +81,10 @@ def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> d
 def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
     """Leave the alarms of a muted job untold; what was told of them before stays written down."""
     reason = f": {mute.reason}" if mute.reason else ""
-    said = json.loads(of_job[0].outcome or "{}") | {
+    written = json.loads(of_job[0].outcome or "{}") | {
         "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
     }
-    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(said, ensure_ascii=False))
+    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(written, ensure_ascii=False))
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
@@ -93,29 +93,29 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
     What is failing is looked for between two transactions: many runs may have to be read, and nobody could write meanwhile.
     """
     take = partial(mutes.take_ended, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE)
-    found = []
+    taken = []
     for mute in transact(take):
         with read_scope() as session:
-            seen = _look_at(session, mute)
-        ended = transact(partial(_settle, seen=seen, now_ms=now_ms))
+            found = _find_failing(session, mute)
+        ended = transact(partial(_hand_over, found=found, now_ms=now_ms))
         if ended is not None:
-            found.append(ended)
-    return found
+            taken.append(ended)
+    return taken
 
 
-def finish(session: Session, ended: EndedMute, *, told: bool, outcome: str, lease_until: Millis) -> None:
+def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, lease_until: Millis) -> None:
     """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
     mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
         alarms.let_go(
             session,
             mute_id,
-            told=ended.last_failures if told else [],
+            told=ended.last_failures if notified else [],
             outcome=outcome,
             lease_until=lease_until,
         )
         mutes.delete_mute(session, mute_id)
-    elif told and mutes.lock_renewed(session, ended.mute):
+    elif notified and mutes.lock_renewed(session, ended.mute):
         alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
         alarms.let_go_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
 
@@ -127,14 +127,14 @@ def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis
         mute.next_ms, mute.outcome = next_ms, outcome
 
 
-def note_heard(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
+def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
     """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
     alarms.count_as_told(
         session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until
     )
 
 
-def _look_at(session: Session, mute: Mute) -> EndedMute:
+def _find_failing(session: Session, mute: Mute) -> EndedMute:
     """See what of all that a taken mute holds is failing: nothing more is held under it."""
     held = alarms.find_held(session, mute.id)
     of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
@@ -154,15 +154,15 @@ def _look_at(session: Session, mute: Mute) -> EndedMute:
     )
 
 
-def _settle(session: Session, *, seen: EndedMute, now_ms: Millis) -> EndedMute | None:
+def _hand_over(session: Session, *, found: EndedMute, now_ms: Millis) -> EndedMute | None:
     """Hand over what is muted by another mute still, and return what there is to tell of the rest; None: nothing, or muted anew."""
-    mute = seen.mute
+    mute = found.mute
     if mutes.lock_taken(session, mute) is None:
         return None
-    others = lock_mutes(session, list(seen.jobs.values()), now_ms=now_ms)
+    others = lock_mutes(session, list(found.jobs.values()), now_ms=now_ms)
     alarms.hand_over(session, mute.id, {job_id: other.id for job_id, other in others.items()})
-    held = [each for each in seen.held if each.job_id not in others]
-    ended = replace(seen, held=held, failing=seen.failing - others.keys())
+    held = [each for each in found.held if each.job_id not in others]
+    ended = replace(found, held=held, failing=found.failing - others.keys())
     if ended.failing:
         return ended
     alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)

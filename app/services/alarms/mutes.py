@@ -104,8 +104,8 @@ def _mute(
     until_ms = end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
     row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}
     mutes.save_mute(session, _ids(target) | row)
-    told = {"until": when_text(until_ms), "reason": reason}
-    audit.record(session, "alarm.mute", actor=actor, now_ms=now_ms, target=target, changes=told)
+    changes = {"until": when_text(until_ms), "reason": reason}
+    audit.record(session, "alarm.mute", actor=actor, now_ms=now_ms, target=target, changes=changes)
 
 
 def _unmute(session: Session, target: tuple[str, int], *, actor: Actor, now_ms: Millis) -> None:

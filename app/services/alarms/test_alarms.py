@@ -38,11 +38,11 @@ TESTS_AT_ONCE = 4
 TESTS_MAX = 5
 WINDOW_MS: Millis = 10 * MINUTE_MS
 
-_places = threading.BoundedSemaphore(TESTS_AT_ONCE)
+_slots = threading.BoundedSemaphore(TESTS_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class AlarmTest:
     """Whose alarms are tested, and who would be told of a real one."""
 
     #: kind and id, as the trail names them; the installation is ``("", 0)``
@@ -56,27 +56,27 @@ class Tested:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TargetResult:
     """What one target said; ``problem`` is empty where it has the message."""
 
     target: str
     problem: str
 
 
-def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) -> Tested:
+def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return who is told of failures of a job. Needs the right to edit it."""
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
     mails = mails_of(job.alarm_email)
     targets = targets_of(config, mails, group.alarm_urls if group else None)
     unmailed = [] if config.mail.host else mails
-    return Tested(("job", job.id), f"{job.job_desc} (job {job.id})", targets, unmailed, group, job)
+    return AlarmTest(("job", job.id), f"{job.job_desc} (job {job.id})", targets, unmailed, group, job)
 
 
-def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> Tested:
+def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return who is told of failures of every job of a group; the jobs may have mail addresses beside. Needs the right to edit it."""
     group = groups.get_group(session, group_id, actor=actor, right=Right.EDIT)
-    return Tested(
+    return AlarmTest(
         ("group", group.id),
         f"{group.title} ({group.app_name})",
         targets_of(config, [], group.alarm_urls),
@@ -85,35 +85,37 @@ def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Conf
     )
 
 
-def installation_to_test(*, actor: Actor, config: Config) -> Tested:
+def installation_to_test(*, actor: Actor, config: Config) -> AlarmTest:
     """Return who is told of all failures. Administrators only."""
     require_admin(actor)
-    return Tested(("", 0), "all jobs", targets_of(config, [], None), [])
+    return AlarmTest(("", 0), "all jobs", targets_of(config, [], None), [])
 
 
-def send_test(tested: Tested, *, actor: Actor, config: Config, now_ms: Millis) -> list[Told]:
+def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) -> list[TargetResult]:
     """Tell every target and return what each said. Opens its own transaction; raises TooManyAttempts where the user asks too often."""
-    targets = dict(list(tested.targets.items())[:TARGETS_MAX])
+    targets = dict(list(test.targets.items())[:TARGETS_MAX])
     if not targets:
         return []
-    if not _places.acquire(blocking=False):
+    if not _slots.acquire(blocking=False):
         raise TooManyAttempts(
             N_("Too many tests are under way; try again in %(seconds)s s", seconds=WAIT_S),
             retry_after_s=WAIT_S,
         )
     try:
-        transact(lambda session: _begin(session, tested, list(targets), actor=actor, now_ms=now_ms))
-        told = _tell(targets, compose_test(tested.name, actor.username, config, now_ms))
+        transact(lambda session: _count_test(session, test, list(targets), actor=actor, now_ms=now_ms))
+        results = _send_all(targets, compose_test(test.name, actor.username, config, now_ms))
     finally:
-        _places.release()
+        _slots.release()
     left_out = [
-        Told(name, N_("not told: a test reaches %(n)s targets at most", n=TARGETS_MAX))
-        for name in list(tested.targets)[TARGETS_MAX:]
+        TargetResult(name, N_("not told: a test reaches %(n)s targets at most", n=TARGETS_MAX))
+        for name in list(test.targets)[TARGETS_MAX:]
     ]
-    return told + left_out
+    return results + left_out
 
 
-def _begin(session: Session, tested: Tested, names: Sequence[str], *, actor: Actor, now_ms: Millis) -> None:
+def _count_test(
+    session: Session, test: AlarmTest, names: Sequence[str], *, actor: Actor, now_ms: Millis
+) -> None:
     """Count the test before it is made, so that many at once count one by one, and write it into the trail."""
     counter = throttle.lock_counter(session, f"test-alarm:{actor.user_id}", now_ms=now_ms)
     if now_ms - counter.first_ms >= WINDOW_MS:
@@ -126,16 +128,16 @@ def _begin(session: Session, tested: Tested, names: Sequence[str], *, actor: Act
     counter.failures += 1
     counter.last_ms = now_ms
     audit.record(
-        session, "alarm.test", actor=actor, now_ms=now_ms, target=tested.target, changes={"targets": names}
+        session, "alarm.test", actor=actor, now_ms=now_ms, target=test.target, changes={"targets": names}
     )
 
 
-def _tell(targets: dict[str, Target], message: Message) -> list[Told]:
+def _send_all(targets: dict[str, Target], message: Message) -> list[TargetResult]:
     pool = ThreadPoolExecutor(len(targets), thread_name_prefix="test-alarm")
-    answers = {name: pool.submit(target.send, message) for name, target in targets.items()}
-    wait(answers.values(), timeout=WAIT_S)
+    results = {name: pool.submit(target.send, message) for name, target in targets.items()}
+    wait(results.values(), timeout=WAIT_S)
     pool.shutdown(wait=False, cancel_futures=True)
-    return [Told(name, _problem(future)) for name, future in answers.items()]
+    return [TargetResult(name, _problem(future)) for name, future in results.items()]
 
 
 def _problem(future: Future[str]) -> str:

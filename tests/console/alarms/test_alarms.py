@@ -174,7 +174,7 @@ def test_tests_are_throttled_by_user_and_in_all(
     row.first_ms -= test_alarms.WINDOW_MS
     save_again(row)
     assert submit(norman, f"/jobgroup/{group.id}/test-alarm").status_code == 200
-    monkeypatch.setattr(test_alarms, "_places", NoPlace())
+    monkeypatch.setattr(test_alarms, "_slots", NoPlace())
     assert "Too many tests are under way" in text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
 
 

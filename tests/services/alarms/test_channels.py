@@ -33,9 +33,9 @@ class Inbox:
     def __init__(self) -> None:
         self.mails: list[tuple[Envelope, bool]] = []
 
-    async def handle_RCPT(
+    async def handle_RCPT(  # noqa: N802
         self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
-    ) -> str:  # noqa: N802
+    ) -> str:
         if address.startswith("nobody"):
             return "550 no such user"
         envelope.rcpt_tos.append(address)

@@ -12,8 +12,8 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services.alarms import muted_alarms
 from app.services.alarms import notifier as alarm_service
+from app.services.alarms.deliveries import RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute
-from app.services.alarms.notifier import RETRY_MS
 from app.services.alarms.texts import compose_mute_end
 from app.store import alarms as alarm_store
 from tests.eventually import eventually
@@ -21,7 +21,15 @@ from tests.factories import T0, all_rows, make_group, make_job, make_run, only_r
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.services.alarms.test_muted_alarms import HOUR, mute, take
-from tests.services.alarms.test_notifier import fail_run, job_told_to, messages, states, tell, telling, url_of
+from tests.services.alarms.test_notifier import (
+    fail_run,
+    job_with_channels,
+    messages,
+    notifying,
+    states,
+    tick_until,
+    url_of,
+)
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -30,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_failing_is_looked_for_while_others_write(
     database: str, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job)
     hold_alarm(job)
     find_successes = alarm_store.find_successes
@@ -45,7 +53,7 @@ def test_what_is_failing_is_looked_for_while_others_write(
 
 
 def hold_alarm(job: Job) -> JobLog:
-    """Let a run fail whose alarm is held back, by a teller that ends at once."""
+    """Let a run fail whose alarm is held back, by a notifier that ends at once."""
     run = fail_run(job)
     with session_scope() as session:
         muted = muted_alarms.lock_mutes(session, [job], now_ms=T0)
@@ -61,19 +69,19 @@ def test_neither_muted_nor_failing_jobs_keep_the_recovery_of_others_waiting(
     monkeypatch.setattr(alarm_service, "RECOVERY_JOBS", 2)
     muted, failing = make_group(alarm_urls=url_of(hook)), make_group(alarm_urls=url_of(hook))
     of_both = [make_job(job_group=group.id) for group in (muted, muted, muted, failing, failing)]
-    recovered = job_told_to(hook, job_desc="fine again")
+    recovered = job_with_channels(hook, job_desc="fine again")
     for job in (*of_both, recovered):
         fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, *["SENT"] * 6)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, *["SENT"] * 6)
         mute(group_id=muted.id, now_ms=T0 + 1_000)
         for job in (of_both[0], recovered):
             assert call_back(make_run(job).id, 200, now_ms=T0 + 2_000)
-        teller.tick(T0 + 10_000)
+        notifier.tick(T0 + 10_000)
         assert states() == ["SENT"] * 6, "the first round has looked at others"
-        tell(teller, T0 + 20_000, *["SENT"] * 5, "CLOSED")
+        tick_until(notifier, T0 + 20_000, *["SENT"] * 5, "CLOSED")
         assert call_back(make_run(of_both[3]).id, 200, now_ms=T0 + 21_000)
-        tell(teller, T0 + 30_000, *["SENT"] * 3, "CLOSED", "SENT", "CLOSED")
+        tick_until(notifier, T0 + 30_000, *["SENT"] * 3, "CLOSED", "SENT", "CLOSED")
         eventually(lambda: len(hook.requests) == 8)
     assert messages(hook)[6]["title"] == f"[XXL-JOB] fine again (job {recovered.id}): recovered"
 
@@ -81,19 +89,19 @@ def test_neither_muted_nor_failing_jobs_keep_the_recovery_of_others_waiting(
 def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_not_be_told(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    with FakeExecutor() as broken, telling(config) as teller:
+    with FakeExecutor() as broken, notifying(config) as notifier:
         broken.tell("*", Answer(status=500), Answer())
-        job = job_told_to(hook, broken)
+        job = job_with_channels(hook, broken)
         mute(job)
         fail_run(job)
-        tell(teller, T0, "MUTED")
-        tell(teller, T0 + HOUR, "SENT")
+        tick_until(notifier, T0, "MUTED")
+        tick_until(notifier, T0 + HOUR, "SENT")
         assert only_row(Mute).next_ms == T0 + HOUR + RETRY_MS
         assert call_back(make_run(job).id, 200, now_ms=T0 + HOUR + 1_000)
-        teller.tick(T0 + HOUR + 20_000)
+        notifier.tick(T0 + HOUR + 20_000)
         assert states() == ["SENT"], "the end of the mute comes first"
-        eventually(lambda: teller.tick(T0 + HOUR + RETRY_MS) and all_rows(Mute) == [])
-        tell(teller, T0 + HOUR + RETRY_MS + 10_000, "CLOSED")
+        eventually(lambda: notifier.tick(T0 + HOUR + RETRY_MS) and all_rows(Mute) == [])
+        tick_until(notifier, T0 + HOUR + RETRY_MS + 10_000, "CLOSED")
         eventually(lambda: (len(hook.requests), len(broken.requests)) == (2, 2))
     assert [message["title"].partition(": ")[2] for message in messages(hook)] == [
         "no longer muted, still failing",
@@ -104,7 +112,7 @@ def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_no
 def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(group_id=job.job_group)
     told = hold_alarm(job)
     (ended,) = take("one", T0 + HOUR)
@@ -112,13 +120,13 @@ def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
     later = hold_alarm(job)
     with session_scope() as session:
         muted_alarms.put_off(session, ended, outcome="{}", next_ms=0)
-        muted_alarms.finish(session, ended, told=True, outcome="{}", lease_until=0)
+        muted_alarms.finish(session, ended, notified=True, outcome="{}", lease_until=0)
     held = {alarm.log_id: (alarm.state, alarm.mute_id) for alarm in all_rows(Alarm)}
     assert held == {told.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
-    with telling(config) as teller:
+    with notifying(config) as notifier:
         assert call_back(make_run(job).id, 200, now_ms=T0 + HOUR + 2_000)
-        eventually(lambda: teller.tick(T0 + 3 * HOUR) and all_rows(Mute) == [])
-        tell(teller, T0 + 3 * HOUR + 10_000, "CLOSED", "MUTED")
+        eventually(lambda: notifier.tick(T0 + 3 * HOUR) and all_rows(Mute) == [])
+        tick_until(notifier, T0 + 3 * HOUR + 10_000, "CLOSED", "MUTED")
         eventually(lambda: len(hook.requests) == 1)
     assert messages(hook)[0]["title"].endswith("recovered")
 
@@ -135,8 +143,8 @@ def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(
     assert call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
     for run in runs[1:]:
         remove(run)
-    with telling(config) as teller:
-        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+    with notifying(config) as notifier:
+        eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
     (message,) = messages(hook)
     assert message["title"] == "[XXL-JOB] Shop (shop): no longer muted, still failing"
     told, unknown = message["message"].split(

@@ -25,7 +25,14 @@ from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save
 from tests.fake_executor import FakeExecutor
 from tests.services.alarms.test_muted_alarms import HOUR, move_as_java_does, mute
-from tests.services.alarms.test_notifier import fail_run, job_told_to, messages, tell, telling, url_of
+from tests.services.alarms.test_notifier import (
+    fail_run,
+    job_with_channels,
+    messages,
+    notifying,
+    tick_until,
+    url_of,
+)
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -48,15 +55,15 @@ def save_into(job: Job, group_id: int) -> None:
 def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
     database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
 ) -> None:
-    with FakeExecutor() as former, telling(config) as teller:
-        job = job_told_to(former, job_desc="Nightly report")
+    with FakeExecutor() as former, notifying(config) as notifier:
+        job = job_with_channels(former, job_desc="Nightly report")
         stays = make_job(job_group=job.job_group)
         mute(group_id=job.job_group, reason="upgrade")
         run = fail_run(job)
         fail_run(stays)
-        tell(teller, T0, "MUTED", "MUTED")
+        tick_until(notifier, T0, "MUTED", "MUTED")
         leave(job, make_group(app_name="next", alarm_urls=url_of(hook)).id)
-        tell(teller, T0 + 1_000, "SENT", "MUTED")
+        tick_until(notifier, T0 + 1_000, "SENT", "MUTED")
         assert [(row.job_id, row.group_id) for row in all_rows(Mute)] == [(0, job.job_group)]
         assert former.requests == []
     (message,) = messages(hook)
@@ -67,36 +74,36 @@ def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_gro
 def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job, other = job_told_to(hook), job_told_to(hook)
+    job, other = job_with_channels(hook), job_with_channels(hook)
     for each in (job, other):
         mute(group_id=each.job_group, span=MuteSpan.DAY)
         fail_run(each)
     mute(other)
     arrival = make_group(app_name="next", alarm_urls=url_of(hook))
     mute(group_id=arrival.id)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED", "MUTED")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "MUTED", "MUTED")
         move(job, arrival.id)
         move(other, make_group(app_name="last", alarm_urls=url_of(hook)).id)
-        eventually(lambda: teller.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
+        eventually(lambda: notifier.tick(T0 + 1_000) and len(all_rows(Mute)) == 4)
         assert hook.requests == []
-        tell(teller, T0 + HOUR, "SENT", "SENT")
+        tick_until(notifier, T0 + HOUR, "SENT", "SENT")
     assert len(hook.requests) == 2
 
 
 def test_a_group_that_is_deleted_leaves_no_alarm_untold(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     gone = job.job_group
     mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
     fail_run(job)
-    with telling(config, alarm_urls=(url_of(hook),)) as teller:
-        tell(teller, T0, "MUTED")
+    with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
+        tick_until(notifier, T0, "MUTED")
         move_as_java_does(job, make_group(app_name="elsewhere").id)
         with session_scope() as session:
             groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
-        tell(teller, T0 + 1_000, "SENT")
+        tick_until(notifier, T0 + 1_000, "SENT")
         assert all_rows(Mute) == []
     assert len(hook.requests) == 1
 

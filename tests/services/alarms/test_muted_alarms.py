@@ -18,9 +18,10 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services.alarms import muted_alarms, mutes
+from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.mutes import MuteDraft
-from app.services.alarms.notifier import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, PERIOD_MS, RETRY_MS
+from app.services.alarms.notifier import LEASE_MS, PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.store.alarms import Held
 from tests.console.conftest import ACTOR
@@ -29,7 +30,15 @@ from tests.factories import T0, all_rows, make_group, make_job, make_run, only_r
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 from tests.services.alarms.test_channels import mail_server
-from tests.services.alarms.test_notifier import fail_run, job_told_to, messages, states, tell, telling, url_of
+from tests.services.alarms.test_notifier import (
+    fail_run,
+    job_with_channels,
+    messages,
+    notifying,
+    states,
+    tick_until,
+    url_of,
+)
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -61,12 +70,12 @@ def unmute(job: Job, now_ms: Millis) -> None:
 def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook, job_desc="Nightly report", executor_fail_retry_count=2)
+    job = job_with_channels(hook, job_desc="Nightly report", executor_fail_retry_count=2)
     mute(job, reason="disks are\nbeing replaced")
     first = make_run(job, log={"executor_fail_retry_count": 2})
     assert call_back(first.id, 500, "disk full")
-    with telling(config) as teller, telling(config, "two") as second:
-        tell(teller, T0, "MUTED")
+    with notifying(config) as notifier, notifying(config, "two") as second:
+        tick_until(notifier, T0, "MUTED")
         assert hook.requests == []
         alarm = only_row(Alarm)
         assert (
@@ -77,12 +86,12 @@ def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
         assert [fire.trigger_type for fire in all_rows(Fire)] == ["RETRY"], "retries are as ever"
         last = make_run(job)
         assert unresolve(last.id)
-        tell(second, T0 + 5_000, "MUTED", "MUTED")
-        teller.tick(T0 + HOUR - 1)
+        tick_until(second, T0 + 5_000, "MUTED", "MUTED")
+        notifier.tick(T0 + HOUR - 1)
         assert len(all_rows(Mute)) == 1
-        eventually(lambda: second.tick(T0 + HOUR) and teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+        eventually(lambda: second.tick(T0 + HOUR) and notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
         for later_ms in range(T0 + HOUR, T0 + HOUR + 60_000, 10_000):
-            teller.tick(later_ms)
+            notifier.tick(later_ms)
     (message,) = messages(hook)
     assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
     assert f"Held back: 2 alarms (1 unresolved), log {first.id} to {last.id}" in message["message"]
@@ -93,33 +102,33 @@ def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
 
 
 def test_what_has_succeeded_since_is_not_told(database: str, config: Config, hook: FakeExecutor) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "MUTED")
         assert call_back(make_run(job).id, 200, now_ms=T0 + 1_000)
-        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
-        teller.tick(T0 + HOUR + 10_000)
+        eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
+        notifier.tick(T0 + HOUR + 10_000)
     assert (states(), hook.requests) == (["MUTED"], [])
 
 
 def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
         mute(job, now_ms=T0 + 1_000)
         fail_run(job, T0 + 2_000)
-        tell(teller, T0 + 2_000, "SENT", "MUTED")
+        tick_until(notifier, T0 + 2_000, "SENT", "MUTED")
         assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
-        teller.tick(T0 + 20_000)
+        notifier.tick(T0 + 20_000)
         assert len(hook.requests) == 1, "nothing of a muted job is told"
         unmute(job, T0 + 30_000)
-        teller.tick(T0 + 30_000)
-        tell(teller, T0 + 40_000, "CLOSED", "MUTED")
+        notifier.tick(T0 + 30_000)
+        tick_until(notifier, T0 + 40_000, "CLOSED", "MUTED")
         eventually(lambda: len(hook.requests) == 2)
     assert messages(hook)[1]["title"].endswith("recovered")
 
@@ -127,18 +136,18 @@ def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
 def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "MUTED")
         unmute(job, T0 + 1_000)
-        tell(teller, T0 + 1_000, "SENT")
+        tick_until(notifier, T0 + 1_000, "SENT")
         fail_run(job, T0 + 2_000)
-        tell(teller, T0 + 2_000, "SENT", "PENDING")
+        tick_until(notifier, T0 + 2_000, "SENT", "PENDING")
         assert all_rows(Alarm)[1].next_ms == T0 + 1_000 + GROUP_MS
         assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
-        tell(teller, T0 + 20_000, "CLOSED", "PENDING")
+        tick_until(notifier, T0 + 20_000, "CLOSED", "PENDING")
         eventually(lambda: len(hook.requests) == 2)
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.unmute"]
 
@@ -156,16 +165,16 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
     failing, broken, fine, moved = (
         make_job(job_group=group.id, job_desc=name) for name in ("failing", "broken", "fine", "secret")
     )
-    other = job_told_to(hook)
+    other = job_with_channels(hook)
     mute(group_id=group.id)
     for job in (failing, failing, broken, fine, moved, other):
         fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, *["MUTED"] * 5, "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, *["MUTED"] * 5, "SENT")
         assert len(hook.requests) == 1, "another group is told as ever"
         call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
         move_as_java_does(moved, make_group(app_name="elsewhere").id)
-        eventually(lambda: teller.tick(T0 + HOUR) and all_rows(Mute) == [])
+        eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
     assert (
         messages(hook)[1]["title"]
         == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
@@ -182,17 +191,17 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
 def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job, span=MuteSpan.HOUR)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "MUTED")
         mute(group_id=job.job_group, span=MuteSpan.EIGHT_HOURS)
         fail_run(job, T0 + 1_000)
-        tell(teller, T0 + 1_000, "MUTED", "MUTED")
-        eventually(lambda: teller.tick(T0 + HOUR) and len(all_rows(Mute)) == 1)
+        tick_until(notifier, T0 + 1_000, "MUTED", "MUTED")
+        eventually(lambda: notifier.tick(T0 + HOUR) and len(all_rows(Mute)) == 1)
         assert hook.requests == []
-        eventually(lambda: teller.tick(T0 + 8 * HOUR) and all_rows(Mute) == [])
+        eventually(lambda: notifier.tick(T0 + 8 * HOUR) and all_rows(Mute) == [])
     (message,) = messages(hook)
     assert "Held back: 2 alarms" in message["message"]
 
@@ -200,20 +209,20 @@ def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
 def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_last(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    with FakeExecutor() as broken, telling(config) as teller:
+    with FakeExecutor() as broken, notifying(config) as notifier:
         broken.tell("*", Answer(status=500))
-        job = job_told_to(hook, broken)
+        job = job_with_channels(hook, broken)
         mute(job)
         fail_run(job)
-        tell(teller, T0, "MUTED")
+        tick_until(notifier, T0, "MUTED")
         now_ms = T0 + HOUR
         for attempt in range(1, ATTEMPTS_MAX):
             wait_ms = RETRY_MS * 2 ** (attempt - 1)
             eventually(
-                lambda at=now_ms, wait=wait_ms: teller.tick(at) and only_row(Mute).next_ms == at + wait
+                lambda at=now_ms, wait=wait_ms: notifier.tick(at) and only_row(Mute).next_ms == at + wait
             )
             now_ms += wait_ms
-        eventually(lambda at=now_ms: teller.tick(at) and all_rows(Mute) == [])
+        eventually(lambda at=now_ms: notifier.tick(at) and all_rows(Mute) == [])
         assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
     assert states() == ["SENT"], "who has heard of it hears of the recovery"
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], (
@@ -224,22 +233,22 @@ def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_l
 def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_back(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "MUTED")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "MUTED")
         (lost,) = take("dead", T0 + HOUR)
-        teller.tick(T0 + HOUR + PERIOD_MS)
+        notifier.tick(T0 + HOUR + PERIOD_MS)
         assert hook.requests == []
         mute(job, now_ms=T0 + HOUR + 1_000)
         with session_scope() as session:
-            muted_alarms.finish(session, lost, told=False, outcome="{}", lease_until=0)
+            muted_alarms.finish(session, lost, notified=False, outcome="{}", lease_until=0)
         assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
             "what it had taken is void"
         )
         (lost,) = take("dead", T0 + 3 * HOUR)
-        eventually(lambda: teller.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
+        eventually(lambda: notifier.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
     assert len(hook.requests) == 1
 
 
@@ -248,7 +257,7 @@ def take(node: str, now_ms: Millis) -> list[Any]:
 
 
 def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: FakeExecutor) -> None:
-    job = job_told_to(hook, alarm_email="ops@example.com, ,dev@example.com")
+    job = job_with_channels(hook, alarm_email="ops@example.com, ,dev@example.com")
     mute(job)
     fail_run(job)
     with session_scope() as session:
@@ -269,7 +278,7 @@ def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: 
 def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hook: FakeExecutor) -> None:
     if database.startswith("sqlite"):
         pytest.skip("SQLite has one writer at a time")
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     mute(job)
     fail_run(job)
     with session_scope() as session:
@@ -318,7 +327,7 @@ def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
     assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
         "job 4 has left the group"
     )
-    told = {mail: compose_mute_end(ended.of_mail(mail), config) for mail in ended.mails}
+    told = {mail: compose_mute_end(ended.for_mail(mail), config) for mail in ended.mails}
     named = {
         mail: [number for number in mails if f"job-{number} " in message.body]
         for mail, message in told.items()
@@ -335,15 +344,15 @@ def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(
     server = mail_server()
     with (
         server as (inbox, port),
-        telling(
+        notifying(
             config, mail=MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
-        ) as teller,
+        ) as notifier,
     ):
         mute(group_id=group.id)
         for name in ("ann", "bob"):
             fail_run(make_job(job_group=group.id, job_desc=f"of-{name}", alarm_email=f"{name}@example.com"))
-        tell(teller, T0, "MUTED", "MUTED")
-        tell(teller, T0 + HOUR, "SENT", "SENT")
+        tick_until(notifier, T0, "MUTED", "MUTED")
+        tick_until(notifier, T0 + HOUR, "SENT", "SENT")
     bodies = {
         envelope.rcpt_tos[0]: message_from_bytes(envelope.content or b"").get_payload(decode=True).decode()
         for envelope, _ in inbox.mails

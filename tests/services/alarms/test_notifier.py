@@ -18,7 +18,8 @@ from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.clock_guard import ClockNews
-from app.services.alarms.notifier import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, LEASE_MS, RETRY_MS, AlarmTeller
+from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, RETRY_MS
+from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
@@ -36,7 +37,7 @@ def url_of(server: FakeExecutor, path: str = "") -> str:
     return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=2"
 
 
-def job_told_to(*servers: FakeExecutor, **changes: Any) -> Job:
+def job_with_channels(*servers: FakeExecutor, **changes: Any) -> Job:
     group = make_group(alarm_urls="\n".join(url_of(server) for server in servers))
     return make_job(job_group=group.id, **changes)
 
@@ -48,21 +49,23 @@ def fail_run(job: Job, now_ms: Millis = T0) -> JobLog:
 
 
 @contextmanager
-def telling(config: Config, node: str = "one", **changes: Any) -> Iterator[AlarmTeller]:
-    teller = AlarmTeller(replace(config, public_url="https://jobs.example.com/admin", **changes), node=node)
+def notifying(config: Config, node: str = "one", **changes: Any) -> Iterator[AlarmNotifier]:
+    notifier = AlarmNotifier(
+        replace(config, public_url="https://jobs.example.com/admin", **changes), node=node
+    )
     try:
-        yield teller
+        yield notifier
     finally:
-        teller.close()
+        notifier.close()
 
 
 def states() -> list[str]:
     return [alarm.state for alarm in all_rows(Alarm)]
 
 
-def tell(teller: AlarmTeller, now_ms: Millis, *wanted: str) -> None:
+def tick_until(notifier: AlarmNotifier, now_ms: Millis, *wanted: str) -> None:
     """Make rounds of one moment until the alarms are in these states."""
-    eventually(lambda: teller.tick(now_ms) and states() == list(wanted), message=f"{wanted}")
+    eventually(lambda: notifier.tick(now_ms) and states() == list(wanted), message=f"{wanted}")
 
 
 def messages(server: FakeExecutor) -> list[dict[str, str]]:
@@ -72,10 +75,10 @@ def messages(server: FakeExecutor) -> list[dict[str, str]]:
 def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook, job_desc="Nightly report")
+    job = job_with_channels(hook, job_desc="Nightly report")
     run = fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
     (message,) = messages(hook)
     assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): 1 run failed"
     assert "disk full" in message["message"]
@@ -85,66 +88,66 @@ def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
 
 
 def test_an_unresolved_run_says_that_nobody_knows(database: str, config: Config, hook: FakeExecutor) -> None:
-    assert unresolve(make_run(job_told_to(hook)).id)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
+    assert unresolve(make_run(job_with_channels(hook)).id)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
     assert "nobody knows whether it ran" in messages(hook)[0]["message"]
 
 
 def test_channels_of_the_installation_are_told_too_and_nobody_twice(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    fail_run(job_told_to(hook, hook))
+    fail_run(job_with_channels(hook, hook))
     with (
         FakeExecutor() as everywhere,
-        telling(config, alarm_urls=(url_of(everywhere), url_of(hook))) as teller,
+        notifying(config, alarm_urls=(url_of(everywhere), url_of(hook))) as notifier,
     ):
-        tell(teller, T0, "SENT")
+        tick_until(notifier, T0, "SENT")
         assert (len(hook.requests), len(everywhere.requests)) == (1, 1)
 
 
 def test_without_a_channel_nobody_is_told(database: str, config: Config) -> None:
     fail_run(make_job(alarm_email="ops@example.com"))
-    with telling(config) as teller:
-        tell(teller, T0, "SILENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SILENT")
     assert only_row(JobLog).alarm_status == 1
 
 
 def test_alarms_of_a_job_become_one_message_within_five_minutes(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job, other = job_told_to(hook), job_told_to(hook)
+    job, other = job_with_channels(hook), job_with_channels(hook)
     fail_run(job)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT", "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT", "SENT")
         assert messages(hook)[0]["title"].endswith("2 runs failed")
         for minute in (1, 2, 3):
             fail_run(job, T0 + minute * MINUTE)
-            tell(teller, T0 + minute * MINUTE, "SENT", "SENT", *["PENDING"] * minute)
+            tick_until(notifier, T0 + minute * MINUTE, "SENT", "SENT", *["PENDING"] * minute)
         assert len(hook.requests) == 1
         assert {alarm.next_ms for alarm in all_rows(Alarm, state="PENDING")} == {T0 + GROUP_MS}
         fail_run(other, T0 + 4 * MINUTE)
-        tell(teller, T0 + 4 * MINUTE, "SENT", "SENT", "PENDING", "PENDING", "PENDING", "SENT")
+        tick_until(notifier, T0 + 4 * MINUTE, "SENT", "SENT", "PENDING", "PENDING", "PENDING", "SENT")
         assert len(hook.requests) == 2, "another job does not wait"
-        tell(teller, T0 + GROUP_MS, *["SENT"] * 6)
+        tick_until(notifier, T0 + GROUP_MS, *["SENT"] * 6)
     assert messages(hook)[2]["title"].endswith("3 runs failed")
     assert {log.alarm_status for log in all_rows(JobLog)} == {2}
 
 
 def test_only_the_target_that_failed_is_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
-    with FakeExecutor() as broken, telling(config) as teller:
+    with FakeExecutor() as broken, notifying(config) as notifier:
         broken.tell("*", Answer(status=500), Answer())
-        fail_run(job_told_to(hook, broken))
-        tell(teller, T0, "PENDING")
-        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+        fail_run(job_with_channels(hook, broken))
+        tick_until(notifier, T0, "PENDING")
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
         outcome = json.loads(only_row(Alarm).outcome or "")
         assert outcome == {
             "1 json://…": "ok",
             "2 json://…": "the channel refused the message or did not answer",
         }
         assert (only_row(Alarm).next_ms, only_row(JobLog).alarm_status) == (T0 + RETRY_MS, -1)
-        tell(teller, T0 + RETRY_MS, "SENT")
+        tick_until(notifier, T0 + RETRY_MS, "SENT")
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
 
 
@@ -152,18 +155,18 @@ def test_a_target_that_keeps_failing_is_given_up_and_seen(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook.tell("*", Answer(status=404))
-    fail_run(job_told_to(hook))
+    fail_run(job_with_channels(hook))
     now_ms = T0
-    with telling(config) as teller:
+    with notifying(config) as notifier:
         for attempt in range(1, ATTEMPTS_MAX):
-            eventually(lambda at=now_ms, number=attempt: teller.tick(at) and len(hook.requests) == number)
-            tell(teller, now_ms, "PENDING")
+            eventually(lambda at=now_ms, number=attempt: notifier.tick(at) and len(hook.requests) == number)
+            tick_until(notifier, now_ms, "PENDING")
             now_ms = only_row(Alarm).next_ms
-        tell(teller, now_ms, "FAILED")
+        tick_until(notifier, now_ms, "FAILED")
     assert now_ms == T0 + 7 * RETRY_MS, "30, 60 and 120 s"
     assert only_row(JobLog).alarm_status == 3
     assert "refused the message" in (only_row(Alarm).outcome or "")
-    assert "alarm not told everywhere" in caplog.text
+    assert "alarm not delivered" in caplog.text
     entry = only_row(AuditEntry)
     assert (entry.action, entry.object_type, entry.object_id) == ("alarm.failed", "job", only_row(Job).id), (
         "the job's page shows it"
@@ -177,8 +180,8 @@ def test_a_channel_that_stays_broken_fills_no_trail(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     hook.tell("*", Answer(status=404))
-    job = job_told_to(hook)
-    with telling(config) as teller:
+    job = job_with_channels(hook)
+    with notifying(config) as notifier:
         for round_number in range(1, 3):
             now_ms = T0 + round_number * 1_000_000
             fail_run(job, now_ms)
@@ -186,7 +189,7 @@ def test_a_channel_that_stays_broken_fills_no_trail(
                 wanted = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
                 eventually(
                     lambda at=now_ms, state=wanted, number=attempt + 1: (
-                        teller.tick(at)
+                        notifier.tick(at)
                         and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
                     )
                 )
@@ -198,29 +201,29 @@ def test_a_channel_that_stays_broken_fills_no_trail(
 def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    with FakeExecutor() as broken, telling(config) as teller:
+    with FakeExecutor() as broken, notifying(config) as notifier:
         broken.tell("*", Answer(status=500))
-        job = job_told_to(hook, broken)
+        job = job_with_channels(hook, broken)
         fail_run(job)
-        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
         fail_run(job, T0 + 1000)
         for at in range(T0 + 1000, T0 + GROUP_MS, 10_000):
-            teller.tick(at)
+            notifier.tick(at)
         assert len(hook.requests) == 1
 
 
 def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: FakeExecutor) -> None:
     release = threading.Event()
-    with FakeExecutor() as hanging, telling(config) as teller:
+    with FakeExecutor() as hanging, notifying(config) as notifier:
         hanging.tell("*", Answer(wait=release))
         for _ in range(5):
-            fail_run(job_told_to(hanging, hook))
-        fail_run(job_told_to(hook))
-        tell(teller, T0, *["SENDING"] * 5, "SENT")
+            fail_run(job_with_channels(hanging, hook))
+        fail_run(job_with_channels(hook))
+        tick_until(notifier, T0, *["SENDING"] * 5, "SENT")
         assert len(hook.requests) == 6
-        fail_run(job_told_to(hook), T0 + 1000)
-        tell(teller, T0 + 1000, *["SENDING"] * 5, "SENT", "SENT")
-        tell(teller, T0 + DELIVERY_MS, *["PENDING"] * 5, "SENT", "SENT")
+        fail_run(job_with_channels(hook), T0 + 1000)
+        tick_until(notifier, T0 + 1000, *["SENDING"] * 5, "SENT", "SENT")
+        tick_until(notifier, T0 + DELIVERY_MS, *["PENDING"] * 5, "SENT", "SENT")
         answers = [json.loads(alarm.outcome or "") for alarm in all_rows(Alarm)[:5]]
         release.set()
     assert {answer["2 json://…"] for answer in answers} == {"ok"}
@@ -229,14 +232,14 @@ def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: 
 
 
 def test_a_recovery_is_announced_once(database: str, config: Config, hook: FakeExecutor) -> None:
-    job = job_told_to(hook, job_desc="Nightly report")
+    job = job_with_channels(hook, job_desc="Nightly report")
     fail_run(job)
-    with telling(config) as teller, telling(config, "two") as second:
-        tell(teller, T0, "SENT")
+    with notifying(config) as notifier, notifying(config, "two") as second:
+        tick_until(notifier, T0, "SENT")
         assert call_back(make_run(job).id, 200, now_ms=T0 + 1000)
-        tell(teller, T0 + 10_000, "CLOSED")
+        tick_until(notifier, T0 + 10_000, "CLOSED")
         second.tick(T0 + 10_000)
-        teller.tick(T0 + 20_000)
+        notifier.tick(T0 + 20_000)
         eventually(lambda: len(hook.requests) == 2)
     assert [message["title"] for message in messages(hook)][
         1
@@ -246,39 +249,39 @@ def test_a_recovery_is_announced_once(database: str, config: Config, hook: FakeE
 def test_a_success_before_the_failure_is_no_recovery(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     call_back(make_run(job).id, 200)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
-        teller.tick(T0 + 10_000)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+        notifier.tick(T0 + 10_000)
     assert states() == ["SENT"]
 
 
 def test_a_late_result_of_an_unresolved_run_is_a_recovery(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    run = make_run(job_told_to(hook))
+    run = make_run(job_with_channels(hook))
     unresolve(run.id)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
         assert call_back(run.id, 200, now_ms=T0 + 5000)
-        tell(teller, T0 + 10_000, "CLOSED")
+        tick_until(notifier, T0 + 10_000, "CLOSED")
         eventually(lambda: len(hook.requests) == 2)
 
 
 def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job = job_told_to(hook)
+    job = job_with_channels(hook)
     fail_run(job)
-    with telling(config) as teller:
-        tell(teller, T0, "SENT")
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
         call_back(make_run(job).id, 200)
-        tell(teller, T0 + 10_000, "CLOSED")
+        tick_until(notifier, T0 + 10_000, "CLOSED")
         eventually(lambda: len(hook.requests) == 2)
         fail_run(job, T0 + 20_000)
-        tell(teller, T0 + 20_000, "CLOSED", "PENDING")
+        tick_until(notifier, T0 + 20_000, "CLOSED", "PENDING")
     assert len(hook.requests) == 2
 
 
@@ -287,12 +290,12 @@ def test_alarms_of_a_teller_that_died_are_taken_over(
 ) -> None:
     release = threading.Event()
     hook.tell("*", Answer(wait=release), Answer())
-    fail_run(job_told_to(hook))
-    with telling(config) as dead, telling(config, "two") as heir:
-        tell(dead, T0, "SENDING")
+    fail_run(job_with_channels(hook))
+    with notifying(config) as dead, notifying(config, "two") as heir:
+        tick_until(dead, T0, "SENDING")
         heir.tick(T0 + LEASE_MS)
         assert only_row(Alarm).owner == "one"
-        tell(heir, T0 + LEASE_MS + 1, "SENT")
+        tick_until(heir, T0 + LEASE_MS + 1, "SENT")
         release.set()
     assert (only_row(Alarm).owner, only_row(Alarm).attempts) == ("two", 2)
 
@@ -300,14 +303,14 @@ def test_alarms_of_a_teller_that_died_are_taken_over(
 WRONG = ClockNews(right=False, skew_ms=-5_230)
 
 
-def tell_notice(
-    teller: AlarmTeller, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]
+def send_notice(
+    notifier: AlarmNotifier, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]
 ) -> None:
     """Announce something of the node and make rounds until these webhooks have had so many requests."""
-    teller.announce(compose_clock("one", news, config), now_ms)
+    notifier.announce(compose_clock("one", news, config), now_ms)
     eventually(
         lambda: (
-            teller.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items())
+            notifier.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items())
         )
     )
 
@@ -315,12 +318,12 @@ def tell_notice(
 def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    with FakeExecutor() as everywhere, telling(config, alarm_urls=(url_of(everywhere),)) as teller:
-        job_told_to(hook)
-        tell_notice(teller, WRONG, config, T0, {everywhere: 1})
-        tell_notice(teller, ClockNews(right=True, skew_ms=3), config, T0 + MINUTE, {everywhere: 2})
+    with FakeExecutor() as everywhere, notifying(config, alarm_urls=(url_of(everywhere),)) as notifier:
+        job_with_channels(hook)
+        send_notice(notifier, WRONG, config, T0, {everywhere: 1})
+        send_notice(notifier, ClockNews(right=True, skew_ms=3), config, T0 + MINUTE, {everywhere: 2})
         for second in range(600):
-            teller.tick(T0 + MINUTE + second * 1_000)
+            notifier.tick(T0 + MINUTE + second * 1_000)
     wrong, right = messages(everywhere)
     assert wrong["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
     assert "5.2 s behind the database's; beyond 1 s a node fires nothing" in wrong["message"]
@@ -341,33 +344,33 @@ def test_a_clock_that_nothing_was_compared_with_is_called_set_ahead(config: Conf
 def test_without_a_channel_of_the_installation_the_groups_are_told(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    job_told_to(hook)
-    job_told_to(hook)
-    with telling(config) as teller:
-        tell_notice(teller, WRONG, config, T0, {hook: 1})
+    job_with_channels(hook)
+    job_with_channels(hook)
+    with notifying(config) as notifier:
+        send_notice(notifier, WRONG, config, T0, {hook: 1})
 
 
 def test_a_notice_nobody_can_be_told_of_is_in_the_log(
     database: str, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with telling(config) as teller:
-        teller.announce(compose_clock("one", WRONG, config), T0)
-        teller.tick(T0)
-        teller.tick(T0 + 1000)
-    assert caplog.text.count("no channel for a notice title=[XXL-JOB] one: clock wrong") == 1
+    with notifying(config) as notifier:
+        notifier.announce(compose_clock("one", WRONG, config), T0)
+        notifier.tick(T0)
+        notifier.tick(T0 + 1000)
+    assert caplog.text.count("no channel for node notice title=[XXL-JOB] one: clock wrong") == 1
 
 
 def test_a_notice_is_told_again_to_who_has_not_had_it(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with FakeExecutor() as broken, telling(config, alarm_urls=(url_of(hook), url_of(broken))) as teller:
+    with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(hook), url_of(broken))) as notifier:
         broken.tell("*", Answer(status=500), Answer())
-        tell_notice(teller, WRONG, config, T0, {hook: 1, broken: 1})
-        eventually(lambda: teller.tick(T0) and "notice not told everywhere" in caplog.text)
-        teller.tick(T0 + RETRY_MS - 1)
-        eventually(lambda: teller.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
+        send_notice(notifier, WRONG, config, T0, {hook: 1, broken: 1})
+        eventually(lambda: notifier.tick(T0) and "node notice not delivered" in caplog.text)
+        notifier.tick(T0 + RETRY_MS - 1)
+        eventually(lambda: notifier.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
         for second in range(600):
-            teller.tick(T0 + RETRY_MS + second * 1_000)
+            notifier.tick(T0 + RETRY_MS + second * 1_000)
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
 
 
@@ -375,13 +378,13 @@ def test_a_notice_that_is_never_taken_is_given_up_and_seen(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     hook.tell("*", Answer(status=404))
-    with telling(config, alarm_urls=(url_of(hook),)) as teller:
-        teller.announce(compose_clock("one", WRONG, config), T0)
+    with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
+        notifier.announce(compose_clock("one", WRONG, config), T0)
         for attempt in range(1, ATTEMPTS_MAX + 1):
             at_ms = T0 + attempt * MINUTE * 5
-            eventually(lambda at=at_ms, number=attempt: teller.tick(at) and len(hook.requests) == number)
-            eventually(lambda at=at_ms: teller.tick(at) and not teller._deliveries)
-        teller.tick(T0 + 60 * MINUTE)
+            eventually(lambda at=at_ms, number=attempt: notifier.tick(at) and len(hook.requests) == number)
+            eventually(lambda at=at_ms: notifier.tick(at) and not notifier._deliveries)
+        notifier.tick(T0 + 60 * MINUTE)
     assert len(hook.requests) == ATTEMPTS_MAX
     assert [entry.action for entry in all_rows(AuditEntry)] == ["node.notice", "alarm.failed"]
 
@@ -390,11 +393,11 @@ def test_a_notice_that_is_out_of_date_is_not_told_again(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     hook.tell("*", Answer(status=500), Answer())
-    with telling(config, alarm_urls=(url_of(hook),)) as teller:
-        tell_notice(teller, WRONG, config, T0, {hook: 1})
-        tell_notice(teller, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
+    with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
+        send_notice(notifier, WRONG, config, T0, {hook: 1})
+        send_notice(notifier, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
         for second in range(600):
-            teller.tick(T0 + MINUTE + second * 1_000)
+            notifier.tick(T0 + MINUTE + second * 1_000)
     assert ["right again" in message["title"] for message in messages(hook)] == [False, True]
 
 
@@ -408,8 +411,8 @@ def test_no_secret_of_a_channel_is_written_anywhere(
     where = hook.address.removeprefix("http://")
     group = make_group(alarm_urls=f"json://robot:s3cret@{where}T0ken/?rto=2\nnonsense://s3cret")
     fail_run(make_job(job_group=group.id))
-    with telling(config, mail=MailConfig("127.0.0.1", 1, "robot", "s3cret")) as teller:
-        eventually(lambda: teller.tick(T0) and only_row(Alarm).outcome)
+    with notifying(config, mail=MailConfig("127.0.0.1", 1, "robot", "s3cret")) as notifier:
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
     told = f"{only_row(Alarm).outcome} {caplog.text}"
     assert "nonsense://… is no channel Apprise understands" in told
     assert "s3cret" not in told
