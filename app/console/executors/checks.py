@@ -6,7 +6,7 @@ from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.executors.detail import machines_page
+from app.console.executors.detail import instances_page
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, say_reason
 from app.services.executors import checks
@@ -23,6 +23,6 @@ def test(group_id: int) -> ResponseReturnValue:
     if request.method == "GET":
         return redirect(url_for("group_page.show", group_id=group_id))
     found = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-    return machines_page(
+    return instances_page(
         group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found}
     )

@@ -1,4 +1,4 @@
-"""The page of one executor group: its machines, what each has to do, and whether it takes new runs.
+"""The page of one executor group: its instances, what each has to do, and whether it takes new runs.
 
 Whoever may see the group's jobs may see it; draining needs the right to operate them, as stopping a schedule does.
 """
@@ -23,7 +23,7 @@ from app.models.group import Group
 from app.services.alarms import mutes
 from app.services.executors import drains, groups
 from app.services.executors.checks import Checked
-from app.services.executors.instances import Machine, Machines, find_machines
+from app.services.executors.instances import Instance, Instances, find_instances
 
 blueprint = Blueprint("group_page", __name__, url_prefix="/jobgroup/<int(max=2147483647):group_id>")
 POLICY = {
@@ -35,23 +35,23 @@ POLICY = {
 
 @blueprint.get("")
 def show(group_id: int) -> ResponseReturnValue:
-    """Show the machines of a group."""
-    return machines_page(group_id, {})
+    """Show the instances of a group."""
+    return instances_page(group_id, {})
 
 
-def machines_page(group_id: int, checked: Mapping[str, Checked]) -> str:
+def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
     """Render the page; ``checked`` is what the addresses answered that were just asked."""
     actor = current_actor()
-    group, machines = _found(group_id, Right.VIEW)
+    group, instances = _found(group_id, Right.VIEW)
     with read_scope() as session:
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
     return render_template(
         "executors/show.html",
         group=group,
-        machines=machines,
+        instances=instances,
         unusable={
             address: say_reason(why)
-            for address, why in machines.unusable(settings().executor_networks).items()
+            for address, why in instances.unusable(settings().executor_networks).items()
         },
         checked=checked,
         may_operate=actor.may(group_id, Right.OPERATE),
@@ -65,21 +65,21 @@ def machines_page(group_id: int, checked: Mapping[str, Checked]) -> str:
 def drain(group_id: int) -> ResponseReturnValue:
     """Let no new run go to the address ``?address=``."""
     address = request.values.get("address", "")
-    group, machines = _found(group_id, Right.OPERATE)
+    group, instances = _found(group_id, Right.OPERATE)
     if request.method == "POST":
         with session_scope() as session:
             drains.drain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
         return done("drained", url_for("group_page.show", group_id=group_id))
-    machine = next(
-        (each for each in machines.rows if bare_address(each.address) == bare_address(address)), None
+    instance = next(
+        (each for each in instances.rows if bare_address(each.address) == bare_address(address)), None
     )
-    if machine is None:
+    if instance is None:
         raise NotFound(N_("%(address)s is no address of this executor", address=address[:255]))
-    subject = f"{machine.address} · {group.title} ({group.app_name})"
+    subject = f"{instance.address} · {group.title} ({group.app_name})"
     question = Question(
         _("Drain this address?"),
         subject,
-        _consequences(machine, machines),
+        _consequences(instance, instances),
         _("Drain"),
         "warning",
         "pause-circle",
@@ -97,22 +97,22 @@ def undrain(group_id: int) -> ResponseReturnValue:
     return done("undrained", url_for("group_page.show", group_id=group_id))
 
 
-def _found(group_id: int, right: Right) -> tuple[Group, Machines]:
+def _found(group_id: int, right: Right) -> tuple[Group, Instances]:
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=right)
-        return group, find_machines(session, group, now_ms=now_ms())
+        return group, find_instances(session, group, now_ms=now_ms())
 
 
-def _consequences(machine: Machine, machines: Machines) -> list[str]:
-    """Return what comes of draining a machine, a sentence each."""
+def _consequences(instance: Instance, instances: Instances) -> list[str]:
+    """Return what comes of draining an instance, a sentence each."""
     told = [
         _(
             "No new run is sent to it, however its job is routed, until this is undone here: a restart changes nothing."
         )
     ]
-    if machine.load.running:
-        told.append(_("Runs under way there: %(n)s. They end as usual.", n=machine.load.running))
-    if any(bare_address(each.address) != bare_address(machine.address) for each in machines.open):
+    if instance.load.running:
+        told.append(_("Runs under way there: %(n)s. They end as usual.", n=instance.load.running))
+    if any(bare_address(each.address) != bare_address(instance.address) for each in instances.open):
         told.append(
             _(
                 "Broadcasts are divided among the other addresses. A run for which somebody enters this address still goes there."

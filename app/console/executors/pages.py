@@ -15,8 +15,9 @@ from app.console.web.language import _
 from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.models.group import Group
-from app.services.executors import groups, instances
+from app.services.executors import groups
 from app.services.executors.groups import GroupDraft
+from app.services.executors.instances import find_instances
 from app.services.runs import rows
 from app.store import job_lists, overview
 from app.store.registry import alive_since
@@ -27,7 +28,7 @@ POLICY = {
     "add": Access.ADMIN,
     "edit": Access.ADMIN,
     "remove": Access.ADMIN,
-    "nodes": Access.ADMIN,
+    "show_instances": Access.ADMIN,
 }
 
 #: applications without a group that are listed
@@ -137,14 +138,18 @@ def remove(group_id: int) -> ResponseReturnValue:
 
 
 @blueprint.get("/jobgroup/<int(max=2147483647):group_id>/nodes")
-def nodes(group_id: int) -> ResponseReturnValue:
+def show_instances(group_id: int) -> ResponseReturnValue:
     """Show the executors of a group."""
     group = _group(group_id)
     with read_scope() as session:
-        found = instances.find_machines(session, group, now_ms=now_ms())
+        found = find_instances(session, group, now_ms=now_ms())
     unusable = found.unusable(settings().executor_networks)
     return render_template(
-        "executors/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("groups.index")
+        "executors/instances.html",
+        group=group,
+        instances=found,
+        unusable=unusable,
+        back=url_for("groups.index"),
     )
 
 

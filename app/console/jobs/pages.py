@@ -168,13 +168,13 @@ def nodes(job_id: int) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         found = (
-            instances.find_machines(session, group, now_ms=now_ms())
+            instances.find_instances(session, group, now_ms=now_ms())
             if group is not None
-            else instances.Machines([], 0)
+            else instances.Instances([], 0)
         )
     unusable = found.unusable(settings().executor_networks)
     return render_template(
-        "jobs/nodes.html", group=group, machines=found, unusable=unusable, back=url_for("jobs.index")
+        "jobs/nodes.html", group=group, instances=found, unusable=unusable, back=url_for("jobs.index")
     )
 
 

@@ -31,7 +31,7 @@ ABSOLUTE_MS = 7 * DAY_MS
 REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
 #: `last_seen_ms` is written at most once in this time
-SEEN_EVERY_MS = MINUTE_MS
+LAST_SEEN_EVERY_MS = MINUTE_MS
 #: logins of one user shown at most; scripts that log in for every call leave many
 LISTED_MAX = 50
 
@@ -164,12 +164,12 @@ def find_session(session: Session, tokens: Sequence[str], *, address: str, now_m
 
 def touch(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
     """Note that a login is in use."""
-    sessions.touch(session, visitor.session_id, now_ms=now_ms, seen_before_ms=now_ms - SEEN_EVERY_MS)
+    sessions.touch(session, visitor.session_id, now_ms=now_ms, seen_before_ms=now_ms - LAST_SEEN_EVERY_MS)
 
 
 def needs_touch(visitor: Visitor, now_ms: Millis) -> bool:
     """Whether ``touch`` would write anything."""
-    return visitor.last_seen_ms < now_ms - SEEN_EVERY_MS
+    return visitor.last_seen_ms < now_ms - LAST_SEEN_EVERY_MS
 
 
 def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:

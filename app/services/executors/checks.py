@@ -12,7 +12,7 @@ from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway, Peer
 from app.services import audit
 from app.services.executors import groups
-from app.services.executors.instances import find_machines
+from app.services.executors.instances import find_instances
 from app.services.runs.logs import Caller
 from executor_client.protocol import SUCCESS
 
@@ -38,9 +38,9 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
         addresses = [
-            machine.address
-            for machine in find_machines(session, group, now_ms=now_ms).rows
-            if machine.is_known
+            instance.address
+            for instance in find_instances(session, group, now_ms=now_ms).rows
+            if instance.is_known
         ][:ADDRESSES_MAX]
         token, app_name = group.access_token or caller.token, group.app_name
     with session_scope() as session:

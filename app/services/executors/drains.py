@@ -10,7 +10,7 @@ from app.errors import InvalidInput, NotFound
 from app.models.group import Group
 from app.services import audit
 from app.services.executors.groups import MISSING, get_group
-from app.services.executors.instances import find_machines
+from app.services.executors.instances import find_instances
 from app.store import drains, group_lists
 
 
@@ -21,21 +21,21 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
     """
     group = _held(session, group_id, actor)
     known = {
-        bare_address(machine.address): machine
-        for machine in find_machines(session, group, now_ms=now_ms).rows
+        bare_address(instance.address): instance
+        for instance in find_instances(session, group, now_ms=now_ms).rows
     }
-    machine = known.get(bare_address(address))
-    if machine is None:
+    instance = known.get(bare_address(address))
+    if instance is None:
         raise InvalidInput("address", N_("%(address)s is no address of this executor", address=address[:255]))
-    if machine.drain is None:
-        drains.insert_drain(session, group_id, machine.address, username=actor.username, now_ms=now_ms)
+    if instance.drain is None:
+        drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
         audit.record(
             session,
             "group.drain",
             actor=actor,
             now_ms=now_ms,
             target=("group", group_id),
-            changes={"address": machine.address},
+            changes={"address": instance.address},
         )
 
 

@@ -1,4 +1,4 @@
-"""The machines of an executor group: who beats, who is in the list, who is drained, and what each has to do."""
+"""The instances of an executor group: who beats, who is in the list, who is drained, and what each has to do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from app.store.overview import Load
 
 #: executors beat every 30 s: one that was not heard of for longer than this is shown as silent
 SILENT_AFTER_MS: Millis = 40_000
-#: forgotten machines are listed for so long
+#: forgotten instances are listed for so long
 FORGOTTEN_DAYS = 7
 NOTHING = Load(0, 0)
 
 
 class Presence(StrEnum):
-    """Whether a machine is there."""
+    """Whether an instance is there."""
 
     ONLINE = "online"
     #: in the list, and not heard of lately: runs are sent to it all the same
@@ -38,7 +38,7 @@ class Presence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Instance:
     """One address of a group."""
 
     address: str
@@ -67,10 +67,10 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
-    """The machines of a group by address, and what has none yet."""
+class Instances:
+    """The instances of a group by address, and what has none yet."""
 
-    rows: Sequence[Machine]
+    rows: Sequence[Instance]
     #: runs that are due and whose address is not chosen yet
     unplaced: int
     #: those that are neither registered nor in the list any more, and were there in the last days, the last one first
@@ -78,33 +78,35 @@ class Machines:
 
     @property
     def forgotten_days(self) -> int:
-        """How far back forgotten machines are listed."""
+        """How far back forgotten instances are listed."""
         return FORGOTTEN_DAYS
 
     def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:
         """Return address -> why it is never called, for those that are not."""
         return {
-            machine.address: reason for machine in self.rows if (reason := refusal(machine.address, networks))
+            instance.address: reason
+            for instance in self.rows
+            if (reason := refusal(instance.address, networks))
         }
 
     @property
-    def open(self) -> list[Machine]:
+    def open(self) -> list[Instance]:
         """Those that new runs are sent to."""
-        return [machine for machine in self.rows if machine.listed and machine.drain is None]
+        return [instance for instance in self.rows if instance.listed and instance.drain is None]
 
     @property
-    def drained(self) -> list[Machine]:
+    def drained(self) -> list[Instance]:
         """Those that are drained."""
-        return [machine for machine in self.rows if machine.drain is not None]
+        return [instance for instance in self.rows if instance.drain is not None]
 
     @property
     def all_drained(self) -> bool:
         """Whether the group has addresses and every one of them is drained."""
-        return any(machine.listed for machine in self.rows) and not self.open
+        return any(instance.listed for instance in self.rows) and not self.open
 
 
-def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines:
-    """Return the machines of a group: those that beat, those in its list, the drained ones, and any that still have runs."""
+def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instances:
+    """Return the instances of a group: those that beat, those in its list, the drained ones, and any that still have runs."""
     beats = {found.registry_value: found for found in overview.find_registrations(session, [group.app_name])}
     loads = overview.count_by_address(session, group.id, now_ms=now_ms)
     drained = {drain.address: drain for drain in drains.find_of_group(session, group.id)}
@@ -121,7 +123,7 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
             remembered.pop(bare_address(address), None),
         )
         rows.append(
-            Machine(
+            Instance(
                 address=address,
                 presence=_presence(group, beat, listed=listed, now_ms=now_ms),
                 last_seen_ms=beat.update_time
@@ -136,7 +138,7 @@ def find_machines(session: Session, group: Group, *, now_ms: Millis) -> Machines
                 drain=drained.get(bare_address(address)),
             )
         )
-    return Machines(
+    return Instances(
         rows,
         unplaced,
         [gone for gone in remembered.values() if gone.last_seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS],
