@@ -143,10 +143,10 @@ def create_user(
     )
     actor = system_actor("command line")
     with session_scope() as session:
+        draft = UserDraft(username=username, password=password, role=int(admin), group_ids=group_ids)
         if reset:
-            users.set_password(session, username, password, actor=actor, now_ms=now_ms())
+            users.set_password(session, draft, actor=actor, now_ms=now_ms())
         else:
-            draft = UserDraft(username=username, password=password, role=int(admin), group_ids=group_ids)
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
     click.echo(f"user {username}: {'new password set' if reset else 'made'}")
 

@@ -87,4 +87,4 @@ def _sample_group(session: Session, actor: Actor, now_ms: Millis) -> int:
         if group.app_name == APP_NAME:
             return group.id
     draft = GroupDraft(app_name=APP_NAME, title=TITLE, address_type=int(AddressType.AUTOMATIC))
-    return add_group(session, draft, actor=actor, networks=(), now_ms=now_ms)
+    return add_group(session, draft, actor=actor, now_ms=now_ms)

@@ -81,9 +81,8 @@ class Console:
         with session_scope() as session:
             user = user_store.find_by_name(session, username)
             assert user is not None
-            made = login.open_session(
-                session, user, remember=False, address="127.0.0.1", agent="test", now_ms=now_ms()
-            )
+            attempt = login.Attempt(username, "", remember=False, address="127.0.0.1", agent="test")
+            made = login.open_session(session, user, attempt, now_ms=now_ms())
         self.client.set_cookie(COOKIE, made.token)
         return self
 
@@ -121,10 +120,14 @@ def admin(console: Console) -> Console:
 def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: str = "") -> int:
     """Store a group; manual where it has addresses."""
     draft = GroupDraft(
-        app_name=app_name, title=title, address_type=int(bool(addresses)), address_list=addresses
+        app_name=app_name,
+        title=title,
+        address_type=int(bool(addresses)),
+        address_list=addresses,
+        networks=NETWORKS,
     )
     with session_scope() as session:
-        return groups.add_group(session, draft, actor=ACTOR, networks=NETWORKS, now_ms=now_ms())
+        return groups.add_group(session, draft, actor=ACTOR, now_ms=now_ms())
 
 
 def job_draft(group_id: int, **changes: Any) -> JobDraft:

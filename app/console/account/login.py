@@ -3,7 +3,6 @@
 from typing import Any
 
 from flask import Blueprint, Response, make_response, redirect, render_template, request
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -22,7 +21,8 @@ from app.console.web.envelope import as_json
 from app.db import read_scope
 from app.errors import InvalidInput, TooManyAttempts
 from app.services.accounts import login
-from app.services.accounts.login import Login
+from app.services.accounts.login import Attempt, Login
+from app.store import health as health_check
 
 blueprint = Blueprint("auth", __name__)
 POLICY = {
@@ -38,7 +38,7 @@ def health() -> Response:
     """Say whether the console can work, and nothing else."""
     try:
         with read_scope() as session:
-            session.execute(text("SELECT 1"))
+            health_check.ping(session)
     except SQLAlchemyError:
         return as_json({"status": "DOWN"}, status=503)
     return as_json({"status": "UP"})
@@ -75,12 +75,11 @@ def log_in() -> BaseResponse:
 
 def check_login(values: Any) -> Login:
     """Log in with the parameters of the original: ``userName``, ``password``, ``ifRemember=on``."""
-    return login.log_in(
-        values.get("userName") or "",
-        values.get("password") or "",
+    attempt = Attempt(
+        username=values.get("userName") or "",
+        password=values.get("password") or "",
         remember=values.get("ifRemember") == "on",
         address=remote_address(),
         agent=request.headers.get("User-Agent", ""),
-        now_ms=now_ms(),
-        keep_hash=settings().shared_with_java,
     )
+    return login.log_in(attempt, now_ms=now_ms(), keep_hash=settings().shared_with_java)

@@ -16,7 +16,7 @@ from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
-from app.services.executors.groups import GroupDraft
+from app.services.executors.groups import GroupDraft, GroupFilter
 from app.services.executors.instances import find_instances
 from app.services.runs import rows
 from app.store import job_lists, overview
@@ -38,27 +38,27 @@ GROUPLESS_SHOWN = 20
 @blueprint.get("/jobgroup")
 def index() -> ResponseReturnValue:
     """List the groups."""
-    wanted = {
-        "app_name": request.args.get("appname", "").strip(),
-        "title": request.args.get("title", "").strip(),
-    }
-    actor, order = current_actor(), asked_order(GROUPS)
+    wanted = GroupFilter(
+        app_name=request.args.get("appname", "").strip(),
+        title=request.args.get("title", "").strip(),
+        order=asked_order(GROUPS),
+    )
     with read_scope() as session:
         page = groups.list_groups(
-            session, actor=actor, start=asked_start(), length=asked_length(), order=order, **wanted
+            session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
         )
         shown = rows.group_rows(session, page.rows)
         groupless = overview.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )
-    active = chips([("appname", "AppName", wanted["app_name"]), ("title", _("Title"), wanted["title"])])
+    active = chips([("appname", "AppName", wanted.app_name), ("title", _("Title"), wanted.title)])
     return render_template(
         "executors/index.html",
         rows=shown,
         filter=wanted,
         active=active,
         paging=paging(page.total),
-        sorting=Sorting(GROUPS, order),
+        sorting=Sorting(GROUPS, wanted.order),
         groupless=groupless,
     )
 
@@ -75,7 +75,6 @@ def add() -> ResponseReturnValue:
                     session,
                     _draft(form),
                     actor=current_actor(),
-                    networks=settings().executor_networks,
                     now_ms=now_ms(),
                 )
             return done("added", url_for("groups.index"))
@@ -98,11 +97,9 @@ def edit(group_id: int) -> ResponseReturnValue:
     )
     if request.method == "POST":
         try:
-            draft, networks = _draft(form, of=group), settings().executor_networks
+            draft = _draft(form, of=group)
             with session_scope() as session:
-                groups.update_group(
-                    session, group_id, draft, actor=current_actor(), networks=networks, now_ms=now_ms()
-                )
+                groups.update_group(session, group_id, draft, actor=current_actor(), now_ms=now_ms())
             return done("saved", url_for("groups.index"))
         except InvalidInput as exc:
             form.refuse(exc)
@@ -170,6 +167,7 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         address_list=form.address_list.data or "",
         access_token=token,
         alarm_urls=form.alarm_urls.data or "",
+        networks=settings().executor_networks,
     )
 
 

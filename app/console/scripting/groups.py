@@ -9,7 +9,7 @@ from app.console.web.current import current_actor, settings
 from app.console.web.envelope import bean_int, envelope, int_parameter, page_range, table, text_or_empty
 from app.db import read_scope, session_scope
 from app.services.executors import groups
-from app.services.executors.groups import GroupDraft
+from app.services.executors.groups import GroupDraft, GroupFilter
 
 blueprint = Blueprint("scripting_groups", __name__)
 POLICY = {
@@ -28,7 +28,7 @@ def page_list() -> Response:
     app_name, title = text_or_empty("appname"), text_or_empty("title")
     with read_scope() as session:
         page = groups.list_groups(
-            session, actor=current_actor(), app_name=app_name, title=title, start=start, length=length
+            session, GroupFilter(app_name, title), actor=current_actor(), start=start, length=length
         )
         return table(page, [group_row(group) for group in page.rows])
 
@@ -37,20 +37,15 @@ def page_list() -> Response:
 def save() -> Response:
     """Add a group."""
     with session_scope() as session:
-        groups.add_group(
-            session, _draft(), actor=current_actor(), networks=settings().executor_networks, now_ms=now_ms()
-        )
+        groups.add_group(session, _draft(), actor=current_actor(), now_ms=now_ms())
     return envelope()
 
 
 @blueprint.post("/jobgroup/update")
 def update() -> Response:
     """Change a group."""
-    networks = settings().executor_networks
     with session_scope() as session:
-        groups.update_group(
-            session, bean_int("id"), _draft(), actor=current_actor(), networks=networks, now_ms=now_ms()
-        )
+        groups.update_group(session, bean_int("id"), _draft(), actor=current_actor(), now_ms=now_ms())
     return envelope()
 
 
@@ -75,4 +70,5 @@ def _draft() -> GroupDraft:
         title=text_or_empty("title"),
         address_type=bean_int("addressType"),
         address_list=text_or_empty("addressList"),
+        networks=settings().executor_networks,
     )

@@ -14,7 +14,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.home import forget_first_password
 from app.services.accounts import users
-from app.services.accounts.users import UserDraft
+from app.services.accounts.users import UserDraft, UserFilter
 from app.services.startup import ADMIN
 
 blueprint = Blueprint("scripting_users", __name__)
@@ -34,7 +34,7 @@ def page_list() -> Response:
     start, length = page_range()
     with read_scope() as session:
         page = users.list_users(
-            session, actor=current_actor(), username=username, role=role, start=start, length=length
+            session, UserFilter(username, role), actor=current_actor(), start=start, length=length
         )
         return table(page, [user_row(user) for user in page.rows])
 

@@ -22,7 +22,7 @@ from app.errors import InvalidInput
 from app.models.user import User
 from app.services import audit as trail
 from app.services.accounts import login, users
-from app.services.accounts.users import UserDraft
+from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
 from app.store.audit import AuditFilter
 
@@ -42,21 +42,24 @@ POLICY = {
 @blueprint.get("/user")
 def index() -> ResponseReturnValue:
     """List the users."""
-    username, role = request.args.get("username", "").strip(), whole_number("role", -1)
-    actor, order = current_actor(), asked_order(USERS)
-    at = {"start": asked_start(), "length": asked_length()}
+    wanted = UserFilter(
+        username=request.args.get("username", "").strip(),
+        role=whole_number("role", -1),
+        order=asked_order(USERS),
+    )
+    actor = current_actor()
     with read_scope() as session:
-        page = users.list_users(session, actor=actor, username=username, role=role, order=order, **at)
+        page = users.list_users(session, wanted, actor=actor, start=asked_start(), length=asked_length())
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
-    word = {0: _("Normal user"), 1: _("Administrator")}.get(role, "")
-    active = chips([("role", _("Role"), word), ("username", _("User name"), username)])
+    role = {0: _("Normal user"), 1: _("Administrator")}.get(wanted.role, "")
+    active = chips([("role", _("Role"), role), ("username", _("User name"), wanted.username)])
     return render_template(
         "users/index.html",
         rows=page.rows,
-        filter={"username": username, "role": role},
+        filter=wanted,
         active=active,
         paging=paging(page.total),
-        sorting=Sorting(USERS, order),
+        sorting=Sorting(USERS, wanted.order),
         titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
     )
 

@@ -47,6 +47,17 @@ ADDRESS_WINDOW_MS = 5 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """A login attempt: what was entered, and the client it comes from."""
+
+    username: str
+    password: str
+    remember: bool
+    address: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """A login just made; ``token`` goes into the cookie and exists nowhere else."""
 
@@ -71,24 +82,15 @@ class Visitor:
     time_zone: str
 
 
-def log_in(
-    username: str,
-    password: str,
-    *,
-    remember: bool,
-    address: str,
-    agent: str,
-    now_ms: Millis,
-    keep_hash: bool = False,
-) -> Login:
+def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Login:
     """Check name and password and open a login, in transactions of its own: the check of a password takes long.
 
     Raises InvalidInput with one text for an unknown user and a wrong password, TooManyAttempts before looking at either.
     ``keep_hash`` leaves an adopted hash as it is, for a Java admin on the same database.
     """
-    if not username.strip() or not password.strip():
+    username, password, address = attempt.username.strip(), attempt.password, attempt.address
+    if not username or not password.strip():
         raise InvalidInput("userName", N_("Enter user name and password"))
-    username = username.strip()
     stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
     if not passwords.verify(stored, password):
         _record_refusal(username, address, now_ms=now_ms)
@@ -101,7 +103,7 @@ def log_in(
             raise InvalidInput("password", N_("Wrong user name or password"))
         user.password = renewed or user.password
         _release_attempt(session, username, address, now_ms=now_ms)
-        return open_session(session, user, remember=remember, address=address, agent=agent, now_ms=now_ms)
+        return open_session(session, user, attempt, now_ms=now_ms)
 
     return transact(finish)
 
@@ -120,35 +122,33 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
 
 
-def open_session(
-    session: Session, user: User, *, remember: bool, address: str, agent: str, now_ms: Millis
-) -> Login:
+def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Millis) -> Login:
     """Make a login of a user whose password was checked."""
     token = secrets.token_hex(32)
     # each login takes some of the dead ones along: scripts that log in for every call leave many
     sessions.delete_dead(
         session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
     )
-    life_ms = REMEMBERED_ABSOLUTE_MS if remember else ABSOLUTE_MS
+    life_ms = REMEMBERED_ABSOLUTE_MS if attempt.remember else ABSOLUTE_MS
     row = LoginSession(
         token_hash=hash_token(token),
         user_id=user.id,
-        remember=int(remember),
+        remember=int(attempt.remember),
         created_ms=now_ms,
         last_seen_ms=now_ms,
         expires_ms=now_ms + life_ms,
-        address=address[:64],
-        agent=agent[:255],
+        address=attempt.address[:64],
+        agent=attempt.agent[:255],
     )
     session.add(row)
-    actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=address)
+    actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=attempt.address)
     audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id))
     return Login(
         token,
         user.username,
         actor,
         passwords.must_change(user.password),
-        life_ms // SECOND_MS if remember else None,
+        life_ms // SECOND_MS if attempt.remember else None,
     )
 
 

@@ -45,19 +45,28 @@ class UserDraft:
     must_change: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class UserFilter:
+    """Filters and order of the list of users; an empty name and role -1 match all."""
+
+    username: str = ""
+    role: int = -1
+    order: Order = UNSORTED
+
+
 def list_users(
-    session: Session,
-    *,
-    actor: Actor,
-    username: str = "",
-    role: int = -1,
-    start: int = 0,
-    length: int = 10,
-    order: Order = UNSORTED,
+    session: Session, wanted: UserFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[User]:
-    """Return a page of users by name, or in another order; administrators only."""
+    """Return a page of users; administrators only."""
     require_admin(actor)
-    return users.list_users(session, username=username, role=role, start=start, length=length, order=order)
+    return users.list_users(
+        session,
+        username=wanted.username,
+        role=wanted.role,
+        start=start,
+        length=length,
+        order=wanted.order,
+    )
 
 
 def get_user(session: Session, user_id: int, *, actor: Actor) -> User:
@@ -140,19 +149,6 @@ def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
     audit.record(session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
 
 
-def disable_user(
-    session: Session, user_id: int, *, actor: Actor, now_ms: Millis, disabled: bool = True
-) -> None:
-    """Lock a user out, or let them in again; their logins end at once. Administrators only."""
-    require_admin(actor)
-    _refuse_own(user_id, actor)
-    user = _lock_other(session, user_id, demote=disabled)
-    user.disabled = int(disabled)
-    sessions.delete_of_user(session, user.id)
-    action = "user.disable" if disabled else "user.enable"
-    audit.record(session, action, actor=actor, now_ms=now_ms, target=("user", user.id))
-
-
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
     """Change one's own password and end all of one's logins; the old one is asked, and counts like a login. Opens transactions."""
     check_new_password(new, username=actor.username)
@@ -179,13 +175,15 @@ def change_preferences(session: Session, *, language: str, time_zone: str, actor
     user.language, user.time_zone = language, time_zone
 
 
-def set_password(
-    session: Session, username: str, password: str, *, actor: Actor, now_ms: Millis, must_change: bool = False
-) -> None:
-    """Give a user a new password and end their logins: the way back in from the command line. Administrators only."""
+def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> None:
+    """Set a user's password, enable the user and end the logins; for the command line. Administrators only.
+
+    Reads name, password and ``must_change`` of the draft.
+    """
     require_admin(actor)
-    check_new_password(password, username=username)
-    stored = passwords.hash_password(password, must_change=must_change)
+    username = draft.username
+    check_new_password(draft.password, username=username)
+    stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = users.find_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))

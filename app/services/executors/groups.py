@@ -41,6 +41,17 @@ class GroupDraft:
     access_token: str | None = None
     #: one a line; None: as they are
     alarm_urls: str | None = None
+    #: networks the addresses of a manual group must lie in
+    networks: tuple[Network, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Filters and order of the list of groups; empty texts match all."""
+
+    app_name: str = ""
+    title: str = ""
+    order: Order = UNSORTED
 
 
 def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Group:
@@ -53,19 +64,17 @@ def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = R
 
 
 def list_groups(
-    session: Session,
-    *,
-    actor: Actor,
-    app_name: str = "",
-    title: str = "",
-    start: int = 0,
-    length: int = 10,
-    order: Order = UNSORTED,
+    session: Session, wanted: GroupFilter, *, actor: Actor, start: int = 0, length: int = 10
 ) -> Page[Group]:
     """Return a page of the groups the actor may see."""
-    allowed = actor.group_ids(Right.VIEW)
     return group_lists.list_groups(
-        session, app_name=app_name, title=title, group_ids=allowed, start=start, length=length, order=order
+        session,
+        app_name=wanted.app_name,
+        title=wanted.title,
+        group_ids=actor.group_ids(Right.VIEW),
+        start=start,
+        length=length,
+        order=wanted.order,
     )
 
 
@@ -74,13 +83,11 @@ def visible_groups(session: Session, actor: Actor) -> list[Group]:
     return group_lists.find_visible(session, actor.group_ids(Right.VIEW))
 
 
-def add_group(
-    session: Session, draft: GroupDraft, *, actor: Actor, networks: tuple[Network, ...], now_ms: Millis
-) -> int:
+def add_group(session: Session, draft: GroupDraft, *, actor: Actor, now_ms: Millis) -> int:
     """Store a new group; return its id. Administrators only."""
     require_admin(actor)
     group = Group()
-    changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
+    changes = _apply(session, group, draft, now_ms=now_ms)
     session.add(group)
     session.flush()
     audit.record(
@@ -89,21 +96,13 @@ def add_group(
     return group.id
 
 
-def update_group(
-    session: Session,
-    group_id: int,
-    draft: GroupDraft,
-    *,
-    actor: Actor,
-    networks: tuple[Network, ...],
-    now_ms: Millis,
-) -> None:
+def update_group(session: Session, group_id: int, draft: GroupDraft, *, actor: Actor, now_ms: Millis) -> None:
     """Change a group. Administrators only."""
     require_admin(actor)
     group = group_lists.lock_group(session, group_id)
     if group is None:
         raise NotFound(MISSING)
-    changes = _apply(session, group, draft, networks=networks, now_ms=now_ms)
+    changes = _apply(session, group, draft, now_ms=now_ms)
     audit.record(
         session, "group.update", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
     )
@@ -140,9 +139,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     )
 
 
-def _apply(
-    session: Session, group: Group, draft: GroupDraft, *, networks: tuple[Network, ...], now_ms: Millis
-) -> dict[str, object]:
+def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:
     """Check a draft and write it into the group; return what changed."""
     columns: dict[str, object] = {
         "app_name": _app_name(draft.app_name),
@@ -154,7 +151,7 @@ def _apply(
         "address_type": int(AddressType.AUTOMATIC if draft.address_type == 0 else AddressType.MANUAL),
     }
     if columns["address_type"] == AddressType.MANUAL:
-        columns["address_list"] = ",".join(read_addresses(draft.address_list, networks))
+        columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
     else:
         columns["address_list"] = _registered(session, str(columns["app_name"]), now_ms)
     if draft.access_token is not None:

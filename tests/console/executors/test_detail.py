@@ -213,7 +213,7 @@ def test_draining_and_undoing_are_audited_once(admin: Console) -> None:
 def test_the_rows_say_who_is_there(admin: Console) -> None:
     with session_scope() as session:
         draft = groups.GroupDraft(app_name="auto-app", title="Auto")
-        group_id = groups.add_group(session, draft, actor=ACTOR, networks=(), now_ms=now_ms())
+        group_id = groups.add_group(session, draft, actor=ACTOR, now_ms=now_ms())
         group = session.get(Group, group_id)
         assert group is not None
         group.address_list = f"{FIRST},{SECOND}"

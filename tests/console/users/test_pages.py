@@ -72,7 +72,7 @@ def test_a_change_without_a_word_on_rights_leaves_them(
     group_id, other = add_group(), add_group("other-app", "Other")
     user_id = add_user("nina", [group_id], {group_id: frozenset(given)})
     with session_scope() as session:
-        users.disable_user(session, user_id, actor=ACTOR, now_ms=now_ms())
+        session.get_one(User, user_id).disabled = 1
     draft = users.UserDraft(username="nina", group_ids=(group_id, other), disabled=None)
     with session_scope() as session:
         users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
@@ -197,7 +197,8 @@ def test_the_stored_first_password_goes_with_its_change(
     stored = settings.home / "admin_password"
     stored.write_text(ADMIN_PASSWORD, encoding="utf-8")
     with session_scope() as session:
-        users.set_password(session, "admin", ADMIN_PASSWORD, actor=ACTOR, now_ms=now_ms(), must_change=True)
+        draft = users.UserDraft(username="admin", password=ADMIN_PASSWORD, must_change=True)
+        users.set_password(session, draft, actor=ACTOR, now_ms=now_ms())
     admin = console.log_in()
     token = TOKEN.findall(admin.get("/account").text)[0]
     fields = {

@@ -14,7 +14,7 @@ from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
 from app.services.accounts import login, passwords, users
-from app.services.accounts.login import Login, Visitor
+from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
 from app.store import bulk, rights
 
@@ -44,7 +44,7 @@ def log_in(
     remember: bool = False,
     address: str = "10.0.0.1",
 ) -> Login:
-    return login.log_in(username, password, remember=remember, address=address, agent="test", now_ms=now_ms)
+    return login.log_in(Attempt(username, password, remember, address, "test"), now_ms=now_ms)
 
 
 def visitor(token: str, now_ms: Millis) -> Visitor | None:
@@ -149,15 +149,14 @@ def test_what_ends_a_login_at_once(change: str) -> None:
     add_user("admin", role=1)
     token = log_in().token
     with session_scope() as session:
-        if change == "disable":
-            users.disable_user(session, user_id, actor=ADMIN, now_ms=NOW)
-        elif change == "remove":
+        if change == "remove":
             users.remove_user(session, user_id, actor=ADMIN, now_ms=NOW)
         else:
             draft = UserDraft(
                 username="norman",
                 password="new-secret-88" if change == "password" else "",
                 role=int(change == "role"),
+                disabled=change == "disable",
             )
             users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
     assert visitor(token, NOW) is None
@@ -167,7 +166,7 @@ def test_a_disabled_user_is_refused_like_an_unknown_one() -> None:
     user_id = add_user()
     add_user("admin", role=1)
     with session_scope() as session:
-        users.disable_user(session, user_id, actor=ADMIN, now_ms=NOW)
+        users.update_user(session, user_id, UserDraft("norman", disabled=True), actor=ADMIN, now_ms=NOW)
     with pytest.raises(InvalidInput, match="Wrong user name or password"):
         log_in()
 
@@ -306,10 +305,10 @@ def test_an_adopted_hash_logs_in_wrapped_and_is_replaced(adopted: str) -> None:
 
 def test_a_shared_database_keeps_the_hash_a_java_admin_needs() -> None:
     user_id = add_user(password=MD5)
-    login.log_in("norman", PASSWORD, remember=False, address="", agent="", now_ms=NOW, keep_hash=True)
+    login.log_in(Attempt("norman", PASSWORD, False, "", ""), now_ms=NOW, keep_hash=True)
     assert stored(user_id) == MD5
     with pytest.raises(InvalidInput):
-        login.log_in("norman", "wrong", remember=False, address="", agent="", now_ms=NOW, keep_hash=True)
+        login.log_in(Attempt("norman", "wrong", False, "", ""), now_ms=NOW, keep_hash=True)
 
 
 @pytest.mark.parametrize(

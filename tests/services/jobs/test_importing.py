@@ -40,9 +40,7 @@ ADMIN = system_actor("test")
 @pytest.fixture(autouse=True)
 def group_id(database: str) -> int:
     with session_scope() as session:
-        return add_group(
-            session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW
-        )
+        return add_group(session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, now_ms=NOW)
 
 
 def one(number: int = 1, **changes: Any) -> dict[str, Any]:

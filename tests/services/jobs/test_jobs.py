@@ -36,9 +36,7 @@ MINUTE_MS = 60_000
 
 def make_group(app_name: str = "some-app") -> int:
     with session_scope() as session:
-        return add_group(
-            session, GroupDraft(app_name=app_name, title="Some"), actor=ADMIN, networks=(), now_ms=NOW
-        )
+        return add_group(session, GroupDraft(app_name=app_name, title="Some"), actor=ADMIN, now_ms=NOW)
 
 
 def draft(group_id: int, **changes: Any) -> JobDraft:

@@ -37,9 +37,7 @@ DRAFT = JobDraft(
 
 def start_job(**changes: str) -> tuple[int, JobDraft]:
     with session_scope() as session:
-        group_id = add_group(
-            session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, networks=(), now_ms=NOW
-        )
+        group_id = add_group(session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, now_ms=NOW)
         draft = replace(DRAFT, job_group=group_id, **changes)
         return jobs.add_job(session, draft, actor=ADMIN, clock=lambda: NOW, start=True), draft
 
