@@ -1,4 +1,7 @@
-"""Actions of the executor API: callback, registry and registryRemove. spec/protocol.md, section 2."""
+"""Actions of the executor API: callback, registry and registryRemove.
+
+Source: docs/reference/protocol.md, section 2.
+"""
 
 import logging
 

@@ -74,7 +74,7 @@ class TriggerStatus(IntEnum):
 
 
 class FireState(StrEnum):
-    """Where a fire stands between its scan and its result (DESIGN section 3)."""
+    """Where a fire stands between its scan and its result (docs/reference/pipeline.md, section 8)."""
 
     PENDING = "PENDING"
     ROUTING = "ROUTING"

@@ -1,6 +1,6 @@
 """What an answer, a time-out or a probe says of a run: accepted, refused, unknown; started, not started.
 
-Source: spec/reliability.md (definite refusal, acceptance, ambiguous) and spec/clients.md A4, A5.
+Source: docs/reference/reliability.md, sections 3 and 4; docs/reference/clients.md, sections A4 and A5.
 """
 
 from dataclasses import dataclass
@@ -143,7 +143,10 @@ FOREIGN_ATTEMPTS_MAX = 3
 
 
 def judge_look(look: Look) -> Step:
-    """Decide what becomes of a run whose fate is open. DESIGN section 4, stage 7; never by age alone while there is evidence."""
+    """Decide what becomes of a run whose fate is open; never by age alone while there is evidence.
+
+    Source: docs/reference/pipeline.md, section 7.
+    """
     return _judge_unknown(look) if look.state is FireState.UNKNOWN else _judge_accepted(look)
 
 

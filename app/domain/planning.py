@@ -1,6 +1,7 @@
 """What one scan does with one due job: which instants become fires, which are skipped, what the next time is.
 
-Source: DESIGN section 4 (scan), after XXL-JOB 2.4.1 JobScheduleHelper; pure, every case is a row of a test table.
+Source: docs/reference/pipeline.md, section 1, after XXL-JOB 2.4.1 JobScheduleHelper; pure, every case is a
+row of a test table.
 """
 
 from bisect import bisect_left

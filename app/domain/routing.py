@@ -1,4 +1,6 @@
-"""Choosing one address of a group. Source: XXL-JOB 2.4.1, package route; spec/scheduling.md, section 7.
+"""Choosing one address of a group. Source: XXL-JOB 2.4.1, package route.
+
+The strategies: docs/reference/scheduling.md, section 7.
 
 ROUND, LFU and LRU remember per job, in this process; a first pick starts at a random offset (ROUND) or from the job's last
 runs (LFU, LRU), so that neither a restart nor a second node piles everything on one address. FAILOVER and BUSYOVER ask the

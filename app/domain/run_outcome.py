@@ -1,4 +1,7 @@
-"""What became of a run, in one word, from the two codes of its log row. Source: spec/scheduling.md, 6.2."""
+"""What became of a run, in one word, from the two codes of its log row.
+
+Source: docs/reference/scheduling.md, section 6.2.
+"""
 
 from app.domain.enums import HandleCode, TriggerCode
 

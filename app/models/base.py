@@ -75,7 +75,8 @@ def _to_second(local: datetime, zone: ZoneInfo) -> int:
 class EpochMillis(TypeDecorator[Millis]):
     """A DATETIME column of local time in whole seconds, as the original writes it; in Python: UTC epoch milliseconds.
 
-    Always cut to seconds before it is stored: MySQL rounds, MariaDB cuts (spec/schema.md, section 10). Of two equal local
+    Always cut to seconds before it is stored: MySQL rounds, MariaDB cuts
+    (docs/reference/schema.md, section 10). Of two equal local
     times at the end of summer time the first is meant.
     """
 

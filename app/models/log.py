@@ -6,7 +6,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.clock import Millis
 from app.models.base import Base, BigId, EpochMillis
 
-#: spec/scheduling.md, 6.2: a run is failed when its sending failed or its result is neither open nor a success
+#: a run is failed when its sending failed or its result is neither open nor a success
+#: (docs/reference/scheduling.md, section 6.2)
 FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
 
 

@@ -1,4 +1,7 @@
-"""Claiming due fires: routed, logged and marked SENDING in one transaction. DESIGN section 4, stage 3."""
+"""Claiming due fires: routed, logged and marked SENDING in one transaction.
+
+Source: docs/reference/pipeline.md, section 3.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

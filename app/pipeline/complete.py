@@ -1,4 +1,6 @@
-"""The one end of every run: callback, refusal, no address, kill, resolver. DESIGN section 4, stage 6.
+"""The one end of every run: callback, refusal, no address, kill, resolver.
+
+Source: docs/reference/pipeline.md, section 6.
 
 One transaction: the log row conditionally (the first result wins), child fires, the retry fire, the alarm row, the fire row
 deleted. Called in the caller's transaction; a batch costs a handful of statements.

@@ -1,4 +1,7 @@
-"""Writing back what came of sends, in groups, conditional on owner and epoch. DESIGN section 4, stage 5."""
+"""Writing back what came of sends, in groups, conditional on owner and epoch.
+
+Source: docs/reference/pipeline.md, section 5.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""Settling runs whose fate is open: by evidence and the job's delivery policy, never by age alone. DESIGN section 4, stage 7.
+"""Settling runs whose fate is open: by evidence and the job's delivery policy, never by age alone.
+
+Source: docs/reference/pipeline.md, section 7.
 
 A look reads in one transaction, asks the executors outside of any, and writes in another, which takes back nothing that a
 callback has settled meanwhile.

@@ -1,4 +1,6 @@
-"""Finding due jobs and turning their instants into fire rows. DESIGN section 4, stage 1.
+"""Finding due jobs and turning their instants into fire rows.
+
+Source: docs/reference/pipeline.md, section 1.
 
 Next times are computed outside any lock; then one transaction takes the lock row, keeps the jobs that are still what was
 read, and writes fires, skips and next times in bulk.

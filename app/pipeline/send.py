@@ -1,6 +1,7 @@
-"""Sending one claimed run: one POST, and what came of it as a value. DESIGN section 4, stage 4.
+"""Sending one claimed run: one POST, and what came of it as a value.
 
-The POST is repeated in one case: the executor does not serve its path, and so has not looked at the run. spec/protocol.md, 9.1.
+Source: docs/reference/pipeline.md, section 4. The POST is repeated in one case: the executor does not serve
+its path, and so has not looked at the run (docs/reference/protocol.md, section 9.1).
 """
 
 from collections.abc import Sequence

@@ -17,7 +17,8 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
 from app.store import group_lists, job_lists
 
-#: the demo executor's application name, and what client libraries register as by default. Source: spec/schema.md, section 9
+#: the demo executor's application name, and what client libraries register as by default.
+#: Source: docs/reference/schema.md, section 9
 APP_NAME = "xxl-job-executor-sample"
 TITLE = "Sample executor"
 SAMPLE_JOB = "Sample job"

@@ -1,6 +1,7 @@
 """Statements on many rows at once; the one place that knows the differences between the databases.
 
-Measured (DESIGN section 11): MySQL drivers do not batch UPDATE, SQLite cannot return ids of many rows in order. Rows go to the
+Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE,
+SQLite cannot return ids of many rows in order. Rows go to the
 driver of SQLite as tuples: SQLAlchemy's own way builds a dictionary of parameters for each row, which costs a claim or a
 callback a quarter of its time. PostgreSQL gets an array for each column: one statement instead of one a row.
 """

@@ -260,7 +260,7 @@ def _looked_for_by(status: int) -> tuple[Expression, Expression, Expression]:
 
 
 def _of_status(status: int) -> list[ColumnElement[bool]]:
-    """Source: spec/scheduling.md, 6.2, the console's own classification."""
+    """Source: docs/reference/scheduling.md, section 6.2, the console's own classification."""
     if status == LogStatus.SUCCESS:
         return [unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS]
     if status == LogStatus.FAILED:

@@ -1,6 +1,6 @@
 """The original's eight tables; those of an existing ``xxl_job`` database are left as they are.
 
-Revision: 0001, the first. Source of names, types and defaults: spec/schema.md (XXL-JOB 2.4.1).
+Revision: 0001, the first. Source of names, types and defaults: docs/reference/schema.md (XXL-JOB 2.4.1).
 """
 
 import sqlalchemy as sa

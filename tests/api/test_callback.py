@@ -1,4 +1,7 @@
-"""Callbacks in the forms of all clients (spec/clients.md, A1 and A3): stored before they are answered, the first wins."""
+"""Callbacks in the forms of all clients: stored before they are answered, the first wins.
+
+Source: docs/reference/clients.md, sections A1 and A3.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Paths, methods, tokens, envelopes. Source of the tables: spec/protocol.md, sections 2 and 9.3."""
+"""Paths, methods, tokens, envelopes. Source of the tables: docs/reference/protocol.md, sections 2 and 9.3."""
 
 import json
 from dataclasses import replace

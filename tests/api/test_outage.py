@@ -109,7 +109,10 @@ def test_an_answer_that_does_not_come_in_time_is_a_failure(
 def test_a_mistake_of_the_program_is_an_envelope_too(
     database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """spec/protocol.md, 2.4: whatever escapes is HTTP 200 with code 500; an HTTP error counts as a dead network for executors."""
+    """Whatever escapes is HTTP 200 with code 500; an HTTP error counts as a dead network for executors.
+
+    Source: docs/reference/protocol.md, section 2.4.
+    """
 
     def broken(_self: CallbackStore, _items: object) -> int:
         raise ZeroDivisionError("secret detail")

@@ -1,4 +1,7 @@
-"""What the answers of all known executors mean for a run. Source of the table: spec/clients.md, A4 and A5."""
+"""What the answers of all known executors mean for a run.
+
+Source of the table: docs/reference/clients.md, sections A4 and A5.
+"""
 
 import json
 from typing import Any

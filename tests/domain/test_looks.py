@@ -1,4 +1,7 @@
-"""judge_look() and judge_probe(): every branch is a row. DESIGN section 4, stage 7; spec/reliability.md, the evidence of executors."""
+"""judge_look() and judge_probe(): every branch is a row.
+
+Source: docs/reference/pipeline.md, section 7; docs/reference/reliability.md, section 4.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,7 @@
-"""plan(): every branch of DESIGN section 4, stage 1, and the promise that no instant is lost or doubled."""
+"""plan(): every branch, and the promise that no instant is lost or doubled.
+
+Source: docs/reference/pipeline.md, section 1.
+"""
 
 from collections.abc import Callable, Iterable
 

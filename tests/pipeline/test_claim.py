@@ -1,4 +1,7 @@
-"""claim(): due fires become SENDING with a log row and an address, for one winner. DESIGN section 4, stage 3."""
+"""claim(): due fires become SENDING with a log row and an address, for one winner.
+
+Source: docs/reference/pipeline.md, section 3.
+"""
 
 import pytest
 

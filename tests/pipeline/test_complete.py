@@ -1,4 +1,7 @@
-"""complete(): the first result wins, whoever reports, however often. DESIGN section 4, stage 6."""
+"""complete(): the first result wins, whoever reports, however often.
+
+Source: docs/reference/pipeline.md, section 6.
+"""
 
 import pytest
 

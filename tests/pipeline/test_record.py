@@ -1,4 +1,7 @@
-"""record() and fix_address(): what came of a send, written by whoever still holds the claim. DESIGN section 4, stages 3 and 5."""
+"""record() and fix_address(): what came of a send, written by whoever still holds the claim.
+
+Source: docs/reference/pipeline.md, sections 3 and 5.
+"""
 
 import pytest
 from sqlalchemy import update

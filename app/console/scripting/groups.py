@@ -1,4 +1,4 @@
-"""The original's JSON endpoints of executor groups. spec/console.md, 12."""
+"""The original's JSON endpoints of executor groups. docs/reference/console.md, section 12."""
 
 from flask import Blueprint, Response
 

@@ -1,4 +1,4 @@
-"""The original's JSON endpoints of jobs and of their code. spec/console.md, 7 to 9."""
+"""The original's JSON endpoints of jobs and of their code. docs/reference/console.md, sections 7 to 9."""
 
 from datetime import datetime
 from functools import partial

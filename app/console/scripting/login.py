@@ -1,4 +1,4 @@
-"""The original's JSON endpoints: login and logout. spec/console.md, 3."""
+"""The original's JSON endpoints: login and logout. docs/reference/console.md, section 3."""
 
 from flask import Blueprint, Response, request
 

@@ -1,4 +1,7 @@
-"""Rows of the original's tables, listed explicitly so that no new column leaks. spec/clients.md, B3."""
+"""Rows of the original's tables, listed explicitly so that no new column leaks.
+
+Source: docs/reference/clients.md, section B3.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The original's JSON endpoints of runs and of the day chart. spec/console.md, 6, 10 and 11."""
+"""The original's JSON endpoints of runs and of the day chart.
+
+Source: docs/reference/console.md, sections 6, 10 and 11.
+"""
 
 from datetime import datetime
 from html import escape

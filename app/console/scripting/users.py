@@ -1,4 +1,4 @@
-"""The original's JSON endpoints of users. spec/console.md, 13."""
+"""The original's JSON endpoints of users. docs/reference/console.md, section 13."""
 
 from dataclasses import replace
 

@@ -19,7 +19,8 @@ from app.services.accounts.login import Visitor
 from app.services.runs.logs import Caller
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
-#: the value may come back with the attributes behind it, or without the name (spec/clients.md, B1)
+#: the value may come back with the attributes behind it, or without the name
+#: (docs/reference/clients.md, section B1)
 _COOKIE_VALUE = re.compile(rf'(?:^|[;,])\s*(?:{COOKIE}=)?"?([0-9a-f]{{64}})"?\s*(?=$|[;,])')
 #: cookie values checked per request
 COOKIES_MAX = 4

@@ -1,7 +1,7 @@
-"""Envelope of the original's JSON endpoints: parameters and responses. spec/console.md, 1.1 and 1.2.
+"""Envelope of the original's JSON endpoints: parameters and responses.
 
-Clients depend on details: the order of the keys, integers as integers, dates with milliseconds and ``+00:00``
-(spec/clients.md, B3).
+Source: docs/reference/console.md, sections 1.1 and 1.2. Clients depend on details: the order of the keys,
+integers as integers, dates with milliseconds and ``+00:00`` (docs/reference/clients.md, section B3).
 """
 
 import json

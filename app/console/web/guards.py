@@ -133,7 +133,10 @@ def _access() -> Access | None:
 
 
 def to_login() -> Response:
-    """Redirect to the login page: 302 without a body, which scripts rely on (spec/clients.md, B1)."""
+    """Redirect to the login page: 302 without a body.
+
+    Scripts rely on it (docs/reference/clients.md, section B1).
+    """
     target = context_path("/toLogin")
     if "HX-Request" in request.headers:
         return Response(status=200, headers={"HX-Redirect": target})

@@ -1,4 +1,4 @@
-"""Security headers of every response. spec/security.md, decisions and P9."""
+"""Security headers of every response. docs/reference/security.md, sections 2 and P9."""
 
 from flask import Flask, Response, g, request
 

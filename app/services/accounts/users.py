@@ -1,4 +1,8 @@
-"""Users and their rights. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 13); passwords and self-changes stricter."""
+"""Users and their rights.
+
+Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 13); passwords and self-changes
+stricter.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,7 @@
-"""What people and scripts do with executor groups. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 12), addresses stricter."""
+"""What people and scripts do with executor groups.
+
+Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 12), addresses stricter.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Sources of GLUE jobs and their versions. Source of the rules: XXL-JOB 2.4.1 (spec/console.md, 9)."""
+"""Sources of GLUE jobs and their versions.
+
+Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 9).
+"""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256

@@ -1,6 +1,7 @@
 """What people and scripts do with jobs. Every function loads the job first and checks the right on *its* group.
 
-Stop, edit and delete take effect at their commit (DESIGN section 4): the job's row is locked, its fires that were not sent yet go,
+Stop, edit and delete take effect at their commit (docs/reference/pipeline.md, section 9):
+the job's row is locked, its fires that were not sent yet go,
 and those already due are recorded as skipped. So these functions are passed a clock, which they read once they hold their locks.
 """
 

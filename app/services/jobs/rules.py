@@ -1,4 +1,6 @@
-"""What a job has to be before it is stored. Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (spec/console.md, 8).
+"""What a job has to be before it is stored.
+
+Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (docs/reference/console.md, section 8).
 
 Stricter than the source where a column would overflow or a value means nothing; every refusal names the field by its wire name.
 """

@@ -2,7 +2,7 @@
 
 Some executors report a run that was killed as a success, and do so before they answer (npm `xxl-job`): without the wait that
 result would be the first one. Failures do not wait: others answer the kill only after they have told it (pyxxl). Where the kill
-is refused the success counts as it came. Source: spec/clients.md, A5.
+is refused the success counts as it came. Source: docs/reference/clients.md, section A5.
 """
 
 import threading

@@ -35,7 +35,7 @@ MISSING_JOB = N_("Job id is invalid")
 
 
 class ClearType(IntEnum):
-    """Which runs to clear. Source: spec/console.md, 10."""
+    """Which runs to clear. Source: docs/reference/console.md, section 10."""
 
     OLDER_THAN_1_MONTH = 1
     OLDER_THAN_3_MONTHS = 2
@@ -133,7 +133,10 @@ def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:
-    """End a run under way; return what the executor said. It ends every run of the job on that executor (spec/scheduling.md, 14)."""
+    """End a run under way; return what the executor said. It ends every run of the job on that executor.
+
+    Source: docs/reference/scheduling.md, section 14.
+    """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor, right=Right.OPERATE)
         if job_lists.find_job(session, log.job_id) is None:

@@ -1,4 +1,7 @@
-"""Login, cookie and the way in and out, as clients of the original use them (spec/clients.md, B1)."""
+"""Login, cookie and the way in and out, as clients of the original use them.
+
+Source: docs/reference/clients.md, section B1.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""The console clients that people use, each as it talks (spec/clients.md, part B): cookies, shapes and orders they rely on."""
+"""The console clients that people use, each as it talks: cookies, shapes and orders they rely on.
+
+Source: docs/reference/clients.md, section B.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""The JSON endpoints of jobs, called as scripts of the original call them (spec/clients.md, B2 and B3; spec/console.md, 7 to 9)."""
+"""The JSON endpoints of jobs, called as scripts of the original call them.
+
+Source: docs/reference/clients.md, sections B2 and B3; docs/reference/console.md, sections 7 to 9.
+"""
 
 import json
 import re

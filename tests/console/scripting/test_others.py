@@ -1,4 +1,4 @@
-"""The JSON endpoints of groups, users and runs (spec/console.md, 10 to 13)."""
+"""The JSON endpoints of groups, users and runs (docs/reference/console.md, sections 10 to 13)."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The JSON endpoints, replayed as real scripts call them: odd parameters, texts, ids and instants (spec/console.md, clients.md B)."""
+"""The JSON endpoints, replayed as real scripts call them: odd parameters, texts, ids and instants.
+
+Source: docs/reference/console.md; docs/reference/clients.md, section B.
+"""
 
 import json
 import re

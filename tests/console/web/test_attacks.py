@@ -1,4 +1,4 @@
-"""Every known way in is refused. spec/security.md has where each was found."""
+"""Every known way in is refused. docs/reference/security.md, section 4 has where each was found."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Ending a run by hand, against an executor that answers as told. spec/scheduling.md, 14."""
+"""Ending a run by hand, against an executor that answers as told.
+
+Source: docs/reference/scheduling.md, section 14.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
