@@ -1,9 +1,9 @@
-# Thin names for `python3 manage.py <word>`; what each does stands there. Arguments: make test ARGS="-k cron"
+# A target for each word of `python3 manage.py`, which lists them. Arguments: make test ARGS="-k cron"
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup run test check bench faults
+.PHONY: help setup run test check bench faults lock translations pictures
 help:
 	@$(PYTHON) manage.py
-setup run test check bench faults:
+setup run test check bench faults lock translations pictures:
 	@$(PYTHON) manage.py $@ $(ARGS)

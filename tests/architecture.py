@@ -32,9 +32,7 @@ SQLALCHEMY = ("sqlalchemy",)
 FLASK = (
     "flask",
     "flask_babel",
-    "flask_bootstrap",
     "flask_login",
-    "flask_wtf",
     "werkzeug",
     "jinja2",
     "markupsafe",
@@ -67,7 +65,7 @@ LAYERS: dict[str, Layer] = {
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
         ("app.pipeline", "app.store", "app.executors", *DATABASE, "app.domain"),
-        (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client", "psutil"),
+        (*SQLALCHEMY, "alembic", "apprise", "argon2"),
     ),
     "app.console": Layer(
         (

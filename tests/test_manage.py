@@ -1,12 +1,9 @@
-"""The first thing a newcomer runs: each thing that can be wrong with a machine is one clear line, and nothing stays behind."""
+"""manage.py: what can be wrong with a machine is one clear line; set-up does only what is needed."""
 
 import ast
 import os
-import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,52 +11,20 @@ import pytest
 import manage
 
 ROOT = Path(__file__).resolve().parent.parent
-#: a part that says when it is asked to stop, and whether it obeys
-PART = """
-import signal, sys, time
-def stop(*_):
-    print("asked to stop", flush=True)
-    if "stubborn" not in sys.argv:
-        sys.exit(0)
-signal.signal(signal.SIGTERM, stop)
-print("ready", flush=True)
-while True:
-    time.sleep(0.05)
-"""
-
-
-@pytest.fixture
-def parts(tmp_path: Path) -> Iterator[manage.Parts]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    made = manage.Parts(str(tmp_path))
-    yield made
-    made.stops = 2
-    made.stop()
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def start(parts: manage.Parts, name: str, *arguments: str) -> None:
-    parts.start(name, [sys.executable, "-c", PART, *arguments])
-    parts.wait(name, lambda: "ready" in log(parts, name))
-
-
-def log(parts: manage.Parts, name: str) -> str:
-    return Path(parts.log_path(name)).read_text()
 
 
 def test_an_old_python_can_read_the_file() -> None:
     ast.parse((ROOT / "manage.py").read_text(encoding="utf-8"), feature_version=(3, 6))
 
 
-def test_an_old_python_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_old_python_gets_one_line(tmp_path: Path) -> None:
     ended = run_under_an_old_python(tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("Python 3.11 or newer is needed, this is 3.9")
     assert ended.stderr.count("\n") == 1
 
 
-def test_an_old_python_goes_on_under_a_newer_one(tmp_path: Path) -> None:
+def test_an_old_python_hands_over_to_a_newer_one(tmp_path: Path) -> None:
     newer = tmp_path / "python3.12"
     newer.write_text('#!/bin/sh\necho "newer: $2 $3"\n')
     newer.chmod(0o755)
@@ -79,18 +44,24 @@ def run_under_an_old_python(path: Path) -> subprocess.CompletedProcess[str]:
 def test_without_a_word_all_words_are_listed() -> None:
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py")], capture_output=True, text=True)
     assert ended.returncode == 0
-    assert all(f"\n{word} " in ended.stdout for word in ("setup", "run", "test", "check", "bench", "faults"))
+    assert all(f"\n{word} " in ended.stdout for word in manage.WORDS)
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py"), "rnu"], capture_output=True, text=True)
     assert ended.returncode == 2
 
 
-def test_a_folder_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_makefile_has_a_target_for_every_word() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = next(line for line in makefile.splitlines() if line.startswith("setup "))
+    assert set(targets.rstrip(":").split()) >= set(manage.WORDS)
+
+
+def test_a_folder_that_is_not_writable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manage.os, "access", lambda _path, _mode: False)
-    with pytest.raises(manage.Failed, match="cannot be written"):
+    with pytest.raises(manage.Failed, match="is not writable"):
         manage.setup()
 
 
-def test_a_missing_venv_module_is_told_with_its_package(
+def test_a_missing_venv_module_is_reported_with_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(manage, "PYTHON", str(tmp_path / "none"))
@@ -99,101 +70,41 @@ def test_a_missing_venv_module_is_told_with_its_package(
         manage.make_venv()
 
 
-def test_a_port_in_use_is_told_with_its_variable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(manage.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
-            manage.require_free("XXL_JOB_PORT", "127.0.0.1", port)
-        assert manage.listens("127.0.0.1", port)
-    manage.require_free("XXL_JOB_PORT", "127.0.0.1", port)
-    assert not manage.listens("127.0.0.1", port)
-
-
-@pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
-def test_a_port_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("XXL_JOB_EXECUTOR_PORT", text)
-    with pytest.raises(
-        manage.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"
-    ):
-        manage.whole_number("XXL_JOB_EXECUTOR_PORT", 9999)
-
-
-def test_a_wrong_setting_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_catalogues_are_compiled_when_they_are_newer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "zh_Hans_CN" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    source, compiled = folder / "messages.po", folder / "messages.mo"
+    source.write_text(
+        'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\nmsgid "a"\nmsgstr "b"\n'
+    )
+    monkeypatch.setattr(manage, "TRANSLATIONS", str(tmp_path))
     monkeypatch.setattr(manage, "PYTHON", sys.executable)
-    monkeypatch.setenv("XXL_JOB_HOME", str(tmp_path))
-    assert manage.ask_config()["home"] == str(tmp_path)
-    monkeypatch.setenv("XXL_JOB_PORT", "many")
-    with pytest.raises(manage.Failed, match=r"^XXL_JOB_PORT='many': [^\n]*$"):
-        manage.ask_config()
+    manage.compile_translations()
+    first = compiled.read_bytes()
+    assert b"b" in first
+
+    compiled.write_bytes(b"kept")
+    manage.compile_translations()
+    assert compiled.read_bytes() == b"kept"
+
+    os.utime(source, (compiled.stat().st_mtime + 10,) * 2)
+    manage.compile_translations()
+    assert compiled.read_bytes() == first
 
 
-def test_parts_stop_in_order_last_started_first(parts: manage.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(parts, "console")
-    start(parts, "workers")
-    ended: list[str] = []
-    monkeypatch.setattr(
-        manage,
-        "kill_group",
-        lambda process: ended.append(next(n for n, p in parts.processes.items() if p is process)),
-    )
-    os.kill(os.getpid(), signal.SIGINT)
-    parts.watch()
-    parts.stop()
-    assert ended == ["workers", "console"]
-    assert [process.returncode for process in parts.processes.values()] == [0, 0]
+def test_direct_requirements_are_locked_with_hashes() -> None:
+    for name in ("requirements", "requirements-dev"):
+        lines = (ROOT / f"{name}.in").read_text(encoding="utf-8").splitlines()
+        direct = [line.split("#")[0].strip() for line in lines if line and not line.startswith(("#", "-"))]
+        lock = (ROOT / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        pins = {line.split("==")[0].split("[")[0] for line in lock if "==" in line}
+        assert {package.split("[")[0].split("<")[0] for package in direct} <= pins
+        assert "python3 manage.py lock" in "\n".join(lock[:3])
 
 
-def test_a_second_ctrl_c_kills(parts: manage.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(parts, "workers", "stubborn")
-    parts.ask_stop(signal.SIGINT, None)
-    # the second one comes while the part is being waited for
-    monkeypatch.setattr(
-        manage.time,
-        "sleep",
-        lambda _seconds: parts.ask_stop(signal.SIGINT, None) if "asked" in log(parts, "workers") else None,
-    )
-    parts.stop()
-    assert parts.processes["workers"].returncode == -signal.SIGKILL
+def test_both_locks_hold_the_same_versions() -> None:
+    def pins(name: str) -> set[str]:
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith(" ")}
 
-
-def test_a_part_that_ends_is_named_with_its_last_lines(parts: manage.Parts) -> None:
-    start(parts, "console")
-    parts.start(
-        "workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"]
-    )
-    with pytest.raises(
-        manage.Failed,
-        match=r"^workers ended with exit code 3; the end of .*workers\.log:\n  first\n  the database is gone$",
-    ):
-        parts.watch()
-    parts.stop()
-    assert parts.processes["console"].returncode == 0
-
-
-def test_a_part_that_never_answers_is_named(parts: manage.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manage, "START_S", 0)
-    parts.start("console", [sys.executable, "-c", PART])
-    with pytest.raises(manage.Failed, match="^console did not answer within 0 s"):
-        parts.wait("console", lambda: False)
-
-
-def test_a_step_that_fails_is_named(parts: manage.Parts) -> None:
-    parts.once("schema", [sys.executable, "-c", "print('fine')"])
-    with pytest.raises(
-        manage.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(it wrote nothing\)$"
-    ):
-        parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
-    assert parts.processes == {}
-
-
-def test_the_first_password_is_shown_only_while_it_is_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def welcomed(*, given: bool) -> str:
-        manage.welcome("http://127.0.0.1:8080/xxl-job-admin", {"home": str(tmp_path), "given": given})
-        return capsys.readouterr().out
-
-    assert "(was changed" in welcomed(given=False)
-    (tmp_path / "admin_password").write_text("first-one\n")
-    assert "admin password: first-one\n" in welcomed(given=False)
-    assert "first-one" not in welcomed(given=True)
+    assert pins("requirements.txt") - pins("requirements-dev.txt") == set()

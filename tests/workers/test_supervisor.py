@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-import manage
+from app import run_all
 from app.clock import now_ms
 from app.config import Config
 from app.db import bind_engine, unbind_engine
@@ -121,7 +121,7 @@ def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger
     assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, (
         "what the dispatcher waits for"
     )
-    assert sum(stop_timeout_s(name, config) for name in PARTS) < manage.STOP_S
+    assert sum(stop_timeout_s(name, config) for name in PARTS) < run_all.STOP_S
 
 
 @pytest.mark.parametrize(

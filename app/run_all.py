@@ -1,0 +1,261 @@
+"""Development runner: ``python -m app.run_all`` starts console, workers and a demo executor until Ctrl-C.
+
+``python3 manage.py run`` calls it after the set-up. On a server the parts are services: deploy/README.md.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from app.config import Config
+from app.errors import NotConfigured
+from app.home import access_tokens
+
+ROOT = Path(__file__).resolve().parent.parent
+#: seconds a part may take to answer after its start, and to end after SIGTERM
+START_S = 60
+STOP_S = 25
+#: lines shown of the log of a part that failed
+LAST_LINES = 12
+#: the demo executor's application name, known to `flask seed-demo` too
+DEMO_APPNAME = "xxl-job-executor-sample"
+FLASK = (sys.executable, "-m", "flask", "--app", "wsgi")
+
+
+class Failed(Exception):
+    """The run cannot go on; the text is the message shown."""
+
+
+def main() -> int:
+    try:
+        run()
+    except (Failed, NotConfigured) as exc:
+        print(f"error: {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def run() -> None:
+    """Start console, workers and demo executor, print how to log in, and stop all three in order."""
+    config = Config.from_env()
+    token = access_tokens(config)[0]
+    executor_port = read_port("XXL_JOB_EXECUTOR_PORT", 9999)
+    require_free("XXL_JOB_PORT", config.host, config.port)
+    require_free("XXL_JOB_EXECUTOR_PORT", "127.0.0.1", executor_port)
+    address = console_address(config)
+    demo = ("--admin", address, "--appname", DEMO_APPNAME, "--port", str(executor_port))
+    parts = Parts(config.home / "logs")
+    try:
+        parts.once("schema", [*FLASK, "db", "upgrade"])
+        parts.start("console", [sys.executable, "wsgi.py"])
+        parts.start("workers", [sys.executable, "-m", "workers"])
+        parts.wait("console", lambda: answers(f"{address}/health"))
+        command = [sys.executable, "-m", "executor_client", "executor_client.demo", *demo]
+        parts.start("executor", command, XXL_JOB_ACCESS_TOKEN=token)
+        parts.wait("executor", lambda: listens("127.0.0.1", executor_port))
+        # last: a first run without an executor would fail
+        parts.once("demo job", [*FLASK, "seed-demo"])
+        if not parts.stops:
+            welcome(address, config.home, password_given=bool(config.admin_password))
+        parts.watch()
+    finally:
+        parts.stop()
+
+
+def console_address(config: Config) -> str:
+    """Return the URL the console has on this machine."""
+    host = "127.0.0.1" if config.host in ("0.0.0.0", "::", "localhost") else config.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{config.port}{config.context_path}"
+
+
+def read_port(variable: str, default: int) -> int:
+    """Return the port in an environment variable; raise Failed if it is none."""
+    text = os.environ.get(variable) or str(default)
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise Failed(f"{variable}={text!r}: a whole number from 1 to 65535 is needed")
+    return int(text)
+
+
+def require_free(variable: str, host: str, port: int) -> None:
+    """Raise Failed if a port cannot be listened on; ``variable`` names the setting to change."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as exc:
+            raise Failed(
+                f"port {port} on {host} cannot be used ({exc.strerror}); choose another one: {variable}=..."
+            ) from exc
+
+
+def answers(url: str) -> bool:
+    """Whether an HTTP server answers, with an error status too."""
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def listens(host: str, port: int) -> bool:
+    """Whether a port accepts connections."""
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def welcome(address: str, home: Path, *, password_given: bool) -> None:
+    """Print the address, the first password while it is valid, and what to do next."""
+    stored = home / "admin_password"
+    if password_given:
+        password, where = "the one in XXL_JOB_ADMIN_PASSWORD", "only as a hash, in the database"
+    elif stored.exists():
+        password, where = stored.read_text(encoding="utf-8").strip(), f"{shown(stored)}, until you change it"
+    else:
+        password, where = "(was changed)", "only as a hash, in the database"
+    print()
+    print(f"open            {address}/")
+    print("user            admin")
+    print(f"admin password: {password}")
+    print(f"stored in       {where}")
+    print("then            log in, choose your own password, run a demo job from its menu, open its log")
+    print("stop            Ctrl-C", flush=True)
+
+
+def shown(path: Path) -> Path:
+    """Return a path relative to the repository where it lies inside."""
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+class Parts:
+    """The started processes, in order; each writes to its own log file."""
+
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        #: stops requested so far; the second one kills
+        self.stops = 0
+        logs.mkdir(parents=True, exist_ok=True)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.request_stop)
+
+    def request_stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Signal handler: count the request; the loops look at it."""
+        self.stops += 1
+
+    def log_path(self, name: str) -> Path:
+        """Return the log file of a part."""
+        return self.logs / f"{name.replace(' ', '_')}.log"
+
+    def start(self, name: str, command: Sequence[str], **environ: str) -> None:
+        """Start a part in its own session, so that Ctrl-C reaches only this process."""
+        if self.stops:
+            return
+        path = self.log_path(name)
+        if path.exists():
+            path.replace(f"{path}.1")
+        with path.open("wb") as log:
+            self.processes[name] = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **environ},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+        print(f"{name:<15} {shown(path)}", flush=True)
+
+    def once(self, name: str, command: Sequence[str]) -> None:
+        """Run a part to its end; raise Failed if it fails."""
+        self.start(name, command)
+        if self.stops:
+            return
+        code = self.processes[name].wait()
+        del self.processes[name]
+        if code != 0:
+            raise Failed(self.describe(name, "failed"))
+
+    def wait(self, name: str, ready: Callable[[], bool]) -> None:
+        """Wait until a part answers; raise Failed after START_S, or when a part ends."""
+        deadline = time.monotonic() + START_S
+        while not self.stops and not ready():
+            self.require_alive()
+            if time.monotonic() > deadline:
+                raise Failed(self.describe(name, f"did not answer within {START_S} s"))
+            time.sleep(0.1)
+
+    def watch(self) -> None:
+        """Return when a stop is requested; raise Failed when a part ends by itself."""
+        while not self.stops:
+            self.require_alive()
+            time.sleep(0.2)
+
+    def require_alive(self) -> None:
+        """Raise Failed if a part has ended."""
+        for name, process in self.processes.items():
+            code = process.poll()
+            if code is not None:
+                how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                raise Failed(self.describe(name, how))
+
+    def describe(self, name: str, what: str) -> str:
+        """Return what happened to a part, with the last lines of its log."""
+        path = self.log_path(name)
+        text = path.read_text(encoding="utf-8", errors="replace").strip() or "(it wrote nothing)"
+        last = "\n".join(f"  {line}" for line in text.split("\n")[-LAST_LINES:])
+        return f"{name} {what}; the end of {shown(path)}:\n{last}"
+
+    def stop(self) -> None:
+        """Stop the parts in reverse order, each within STOP_S; a second Ctrl-C kills."""
+        requested_before = max(self.stops, 1)
+        if self.processes and self.stops:
+            print("\nStopping (Ctrl-C again kills) ...", flush=True)
+        for name, process in reversed(self.processes.items()):
+            if process.poll() is None:
+                process.terminate()
+            deadline = time.monotonic() + STOP_S
+            while process.poll() is None and self.stops <= requested_before and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if process.poll() is None:
+                print(f"{name} did not end by itself and was killed", flush=True)
+            kill_group(process)
+        if self.stops:
+            print("Stopped.", flush=True)
+
+
+def end_with_parent() -> None:
+    """In a child, before it starts: end it when this process dies (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Kill what is left of a part and of the processes it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

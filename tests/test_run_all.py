@@ -1,0 +1,149 @@
+"""The development runner: clear one-line errors, an orderly stop, and nothing left behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import run_all
+
+#: a part that prints when it gets SIGTERM, and ignores it if it is stubborn
+PART = """
+import signal, sys, time
+def stop(*_):
+    print("got SIGTERM", flush=True)
+    if "stubborn" not in sys.argv:
+        sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[run_all.Parts]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    made = run_all.Parts(tmp_path)
+    yield made
+    made.stops = 2
+    made.stop()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def start(parts: run_all.Parts, name: str, *arguments: str) -> None:
+    parts.start(name, [sys.executable, "-c", PART, *arguments])
+    parts.wait(name, lambda: "ready" in log(parts, name))
+
+
+def log(parts: run_all.Parts, name: str) -> str:
+    return parts.log_path(name).read_text()
+
+
+def test_a_port_in_use_is_reported_with_its_variable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(run_all.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
+            run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
+        assert run_all.listens("127.0.0.1", port)
+    run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
+    assert not run_all.listens("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
+def test_an_invalid_port_is_reported(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("XXL_JOB_EXECUTOR_PORT", text)
+    with pytest.raises(
+        run_all.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"
+    ):
+        run_all.read_port("XXL_JOB_EXECUTOR_PORT", 9999)
+
+
+def test_an_invalid_setting_is_reported_in_one_line(tmp_path: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "XXL_JOB_HOME": str(tmp_path), "XXL_JOB_PORT": "many"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "app.run_all"], cwd=run_all.ROOT, env=environ, capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: XXL_JOB_PORT='many': ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_parts_stop_in_reverse_order(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(parts, "console")
+    start(parts, "workers")
+    ended: list[str] = []
+    monkeypatch.setattr(
+        run_all,
+        "kill_group",
+        lambda process: ended.append(next(n for n, p in parts.processes.items() if p is process)),
+    )
+    os.kill(os.getpid(), signal.SIGINT)
+    parts.watch()
+    parts.stop()
+    assert ended == ["workers", "console"]
+    assert [process.returncode for process in parts.processes.values()] == [0, 0]
+
+
+def test_a_second_ctrl_c_kills(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(parts, "workers", "stubborn")
+    parts.request_stop(signal.SIGINT, None)
+    # the second one comes while the part is being waited for
+    monkeypatch.setattr(
+        run_all.time,
+        "sleep",
+        lambda _seconds: (
+            parts.request_stop(signal.SIGINT, None) if "SIGTERM" in log(parts, "workers") else None
+        ),
+    )
+    parts.stop()
+    assert parts.processes["workers"].returncode == -signal.SIGKILL
+
+
+def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run_all.Parts) -> None:
+    start(parts, "console")
+    parts.start(
+        "workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"]
+    )
+    with pytest.raises(
+        run_all.Failed,
+        match=r"^workers ended with exit code 3; the end of .*\.log:\n  first\n  the database is gone$",
+    ):
+        parts.watch()
+    parts.stop()
+    assert parts.processes["console"].returncode == 0
+
+
+def test_a_part_that_never_answers_is_reported(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_all, "START_S", 0)
+    parts.start("console", [sys.executable, "-c", PART])
+    with pytest.raises(run_all.Failed, match="^console did not answer within 0 s"):
+        parts.wait("console", lambda: False)
+
+
+def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
+    parts.once("schema", [sys.executable, "-c", "print('fine')"])
+    with pytest.raises(
+        run_all.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(it wrote nothing\)$"
+    ):
+        parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
+    assert parts.processes == {}
+
+
+def test_the_first_password_is_shown_until_it_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def welcomed(*, given: bool) -> str:
+        run_all.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=given)
+        return capsys.readouterr().out
+
+    assert "(was changed" in welcomed(given=False)
+    (tmp_path / "admin_password").write_text("first-one\n")
+    assert "admin password: first-one\n" in welcomed(given=False)
+    assert "first-one" not in welcomed(given=True)
