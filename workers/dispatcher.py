@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
+from uvloop import new_event_loop
 
 from app.clock import Millis, now_ms
 from app.config import Config
@@ -26,7 +27,6 @@ from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.event_loop import new_event_loop
 from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
 from workers.poll import DATABASE_WAIT_S, Poll

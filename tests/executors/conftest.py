@@ -6,11 +6,11 @@ from ipaddress import ip_network
 from typing import Any, TypeVar
 
 import pytest
+from uvloop import new_event_loop
 
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Peer
 from tests.fake_executor import FakeExecutor
-from workers.event_loop import new_event_loop
 
 T = TypeVar("T")
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
