@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from executor_client.context import JobContext, JobLogHandler, context
 from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
 from executor_client.handlers import HandlerRegistry, job, register
+from executor_client.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from executor_client.config import ExecutorConfig
     from executor_client.executor import Executor
-
-__version__ = "1.0.0"
 
 __all__ = [
     "Executor",
@@ -26,6 +25,7 @@ __all__ = [
     "JobLogHandler",
     "JobTimedOut",
     "StartRefused",
+    "__version__",
     "context",
     "job",
     "register",

@@ -25,6 +25,7 @@ BASE = (
     "app.wake_up",
     "executor_client.callback_protocol",
     "executor_client.protocol",
+    "executor_client.version",
     "executor_client.lenient_json",
 )
 DATABASE = ("app.models", "app.db", "app.database_faults", "app.group_commit")

@@ -16,11 +16,10 @@ from app.errors import NotConfigured
 from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
 from app.store import nodes
+from executor_client.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-#: version this program calls itself
-VERSION = "0.1.0"
 #: characters of the SHA-256 of a token that nodes compare
 FINGERPRINT_LENGTH = 16
 
