@@ -30,7 +30,7 @@ class CallbackItem:
     handle_msg: str | None
 
     def to_wire(self) -> dict[str, Any]:
-        """Return every spelling at once, so that admins from 2.2 to 3.5 find theirs."""
+        """Return every spelling at once, so that admins from 2.2 to 3.4 find theirs."""
         return {
             "logId": self.log_id,
             "logDateTim": self.log_date_time,
