@@ -18,6 +18,8 @@ from app.db import is_transient
 from app.errors import NotConfigured
 from app.write_queue import PRIMARY_CODE
 
+#: the database is away, full or locked: the same work may succeed later
+AWAY = (OperationalError, InterfaceError)
 #: period of the log line about a fault that lasts
 REPEAT_MS: Millis = MINUTE_MS
 #: seconds in Retry-After

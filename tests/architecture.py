@@ -28,7 +28,7 @@ BASE = (
     "executor_client.version",
     "executor_client.lenient_json",
 )
-DATABASE = ("app.models", "app.db", "app.database_faults", "app.group_commit")
+DATABASE = ("app.models", "app.db", "app.database_faults", "app.batch_writer")
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = (
     "flask",
@@ -60,7 +60,7 @@ LAYERS: dict[str, Layer] = {
     "app.write_queue": Layer(),
     "app.db": Layer(("app.models", "app.domain.enums", "app.write_queue"), (*SQLALCHEMY, "flask_sqlalchemy")),
     "app.database_faults": Layer(("app.db", "app.models", "app.write_queue"), SQLALCHEMY),
-    "app.group_commit": Layer(("app.db", "app.models"), SQLALCHEMY),
+    "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
@@ -94,7 +94,7 @@ LAYERS: dict[str, Layer] = {
         ("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")
     ),  # factory and cli: they join all the parts
     "workers": Layer(
-        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.group_commit", "app.domain"),
+        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.batch_writer", "app.domain"),
         (*SQLALCHEMY, "uvloop"),
     ),
     "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),

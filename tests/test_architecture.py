@@ -115,7 +115,7 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
         ("app.db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
         (
             "app.store.jobs",
-            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.group_commit import GroupCommit",
+            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.batch_writer import BatchWriter",
         ),
         ("app.api.callback", "from flask import request\nfrom app.pipeline.complete import complete"),
         ("app.factory", "from app.console import jobs\nfrom app.api import callback"),

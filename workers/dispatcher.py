@@ -16,9 +16,10 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 from uvloop import new_event_loop
 
+from app.batch_writer import BatchWriter
 from app.clock import Millis, now_ms
 from app.config import Config
-from app.database_faults import fault_log
+from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
@@ -27,7 +28,6 @@ from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
 from workers.poll import DATABASE_WAIT_S, Poll
 from workers.send_task import SendParts, SendTask
@@ -72,7 +72,7 @@ class Dispatcher:
             routes=RouteState(),
             capacity=self._lanes.capacity,
         )
-        self._writer = GroupWriter()
+        self._writer = BatchWriter("dispatch-writer")
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
         self._wake_socket = WakeSocket(config.home, node)
         self._outcomes: list[Sent] = []
@@ -209,7 +209,7 @@ class Dispatcher:
         try:
             if self._may_fire():  # by a clock that is ahead everything would be due
                 await self._writer.write(
-                    due, timed(claim_group, claimer.lease_ms), into=batches, spoilt=self._back_off
+                    due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._back_off
                 )
         except AWAY as exc:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)

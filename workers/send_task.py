@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.batch_writer import BatchWriter
 from app.clock import now_ms
-from app.database_faults import fault_log
+from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.pipeline.claim import Claimed, Claimer, probing_ms
 from app.pipeline.record import fix_address
 from app.pipeline.send import Sender, Sent, nobody_said_yes
 from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
-from workers.group_writer import AWAY, GroupWriter
 from workers.lanes import Lanes
 from workers.send_limiter import Permit
 
@@ -28,7 +28,7 @@ class SendParts:
 
     lanes: Lanes
     sender: Sender
-    writer: GroupWriter
+    writer: BatchWriter
     pace: ClaimPace
     claimer: Claimer
     stopping: Callable[[], bool]

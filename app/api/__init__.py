@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Flask
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import callback, read_registration, registry, registry_remove
 from app.api.tokens import TokenBook
 from app.config import Config
-from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
+from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
 from app.home import access_tokens
 from app.services.runs.callbacks import CallbackStore
@@ -82,10 +82,7 @@ class ExecutorApi:
             return self._act(action, environ)
         except InvalidInput as exc:
             return Reply(FAIL, exc.message)
-        except (
-            OperationalError,
-            InterfaceError,
-        ) as exc:  # expected while a database is away: one line, no traceback
+        except AWAY as exc:  # expected while a database is away: one line, no traceback
             fault_log.write(logger, f"executor request not stored action={action}", exc)
             return _BUSY if fault_of(exc) is Fault.BUSY else _UNAVAILABLE
         except (SQLAlchemyError, TimeoutError):

@@ -7,6 +7,7 @@ import pytest
 
 from app.db import read_scope
 from app.domain.enums import RouteStrategy
+from app.executors.gateway import Peer
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -31,7 +32,16 @@ from tests.factories import (
     remove,
     save,
 )
-from tests.pipeline.steps import LEASE_MS, TOKEN, at_once, claim_fires, claim_one, claimer, give_back_all
+from tests.pipeline.steps import (
+    LEASE_MS,
+    TOKEN,
+    at_once,
+    claim_fires,
+    claim_one,
+    claimer,
+    give_back_all,
+    sent,
+)
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 
@@ -458,3 +468,12 @@ def test_the_poll_goes_on_behind_its_last_row(database: str) -> None:
     assert [fire.id for fire in find_unseen("one", after_id=0, now_ms=T0, limit=2)] == ids[:2]
     assert [fire.id for fire in find_unseen("one", after_id=ids[1], now_ms=T0, limit=9)] == ids[2:]
     assert all_rows(Skip) == []
+
+
+def test_a_run_in_a_log_line_shows_no_secrets(database: str) -> None:
+    make_fire(make_job(executor_param="param-of-the-run", glue_source="source-of-the-run"))
+    claimed = claim_one(now_ms=T0)
+    text = repr(sent(claimed)) + repr(Peer("http://127.0.0.1:9/", "demo", TOKEN))
+    assert f"log_id={claimed.log_id}" in text
+    for secret in (TOKEN, "param-of-the-run", "source-of-the-run"):
+        assert secret not in text

@@ -2,23 +2,35 @@
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
+from app.batch_writer import BatchWriter
 from app.clock import now_ms
-from app.db import transact
 from app.domain.enums import HandleCode
-from app.group_commit import GroupCommit
 from app.pipeline import complete
 from app.services.runs.kills import kills
 from executor_client.callback_protocol import CallbackItem
 
 logger = logging.getLogger(__name__)
 
+#: how long a stop waits for callbacks that are being stored
+CLOSE_TIMEOUT_S = 10.0
+
+
+class _Stored(NamedTuple):
+    """Runs that a request's callbacks ended, and callbacks that were too late: log id, code, the row's code."""
+
+    won: int
+    late: list[tuple[int, int, int]]
+
 
 class CallbackStore:
     """Stores reported results; those of concurrent requests share a transaction."""
 
     def __init__(self) -> None:
-        self._writer = GroupCommit[tuple[CallbackItem, ...], int]("callbacks", _store)
+        self._writer = BatchWriter("callbacks")
 
     def store(self, items: tuple[CallbackItem, ...]) -> int:
         """Commit results and return how many of them ended a run.
@@ -26,15 +38,20 @@ class CallbackStore:
         Successes of a run that is being killed wait for the kill first, see ``kills``.
         """
         kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
-        return self._writer.submit(items) if items else 0
+        if not items:
+            return 0
+        stored = self._writer.submit(items, _store)
+        for log_id, code, has_code in stored.late:
+            logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
+        return stored.won
 
     def close(self) -> None:
         """Write what is queued, then end the thread."""
-        self._writer.close()
+        self._writer.close(CLOSE_TIMEOUT_S)
 
 
-def _store(batches: Sequence[tuple[CallbackItem, ...]]) -> list[int]:
-    """Store the results of several requests in one transaction; return for each how many ended a run."""
+def _store(session: Session, batches: Sequence[tuple[CallbackItem, ...]]) -> list[_Stored]:
+    """Store the results of several requests in one transaction."""
     at_ms = now_ms()
     items = [item for batch in batches for item in batch if item.handle_code != HandleCode.NONE]
     results = [
@@ -42,14 +59,16 @@ def _store(batches: Sequence[tuple[CallbackItem, ...]]) -> list[int]:
         for item in items
         if 0 < item.log_id < 2**63
     ]
-    done = transact(lambda session: complete.complete(session, results, now_ms=at_ms))
-    for item in items:
-        if item.log_id in done.late:
-            logger.info(
-                "callback ignored log_id=%s code=%s has_code=%s",
-                item.log_id,
-                item.handle_code,
-                done.late[item.log_id],
-            )
+    done = complete.complete(session, results, now_ms=at_ms)
     won = set(done.won)
-    return [sum(item.log_id in won for item in batch) for batch in batches]
+    return [
+        _Stored(
+            sum(item.log_id in won for item in batch),
+            [
+                (item.log_id, item.handle_code, done.late[item.log_id])
+                for item in batch
+                if item.handle_code != HandleCode.NONE and item.log_id in done.late
+            ],
+        )
+        for batch in batches
+    ]

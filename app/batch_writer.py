@@ -1,0 +1,161 @@
+"""Batch writer: one thread that writes items in batches, each batch in one transaction.
+
+A commit costs a disk flush; twenty items in one transaction cost hardly more than one. If an item makes its batch fail,
+the batch is halved until that item is alone, and all others are written. Lies beside ``db`` because it is neither a
+statement nor a rule.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.database_faults import AWAY
+from app.db import transact
+
+logger = logging.getLogger(__name__)
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Work = Callable[[Session, Sequence[Item]], Answer]
+
+#: items that ``submit`` puts into one transaction at most
+BATCH_MAX = 500
+
+
+class BatchWriter:
+    """Writes batches one after the other; an event loop uses ``write``, threads with single items use ``submit``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        #: submitted items and their futures, by the work that writes them
+        self._waiting: dict[Work[Any, Any], list[tuple[Any, Future[Any]]]] = {}
+
+    async def write(
+        self,
+        items: Sequence[Item],
+        work: Work[Item, Answer],
+        *,
+        results: list[Answer] | None = None,
+        on_poison: Callable[[Item], None] | None = None,
+    ) -> list[Answer]:
+        """Write a batch; return ``results``, which holds the answer of each transaction as soon as it is committed.
+
+        ``on_poison`` is called, in the event loop, with each item that cannot be written. Raises the errors in AWAY:
+        what is not in ``results`` by then was not written.
+        """
+        loop, answers = asyncio.get_running_loop(), [] if results is None else results
+        done: Future[None] = Future()
+
+        def poisoned(item: Item, _error: Exception) -> None:
+            logger.exception("not written item=%r", item)
+            if on_poison is not None:
+                loop.call_soon_threadsafe(on_poison, item)
+
+        def job() -> None:
+            if not done.set_running_or_notify_cancel():
+                return
+            try:
+                _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
+            except Exception as exc:  # noqa: BLE001 - raised by the caller's await
+                done.set_exception(exc)
+            else:
+                done.set_result(None)
+
+        with self._lock:
+            self._put(job)
+        await asyncio.wrap_future(done)
+        return answers
+
+    def submit(self, item: Item, work: Work[Item, Sequence[Answer]], *, timeout_s: float = 30.0) -> Answer:
+        """Write one item together with those that other threads submit meanwhile; return its answer after the commit.
+
+        ``work`` returns one answer per item, in their order. Raises what it raised for this item, RuntimeError after
+        ``close``, and TimeoutError, after which the item is still written.
+        """
+        future: Future[Answer] = Future()
+        with self._lock:
+            if work not in self._waiting:
+                self._put(lambda: self._write_waiting(work))
+                self._waiting[work] = []
+            self._waiting[work].append((item, future))
+        return future.result(timeout_s)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Write what waits, then end the thread; wait no longer than ``timeout_s``."""
+        with self._lock:
+            self._closed = True
+            self._jobs.put(None)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _put(self, job: Callable[[], None]) -> None:
+        if self._closed:
+            raise RuntimeError(f"{self._name} is closed")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _write_waiting(self, work: Work[Any, Sequence[Any]]) -> None:
+        """Write batches until no item waits; during a write the next batch gathers by itself."""
+        while batch := self._next_batch(work):
+            try:
+                _write(batch, _of_pairs(work), _set_results, lambda pair, error: pair[1].set_exception(error))
+            except Exception as exc:  # noqa: BLE001 - raised by every caller that still waits
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(exc)
+
+    def _next_batch(self, work: Work[Any, Any]) -> list[tuple[Any, Future[Any]]]:
+        with self._lock:
+            batch, rest = self._waiting[work][:BATCH_MAX], self._waiting[work][BATCH_MAX:]
+            if batch:
+                self._waiting[work] = rest
+            else:
+                del self._waiting[work]
+            return batch
+
+
+def _write(
+    items: Sequence[Item],
+    work: Work[Item, Answer],
+    written: Callable[[Sequence[Item], Answer], None],
+    poisoned: Callable[[Item, Exception], None],
+) -> None:
+    """Write items in one transaction; if an item fails it, write the halves. Raises the errors in AWAY."""
+    try:
+        answer = transact(lambda session: work(session, items))
+    except AWAY:  # every further attempt would wait for the database again
+        raise
+    except Exception as exc:  # noqa: BLE001 - handed to ``poisoned`` once the item is alone
+        if len(items) == 1:
+            poisoned(items[0], exc)
+            return
+    else:
+        written(items, answer)
+        return
+    middle = len(items) // 2
+    for half in (items[:middle], items[middle:]):
+        _write(half, work, written, poisoned)
+
+
+def _of_pairs(work: Work[Item, Answer]) -> Work[tuple[Item, Future[Any]], Answer]:
+    return lambda session, pairs: work(session, [item for item, _ in pairs])
+
+
+def _set_results(pairs: Sequence[tuple[Any, Future[Any]]], answers: Sequence[Any]) -> None:
+    for (_, future), answer in zip(pairs, answers, strict=True):
+        future.set_result(answer)

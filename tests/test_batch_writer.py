@@ -1,0 +1,241 @@
+"""Batch writer: items of many threads share transactions; a bad item fails alone; a database that is away fails all."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.batch_writer import BATCH_MAX, BatchWriter
+from app.models.fire import Fire
+from tests.eventually import eventually
+
+
+class Work:
+    """Records the batches it gets; can be held back, and can refuse some items."""
+
+    def __init__(self, *, bad: frozenset[int] = frozenset()) -> None:
+        self.batches: list[list[int]] = []
+        self.started = threading.Event()
+        self.go = threading.Event()
+        self.go.set()
+        self.bad = bad
+
+    def __call__(self, _session: Session, items: Sequence[int]) -> list[int]:
+        self.started.set()
+        self.go.wait(10)
+        self.batches.append(list(items))
+        if self.bad & set(items):
+            raise ValueError(f"bad {sorted(self.bad & set(items))}")
+        return [item * 10 for item in items]
+
+
+def submit_while_writing(writer: BatchWriter, work: Any, submit: Any, count: int) -> list[threading.Thread]:
+    """Submit 0 to ``count`` - 1 from as many threads, all but the first while the first is being written."""
+    work.go.clear()
+    threads = [threading.Thread(target=submit, args=(number,)) for number in range(count)]
+    threads[0].start()
+    assert work.started.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    eventually(lambda: len(writer._waiting[work]) == count - 1)
+    return threads
+
+
+def release(work: Any, threads: Sequence[threading.Thread]) -> None:
+    """Let the work go on and wait for the threads."""
+    work.go.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_an_item_comes_back_with_its_own_answer() -> None:
+    writer, work = BatchWriter("test"), Work()
+    assert [writer.submit(number, work) for number in range(3)] == [0, 10, 20]
+    writer.close()
+
+
+def test_items_submitted_during_a_write_share_the_next_batch() -> None:
+    writer, work = BatchWriter("test"), Work()
+    threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), 30)
+    release(work, threads)
+    assert [len(batch) for batch in work.batches] == [1, 29]
+    writer.close()
+
+
+def test_a_batch_has_a_largest_size() -> None:
+    writer, work = BatchWriter("test"), Work()
+    count = BATCH_MAX + 20
+    threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), count)
+    release(work, threads)
+    assert [len(batch) for batch in work.batches] == [1, BATCH_MAX, 19]
+    assert sorted(number for batch in work.batches for number in batch) == list(range(count))
+    writer.close()
+
+
+def test_a_bad_item_fails_alone() -> None:
+    writer, work = BatchWriter("test"), Work(bad=frozenset({3, 5}))
+    answers: dict[int, object] = {}
+
+    def submit(number: int) -> None:
+        try:
+            answers[number] = writer.submit(number, work)
+        except ValueError as exc:
+            answers[number] = str(exc)
+
+    release(work, submit_while_writing(writer, work, submit, 10))
+    assert answers == {number: f"bad [{number}]" if number in (3, 5) else number * 10 for number in range(10)}
+    writer.close()
+
+
+class Away(Work):
+    """Work on a database that is away."""
+
+    def __call__(self, session: Session, items: Sequence[int]) -> list[int]:
+        super().__call__(session, items)
+        raise OperationalError("INSERT", {}, Exception("gone"))
+
+
+def test_a_database_that_is_away_fails_a_batch_once() -> None:
+    """Not once for each of its items: every attempt may take seconds."""
+    writer, work = BatchWriter("test"), Away()
+    failed: list[Exception] = []
+
+    def submit(number: int) -> None:
+        try:
+            writer.submit(number, work)
+        except OperationalError as exc:
+            failed.append(exc)
+
+    release(work, submit_while_writing(writer, work, submit, 21))
+    assert ([len(batch) for batch in work.batches], len(failed)) == ([1, 20], 21)
+    writer.close()
+
+
+def test_items_written_before_the_database_went_away_keep_their_answers() -> None:
+    writer = BatchWriter("test")
+    answers: dict[int, object] = {}
+
+    class Going(Work):
+        def __call__(self, session: Session, items: Sequence[int]) -> list[int]:
+            if len(items) == 4:
+                raise ValueError("one of them")
+            if 3 in items:
+                raise OperationalError("INSERT", {}, Exception("away"))
+            return super().__call__(session, items)
+
+    work = Going()
+
+    def submit(number: int) -> None:
+        try:
+            answers[number] = writer.submit(number, work)
+        except OperationalError:
+            answers[number] = "away"
+
+    threads = submit_while_writing(writer, work, submit, 1)
+    for number in (1, 2, 3, 4):
+        threads.append(threading.Thread(target=submit, args=(number,)))
+        threads[-1].start()
+        eventually(lambda number=number: len(writer._waiting[work]) == number)
+    release(work, threads)
+    assert answers == {0: 0, 1: 10, 2: 20, 3: "away", 4: "away"}
+    writer.close()
+
+
+def test_a_wrong_number_of_answers_fails_the_batch_and_not_the_writer() -> None:
+    writer, work = BatchWriter("test"), Work()
+    with pytest.raises(ValueError, match="shorter"):
+        writer.submit(1, lambda _session, _items: [])
+    assert writer.submit(1, work) == 10
+    writer.close()
+
+
+def test_an_item_is_written_even_if_its_caller_has_timed_out() -> None:
+    writer, work = BatchWriter("test"), Work()
+    work.go.clear()
+    with pytest.raises(TimeoutError):
+        writer.submit(1, work, timeout_s=0.01)
+    work.go.set()
+    assert writer.submit(2, work) == 20
+    assert work.batches == [[1], [2]]
+    writer.close()
+
+
+def test_close_writes_what_waits_and_takes_nothing_more() -> None:
+    writer, work = BatchWriter("test"), Work()
+    answers: list[int] = []
+    threads = submit_while_writing(
+        writer, work, lambda number: answers.append(writer.submit(number, work)), 5
+    )
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    eventually(lambda: writer._closed)
+    with pytest.raises(RuntimeError, match="test is closed"):
+        writer.submit(9, Work())
+    release(work, [*threads, closing])
+    assert sorted(answers) == [0, 10, 20, 30, 40]
+
+
+def test_close_waits_no_longer_than_its_timeout() -> None:
+    writer, work = BatchWriter("test"), Work()
+    threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), 1)
+    writer.close(timeout_s=0.01)
+    assert work.batches == []
+    release(work, threads)
+
+
+def test_a_writer_that_was_never_used_has_no_thread_to_wait_for() -> None:
+    before = threading.active_count()
+    writer = BatchWriter("test")
+    writer.close()
+    assert (writer._thread, threading.active_count()) == (None, before)
+
+
+def write(items: Sequence[int], work: Any, results: list[Any], **more: Any) -> None:
+    """Write one batch from an event loop."""
+    writer = BatchWriter("test")
+    try:
+        asyncio.run(_write(writer, items, work, results, more))
+    finally:
+        writer.close()
+
+
+async def _write(
+    writer: BatchWriter, items: Sequence[int], work: Any, results: list[Any], more: dict[str, Any]
+) -> None:
+    await writer.write(items, work, results=results, **more)
+
+
+def test_a_bad_item_of_a_loops_batch_fails_alone(database: str) -> None:
+    def work(_session: Session, items: Sequence[int]) -> list[int]:
+        if 5 in items:
+            raise ValueError("five")
+        return list(items)
+
+    results: list[list[int]] = []
+    poison: list[tuple[int, str]] = []
+    write(
+        range(8),
+        work,
+        results,
+        on_poison=lambda item: poison.append((item, threading.current_thread().name)),
+    )
+    assert (results, poison) == ([[0, 1, 2, 3], [4], [6, 7]], [(5, threading.current_thread().name)])
+
+
+def test_a_loop_knows_what_was_committed_before_the_database_went_away(database: str) -> None:
+    def work(session: Session, items: Sequence[int]) -> list[int]:
+        if len(items) == 4:
+            raise ValueError("one of them")
+        if 3 in items:
+            raise OperationalError("INSERT", {}, Exception("away"))
+        session.get(Fire, 1)
+        return list(items)
+
+    results: list[list[int]] = []
+    with pytest.raises(OperationalError):
+        write([1, 2, 3, 4], work, results)
+    assert results == [[1, 2]]
