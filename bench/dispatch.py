@@ -25,7 +25,7 @@ from workers.scheduler import GC_THRESHOLDS, SWITCH_INTERVAL_S
 
 NODE = "bench"
 #: between two looks for the last outcome
-LOOK_S = 0.05
+CHECK_S = 0.05
 
 
 def make_rows(engine: Engine, jobs: int, port: int) -> None:
@@ -105,7 +105,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         began_cpu, began = time.process_time(), time.perf_counter()
         dispatcher.offer(due)
         while count_left():
-            pause.wait(LOOK_S)
+            pause.wait(CHECK_S)
         rounds.append(
             {
                 "cpu_us": round((time.process_time() - began_cpu) / arguments.jobs * 1e6),

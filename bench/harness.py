@@ -37,7 +37,7 @@ TOKEN = "bench-token-0123456789abcdef"
 START_S = 30
 STOP_S = 20
 #: between two looks at a condition
-LOOK_S = 0.1
+CHECK_S = 0.1
 
 
 def free_port() -> int:
@@ -144,7 +144,7 @@ class Cluster:
         roots = {name: process.pid for name, process in self.processes.items()}
         if self.server_pid is not None:
             roots["database"] = self.server_pid
-        return {name: round(sum(_cpu(one) for one in _family(pid)), 3) for name, pid in roots.items()}
+        return {name: round(sum(_cpu(process) for process in _family(pid)), 3) for name, pid in roots.items()}
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -174,7 +174,7 @@ def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeou
         if dead or time.monotonic() > until:
             tail = (cluster.home / f"{dead[0]}.log").read_text()[-2000:] if cluster and dead else ""
             raise SystemExit(f"gave up waiting for {what}; ended: {dead}\n{tail}")
-        time.sleep(LOOK_S)
+        time.sleep(CHECK_S)
 
 
 @contextlib.contextmanager

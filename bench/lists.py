@@ -132,12 +132,12 @@ def run_batch(claimer: Claimer, now_ms: int) -> dict[str, float]:
     marks = [time.perf_counter()]
     claimed = transact(lambda session: claim(session, due, claimer, now_ms=now_ms)).claimed
     marks.append(time.perf_counter())
-    sents = [Sent(one, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for one in claimed]
+    sents = [Sent(run, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for run in claimed]
     transact(lambda session: record(session, sents, node="bench", now_ms=now_ms))
     marks.append(time.perf_counter())
     transact(
         lambda session: complete(
-            session, [callback_result(one.log_id, 200, None) for one in claimed], now_ms=now_ms
+            session, [callback_result(run.log_id, 200, None) for run in claimed], now_ms=now_ms
         )
     )
     marks.append(time.perf_counter())

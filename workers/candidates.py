@@ -31,7 +31,7 @@ class CandidateSearch:
         self.lines: list[str] = []
         self.unreachable: list[str] = []
 
-    async def next_yes(self, *, stopping: Callable[[], bool]) -> str | None:
+    async def next_candidate(self, *, stopping: Callable[[], bool]) -> str | None:
         """Return the next candidate that said yes, the first in order if several did.
 
         None: all have said no or not answered in time, or ``stopping`` says that none is to be asked any more.
@@ -39,7 +39,7 @@ class CandidateSearch:
         while not stopping():
             for address in [address for address, probe in self._asked.items() if probe.done()]:
                 if self._note(self._asked.pop(address).result(), address):
-                    self._note_unanswered()
+                    self._trace_unanswered()
                     return address
             wait_s = self._wait_s()
             if self._unasked and wait_s <= 0:
@@ -52,7 +52,7 @@ class CandidateSearch:
 
     def add(self, sent: Sent) -> None:
         """Record the result of sending to a candidate."""
-        self.lines += sent.story
+        self.lines += sent.trace
         self.unreachable += sent.unreachable
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class CandidateSearch:
         self._asked_at[address] = _now()
         self._asked[address] = asyncio.create_task(self._sender.probe(self._claimed, address))
 
-    def _note_unanswered(self) -> None:
+    def _trace_unanswered(self) -> None:
         """Name in the trace, once, each candidate that has not answered when another is chosen."""
         silent = [
             address

@@ -90,13 +90,13 @@ class ClaimPace:
         after_start_s = self._timeout_s + LEASE_MARGIN_S - START_WITHIN_S
         return min(timing.committing + window_s, timing.begun + timing.lease_s - after_start_s)
 
-    def note(self, took_s: float) -> None:
+    def observe(self, took_s: float) -> None:
         """Take note of how long a transaction took."""
         self._slowest_s = max(took_s, self._slowest_s * FADING)
 
-    def note_claim(self, fires: int, took_s: float) -> None:
+    def observe_claim(self, fires: int, took_s: float) -> None:
         """Take note of a claim, and let the next one be smaller where its size made it slow."""
-        self.note(took_s)
+        self.observe(took_s)
         self._is_halved = False
         self._quickest_s = min(took_s, self._quickest_s / FADING)
         if took_s > max(LARGE_CLAIM_S, 2 * self._quickest_s):

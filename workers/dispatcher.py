@@ -39,9 +39,9 @@ RENEWALS_MAX = 3
 #: with more claimed runs than this waiting for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S without progress
 BACKLOG_MAX = 32
 BACKLOG_STUCK_S = 0.05
-BACKLOG_LOOK_S = 0.002
+BACKLOG_CHECK_S = 0.002
 #: period of the look for sends to demote from the fast lane
-OVERDUE_LOOK_S = 0.1
+OVERDUE_CHECK_S = 0.1
 #: outcomes are written when there are so many, or after OUTCOMES_WAIT_S, even while fires are due
 OUTCOMES_MAX = 2_000
 #: outcomes gather for so long before they are written
@@ -183,12 +183,12 @@ class Dispatcher:
         ):
             if backlog < least:
                 least, stuck_at = backlog, time.monotonic() + BACKLOG_STUCK_S
-            await asyncio.sleep(BACKLOG_LOOK_S)
+            await asyncio.sleep(BACKLOG_CHECK_S)
 
     async def _watch_lanes(self) -> None:
         """Demote sends without an answer from the fast lane, so that others get their slots."""
         while True:
-            await asyncio.sleep(OVERDUE_LOOK_S)
+            await asyncio.sleep(OVERDUE_CHECK_S)
             self._lanes.demote_overdue(time.monotonic())
 
     async def _gather(self) -> None:
@@ -216,7 +216,7 @@ class Dispatcher:
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
         if batches:
-            self._pace.note_claim(len(due), time.monotonic() - batches[0][1].begun)
+            self._pace.observe_claim(len(due), time.monotonic() - batches[0][1].begun)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
             claims, start_before = await self._in_time(batch.claimed, timing)
@@ -224,7 +224,7 @@ class Dispatcher:
                 self._launch(claimed, start_before)
             for address, waiting in batch.parked.items():  # what was claimed before them counts by now
                 self._lanes.park(address, waiting)
-        self._lanes.unpark_forsaken()
+        self._lanes.unpark_orphaned()
         await asyncio.sleep(wait_s)
 
     def _back_off(self, fire: DueFire) -> None:
@@ -251,7 +251,7 @@ class Dispatcher:
                 break
             claims = [claimed for kept, _ in renewed for claimed in kept]
             committed, timing = time.monotonic(), renewed[-1][1] if renewed else timing
-            self._pace.note(committed - timing.begun)
+            self._pace.observe(committed - timing.begun)
             start_before = self._pace.start_before(timing, committed)
         return claims, start_before
 
@@ -271,7 +271,7 @@ class Dispatcher:
                     unsent, lambda session, group: give_back(session, group, node=self._node)
                 )
                 logger.warning("runs given back count=%s", sum(given))
-            self._pace.note(time.monotonic() - begun)
+            self._pace.observe(time.monotonic() - begun)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
             self._outcomes = outcomes + self._outcomes

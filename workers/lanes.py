@@ -83,7 +83,7 @@ class Lanes:
     def demote_overdue(self, now: float) -> None:
         """Demote sends without an answer from the fast lane and resolve expired waiters; ``now`` in loop seconds."""
         for address in self.limiter.demote_overdue(now):
-            self.hold_back(address)
+            self.stop_prefetch(address)
         self.limiter.drop_expired(now)
 
     def backlog(self) -> int:
@@ -108,7 +108,7 @@ class Lanes:
             self._parked.setdefault(address, deque()).append(fire)
         self._unpark(address)
 
-    def unpark_forsaken(self) -> None:
+    def unpark_orphaned(self) -> None:
         """Let fires go on that are parked where no run of ours is: the end of none would wake them.
 
         Those that lined up again before them have gone to another address, to another node, or nowhere.
@@ -160,11 +160,11 @@ class Lanes:
         """Whether a fire is to be left alone at present."""
         return fire_id in self._backed_off and now < self._backed_off[fire_id][1]
 
-    def hold_back(self, address: str) -> None:
+    def stop_prefetch(self, address: str) -> None:
         """Claim nothing ahead for an address: a run has waited for a permit there in vain."""
         self._answer_ms[address] = max(self._answer_ms.get(address, 0), QUICK_ANSWER_MS)
 
-    def note(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
+    def observe(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
         """Learn from a send: how quick its address is, and whether its job is slow in this calendar minute."""
         if len(self._answer_ms) > ANSWERS_KEPT:
             del self._answer_ms[next(iter(self._answer_ms))]

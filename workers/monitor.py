@@ -44,13 +44,13 @@ class Monitor:
         self._clock = ClockWatch(guard)
         self._loops = [
             Loop("node-beat", self.tick_beat),
-            Loop("registry", by_a_right_clock(RegistryRound().tick, guard)),
-            Loop("leases", by_a_right_clock(self.tick_leases, guard)),
-            Loop("resolve", by_a_right_clock(self._resolver.tick, guard)),
-            Loop("delays", by_a_right_clock(tick_delays, guard)),
+            Loop("registry", skip_if_clock_off(RegistryRound().tick, guard)),
+            Loop("leases", skip_if_clock_off(self.tick_leases, guard)),
+            Loop("resolve", skip_if_clock_off(self._resolver.tick, guard)),
+            Loop("delays", skip_if_clock_off(tick_delays, guard)),
             Loop("alarms", self.tick_alarms),
-            Loop("report", by_a_right_clock(Reporter(config).tick, guard)),
-            Loop("clean-up", by_a_right_clock(Cleaner(config).tick, guard)),
+            Loop("report", skip_if_clock_off(Reporter(config).tick, guard)),
+            Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard)),
         ]
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Monitor:
         return self._notifier.tick(at_ms)
 
 
-def by_a_right_clock(tick: Tick, guard: ClockGuard) -> Tick:
+def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
     """Return a tick that pauses while this node's clock is wrong.
 
     By a clock that is ahead every executor would be silent, every lease over and every log row old, for all nodes of the database.

@@ -27,7 +27,7 @@ APART_S = 0.02
 #: period while fires wait to be claimed: what it finds would wait behind them
 BUSY_PERIOD_S = 1.0
 #: between two looks whether they still do
-BUSY_LOOK_S = 0.01
+BUSY_CHECK_S = 0.01
 #: rows of one poll
 ROWS = 1_000
 #: wait after a database error, here and in the dispatcher
@@ -102,5 +102,5 @@ class Poll:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), PERIOD_S - APART_S)
         while self._lanes.waiting and loop.time() < begun + BUSY_PERIOD_S:
-            await asyncio.sleep(BUSY_LOOK_S)
+            await asyncio.sleep(BUSY_CHECK_S)
         self._woken.clear()

@@ -47,12 +47,12 @@ class Scheduler:
             config, node=self._node, token=access_tokens(config)[0], may_fire=self._guard.is_steady
         )
         self._scan = Loop("scan", self.tick_scan)
-        self._turn = Loop("ring", self.tick_ring)
+        self._ring_loop = Loop("ring", self.tick_ring)
 
     def start(self) -> None:
         """Begin: first whoever takes, then whoever gives."""
         self._dispatcher.start()
-        self._turn.start()
+        self._ring_loop.start()
         self._scan.start()
         gc.freeze()  # what lives as long as the process is not walked through again while fires are due
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
@@ -61,7 +61,7 @@ class Scheduler:
         """Stop scan, ring and sends in flight; then hand back what was read ahead, for the next scan of any scheduler."""
         self._scan.stop()
         self._ring.wake()
-        self._turn.stop()
+        self._ring_loop.stop()
         self._dispatcher.stop()
         handing_back = threading.Thread(target=self._hand_back, name="hand-back", daemon=True)
         handing_back.start()

@@ -13,7 +13,7 @@ from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.pipeline.claim import Claimed, Claimer, probing_ms
 from app.pipeline.record import fix_address
-from app.pipeline.send import Sender, Sent, nobody_said_yes
+from app.pipeline.send import Sender, Sent, no_candidate
 from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
 from workers.lanes import Lanes
@@ -74,7 +74,7 @@ class SendTask:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
             lanes.limiter.release(permit, now=time.monotonic())
-        lanes.note(self.claimed.job_id, address, sent.took_ms, now_ms())
+        lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
         return sent
 
     async def _acquire(self, address: str) -> Permit | None:
@@ -83,7 +83,7 @@ class SendTask:
         begun = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
         permit = begun if isinstance(begun, Permit) else await begun
         if permit is None:
-            lanes.hold_back(address)
+            lanes.stop_prefetch(address)
         elif time.monotonic() > self._start_before:
             self._parts.pace.shrink()
             lanes.limiter.release(permit, now=time.monotonic())
@@ -95,7 +95,7 @@ class SendTask:
         parts, fresh_until = self._parts, self._start_before
         search = CandidateSearch(parts.sender, self.claimed)
         try:
-            while address := await search.next_yes(stopping=parts.stopping):
+            while address := await search.next_candidate(stopping=parts.stopping):
                 parts.lanes.take_slot(address)
                 self._slots.append(address)
                 late = time.monotonic() > fresh_until
@@ -105,10 +105,8 @@ class SendTask:
                 search.add(sent)
                 if sent.verdict.fate is not Fate.REFUSED:
                     search.close()
-                    return sent._replace(story=tuple(search.lines), unreachable=tuple(search.unreachable))
-            return (
-                None if parts.stopping() else nobody_said_yes(self.claimed, search.lines, search.unreachable)
-            )
+                    return sent._replace(trace=tuple(search.lines), unreachable=tuple(search.unreachable))
+            return None if parts.stopping() else no_candidate(self.claimed, search.lines, search.unreachable)
         finally:
             search.close()
 

@@ -7,7 +7,7 @@ which a person has entered addresses may go there all the same.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-#: largest list of addresses a line of a story shows
+#: largest list of addresses a line of a trace shows
 SHOWN_MAX = 20
 
 
@@ -37,7 +37,7 @@ def leave_out(addresses: Sequence[str], drained: Collection[str]) -> Candidates:
 
 
 def tell_drained(left_out: Sequence[str], *, entered: bool = False) -> tuple[str, ...]:
-    """Return the line of a story about drained addresses, none where there are none; ``entered``: the run goes there all the same."""
+    """Return the line of a trace about drained addresses, none where there are none; ``entered``: the run goes there all the same."""
     if not left_out:
         return ()
     count = f"{len(left_out)} address{'' if len(left_out) == 1 else 'es'}"

@@ -71,17 +71,17 @@ class Sign(StrEnum):
     #: the job is busy there, or the run's log exists and the job is busy
     BUSY = "busy"
     #: idle, and there is a log of this run: it has begun and is over
-    OVER = "over"
+    ENDED = "ended"
     #: idle, and the executor says that there is no log of this run
     NO_TRACE = "no trace"
     #: it answers, but says nothing that can be relied on
-    MUTE = "mute"
+    INCONCLUSIVE = "inconclusive"
     #: it does not answer
-    SILENT = "not responding"
+    SILENT = "silent"
 
 
-class Outcome(StrEnum):
-    """What is to be done with a run after a look."""
+class ResolveAction(StrEnum):
+    """What is to be done with a run after a probe."""
 
     WAIT = "wait"
     #: it is running, or waiting in the executor's queue
@@ -95,8 +95,8 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Everything one look at a run knows."""
+class Evidence:
+    """Everything one evidence at a run knows."""
 
     state: FireState
     delivery: Delivery
@@ -116,10 +116,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The decision of one look: what to do, when to look again, how many looks have found the same, and why."""
+class Decision:
+    """The decision of one evidence: what to do, when to evidence again, how many looks have found the same, and why."""
 
-    outcome: Outcome
+    action: ResolveAction
     reason: str
     wait_ms: int = 0
     probes: int = 0
@@ -129,9 +129,9 @@ class Step:
 FENCE_MS = 5_000
 #: no evidence within this: unresolved
 UNKNOWN_MAX_MS = 20_000
-#: accepted runs are looked at with this period, and sooner again after a look that found the job idle
-LOOK_MS = 15_000
-IDLE_LOOK_MS = 5_000
+#: accepted runs are looked at with this period, and sooner again after a probe that found the job idle
+CHECK_MS = 15_000
+IDLE_CHECK_MS = 5_000
 #: looks that found "no trace" before it is believed
 PROBES_NEEDED = 2
 #: idle or silent looks before a result is called lost: 5 s, then 15 s apart, over 90 s in all
@@ -142,88 +142,98 @@ ATTEMPTS_MAX = 10
 FOREIGN_ATTEMPTS_MAX = 3
 
 
-def judge_look(look: Look) -> Step:
+def decide(evidence: Evidence) -> Decision:
     """Decide what becomes of a run whose fate is open; never by age alone while there is evidence.
 
     Source: docs/reference/pipeline.md, section 7.
     """
-    return _judge_unknown(look) if look.state is FireState.UNKNOWN else _judge_accepted(look)
+    return _judge_unknown(evidence) if evidence.state is FireState.UNKNOWN else _judge_accepted(evidence)
 
 
-def _judge_unknown(look: Look) -> Step:
-    if look.sign in (Sign.BUSY, Sign.OVER) and not (
-        look.durable and look.delivery is not Delivery.AT_MOST_ONCE
+def _judge_unknown(evidence: Evidence) -> Decision:
+    if evidence.sign in (Sign.BUSY, Sign.ENDED) and not (
+        evidence.durable and evidence.delivery is not Delivery.AT_MOST_ONCE
     ):
-        return Step(Outcome.STARTED, f"the executor has it: {look.sign}", LOOK_MS)
-    if look.delivery is Delivery.AT_MOST_ONCE:
-        return _wait_or_give_up(look, "delivery is at_most_once")
-    if look.durable and look.attempt < ATTEMPTS_MAX and look.sign is not Sign.SILENT:
-        return Step(Outcome.SEND_AGAIN, "the executor starts a log id at most once")
-    if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
-        return _repeat(look)
-    if look.sign is Sign.NO_TRACE and look.age_ms >= FENCE_MS and look.attempt < FOREIGN_ATTEMPTS_MAX:
-        if look.probes + 1 >= PROBES_NEEDED:
-            return Step(
-                Outcome.SEND_AGAIN,
-                f"idle and without a log at {look.probes + 1} looks, {IDLE_LOOK_MS} ms apart: not started",
-            )
-        return Step(Outcome.WAIT, "idle and without a log", IDLE_LOOK_MS, look.probes + 1)
-    return _wait_or_give_up(look, f"the executor is {look.sign}")
-
-
-def _wait_or_give_up(look: Look, why: str) -> Step:
-    if look.age_ms >= UNKNOWN_MAX_MS:
-        return Step(Outcome.UNRESOLVED, f"no evidence within {UNKNOWN_MAX_MS // 1000} s; {why}")
-    return Step(Outcome.WAIT, why, IDLE_LOOK_MS)
-
-
-def _repeat(look: Look) -> Step:
-    if look.sign is Sign.SILENT:
-        if look.registered and look.age_ms < UNKNOWN_MAX_MS:
-            return Step(Outcome.WAIT, "the executor is silent", IDLE_LOOK_MS)
-        why = f"has not answered for {UNKNOWN_MAX_MS // 1000} s" if look.registered else "is gone"
-        return Step(Outcome.SEND_ELSEWHERE, f"delivery is at_least_once, and the executor {why}")
-    if look.age_ms >= FENCE_MS:
-        return Step(Outcome.SEND_AGAIN, "delivery is at_least_once")
-    return Step(Outcome.WAIT, "what was sent may still be on its way", FENCE_MS)
-
-
-def _judge_accepted(look: Look) -> Step:
-    if look.sign is Sign.BUSY:
-        return Step(Outcome.WAIT, "running", LOOK_MS)
-    if not look.reachable:  # a result had nowhere to go, so that none has come says nothing
-        return Step(Outcome.WAIT, "no console is there to take a result", LOOK_MS, look.probes)
-    probes = look.probes + 1
+        return Decision(ResolveAction.STARTED, f"the executor has it: {evidence.sign}", CHECK_MS)
+    if evidence.delivery is Delivery.AT_MOST_ONCE:
+        return _wait_or_give_up(evidence, "delivery is at_most_once")
+    if evidence.durable and evidence.attempt < ATTEMPTS_MAX and evidence.sign is not Sign.SILENT:
+        return Decision(ResolveAction.SEND_AGAIN, "the executor starts a log id at most once")
+    if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
+        return _repeat(evidence)
     if (
-        look.sign is Sign.NO_TRACE
-        and probes >= PROBES_NEEDED
-        and not look.durable
-        and look.attempt < FOREIGN_ATTEMPTS_MAX
+        evidence.sign is Sign.NO_TRACE
+        and evidence.age_ms >= FENCE_MS
+        and evidence.attempt < FOREIGN_ATTEMPTS_MAX
     ):
-        if look.delivery is Delivery.AT_MOST_ONCE:
-            return Step(Outcome.UNRESOLVED, "accepted, then lost before it began; delivery is at_most_once")
-        return Step(Outcome.SEND_AGAIN, "accepted, then lost before it began: idle and without a log twice")
+        if evidence.probes + 1 >= PROBES_NEEDED:
+            return Decision(
+                ResolveAction.SEND_AGAIN,
+                f"idle and without a log at {evidence.probes + 1} looks, {IDLE_CHECK_MS} ms apart: not started",
+            )
+        return Decision(ResolveAction.WAIT, "idle and without a log", IDLE_CHECK_MS, evidence.probes + 1)
+    return _wait_or_give_up(evidence, f"the executor is {evidence.sign}")
+
+
+def _wait_or_give_up(evidence: Evidence, why: str) -> Decision:
+    if evidence.age_ms >= UNKNOWN_MAX_MS:
+        return Decision(ResolveAction.UNRESOLVED, f"no evidence within {UNKNOWN_MAX_MS // 1000} s; {why}")
+    return Decision(ResolveAction.WAIT, why, IDLE_CHECK_MS)
+
+
+def _repeat(evidence: Evidence) -> Decision:
+    if evidence.sign is Sign.SILENT:
+        if evidence.registered and evidence.age_ms < UNKNOWN_MAX_MS:
+            return Decision(ResolveAction.WAIT, "the executor is silent", IDLE_CHECK_MS)
+        why = f"has not answered for {UNKNOWN_MAX_MS // 1000} s" if evidence.registered else "is gone"
+        return Decision(ResolveAction.SEND_ELSEWHERE, f"delivery is at_least_once, and the executor {why}")
+    if evidence.age_ms >= FENCE_MS:
+        return Decision(ResolveAction.SEND_AGAIN, "delivery is at_least_once")
+    return Decision(ResolveAction.WAIT, "what was sent may still be on its way", FENCE_MS)
+
+
+def _judge_accepted(evidence: Evidence) -> Decision:
+    if evidence.sign is Sign.BUSY:
+        return Decision(ResolveAction.WAIT, "running", CHECK_MS)
+    if not evidence.reachable:  # a result had nowhere to go, so that none has come says nothing
+        return Decision(ResolveAction.WAIT, "no console is there to take a result", CHECK_MS, evidence.probes)
+    probes = evidence.probes + 1
+    if (
+        evidence.sign is Sign.NO_TRACE
+        and probes >= PROBES_NEEDED
+        and not evidence.durable
+        and evidence.attempt < FOREIGN_ATTEMPTS_MAX
+    ):
+        if evidence.delivery is Delivery.AT_MOST_ONCE:
+            return Decision(
+                ResolveAction.UNRESOLVED, "accepted, then lost before it began; delivery is at_most_once"
+            )
+        return Decision(
+            ResolveAction.SEND_AGAIN, "accepted, then lost before it began: idle and without a log twice"
+        )
     if probes >= PROBES_LOST:
-        return _give_up_accepted(look)
-    return Step(
-        Outcome.WAIT,
-        f"the executor is {look.sign}",
-        IDLE_LOOK_MS if probes < PROBES_NEEDED else LOOK_MS,
+        return _give_up_accepted(evidence)
+    return Decision(
+        ResolveAction.WAIT,
+        f"the executor is {evidence.sign}",
+        IDLE_CHECK_MS if probes < PROBES_NEEDED else CHECK_MS,
         probes,
     )
 
 
-def _give_up_accepted(look: Look) -> Step:
-    if look.delivery is Delivery.AT_LEAST_ONCE and look.attempt < ATTEMPTS_MAX:
-        gone = look.sign is Sign.SILENT and not look.registered
-        return Step(
-            Outcome.SEND_ELSEWHERE if gone else Outcome.SEND_AGAIN,
+def _give_up_accepted(evidence: Evidence) -> Decision:
+    if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
+        gone = evidence.sign is Sign.SILENT and not evidence.registered
+        return Decision(
+            ResolveAction.SEND_ELSEWHERE if gone else ResolveAction.SEND_AGAIN,
             "delivery is at_least_once, and its result is lost",
         )
     seen = (
-        "began and is over" if look.sign is Sign.OVER else f"is not to be found, the executor is {look.sign}"
+        "began and is over"
+        if evidence.sign is Sign.ENDED
+        else f"is not to be found, the executor is {evidence.sign}"
     )
-    return Step(Outcome.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
+    return Decision(ResolveAction.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
 
 
 #: all that an executor's log says of itself where it does not exist: Java, our own client; pyxxl
@@ -234,7 +244,7 @@ ABSENT_LOG_REFUSALS = ("logfile not exist", "log not found", "log not exist", "n
 NOT_ABOUT_THE_JOB = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5")
 
 
-def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
+def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that one could not be asked.
 
     Only a well-formed answer is evidence: a port that another program has taken answers too.
@@ -242,24 +252,24 @@ def judge_probe(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
     if not alive:
         return Sign.SILENT
     if idle is None:
-        return Sign.MUTE
+        return Sign.INCONCLUSIVE
     if idle.code != SUCCESS:
         said = idle.msg or ""
         no_answer = not idle.well_formed or idle.code != FAIL or is_unknown_path(idle, "idleBeat")
         return (
-            Sign.MUTE
+            Sign.INCONCLUSIVE
             if no_answer or said.startswith(NOT_ABOUT_THE_JOB) or "token" in said.lower()
             else Sign.BUSY
         )
     if log is None:
-        return Sign.MUTE
+        return Sign.INCONCLUSIVE
     if log.code != SUCCESS:
-        return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.MUTE
+        return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.INCONCLUSIVE
     content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
     text = str(content or "").strip()
     if text in ABSENT_LOGS:  # the whole text: a handler may write the same words into its log
         return Sign.NO_TRACE
-    return Sign.OVER if text else Sign.MUTE
+    return Sign.ENDED if text else Sign.INCONCLUSIVE
 
 
 def _refuses_absent(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The story of a run as plain text, kept in `trigger_msg`; one ``Label: value`` a line, bounded in size."""
+"""The trace of a run as plain text, kept in `trigger_msg`; one ``Label: value`` a line, bounded in size."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 from app.clock import LATEST_MS, Millis
 
-#: longest story, in characters; the column holds 65,535 bytes
-STORY_MAX = 12_000
-#: longest text of an executor inside a story
+#: longest trace, in characters; the column holds 65,535 bytes
+TRACE_MAX = 12_000
+#: longest text of an executor inside a trace
 ANSWER_MAX = 2_000
 #: longest result text kept (`handle_msg`), as in the original
 RESULT_MAX = 15_000
@@ -40,16 +40,16 @@ def format_instant(millis: Millis, zone: str) -> str:
 
 
 def join_lines(*parts: str | Sequence[str] | None) -> str:
-    """Join lines and lists of lines into one bounded story; the middle of an overlong one is cut."""
+    """Join lines and lists of lines into one bounded trace; the middle of an overlong one is cut."""
     lines: list[str] = []
     for part in parts:
         if part:
             lines.extend([part] if isinstance(part, str) else part)
-    story = clean_text("\n".join(lines), STORY_MAX * 4)
-    if len(story) <= STORY_MAX:
-        return story
-    half = STORY_MAX // 2 - 10
-    return f"{story[:half]}\n… (cut) …\n{story[-half:]}"
+    trace = clean_text("\n".join(lines), TRACE_MAX * 4)
+    if len(trace) <= TRACE_MAX:
+        return trace
+    half = TRACE_MAX // 2 - 10
+    return f"{trace[:half]}\n… (cut) …\n{trace[-half:]}"
 
 
 def one_line(text: str) -> str:

@@ -22,7 +22,13 @@ from app.executors.gateway import Peer
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.crews import Crew, drained_lines, entered_addresses, find_crews, fixed_address
+from app.pipeline.group_candidates import (
+    GroupCandidates,
+    drained_lines,
+    entered_addresses,
+    find_group_candidates,
+    fixed_address,
+)
 from app.store import bulk, fires, jobs, last_seen, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
@@ -35,8 +41,8 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
 ORPHAN_MS: Millis = 500
-#: largest list of addresses a story shows
-STORY_ADDRESSES = 50
+#: largest list of addresses a trace shows
+TRACE_ADDRESSES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Claimed(NamedTuple):
     address: str | None
     peers: Mapping[str, Peer]
     request: RunRequest
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
     #: the executor may have taken an earlier send of this run, and would start it also after a restart
     remembered: bool = False
     #: where it was sent last; None: it never was, or that is not known any more
@@ -101,7 +107,7 @@ class _Routed(NamedTuple):
 
     fire: PendingFire
     job: JobToRun
-    crew: Crew
+    candidates: GroupCandidates
     route: RouteStrategy
     addresses: tuple[str, ...]
     #: None: nobody to send to, or to be found by probing
@@ -139,17 +145,15 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
         fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    crews = find_crews(session, {job.job_group for job in of_jobs.values()}, to_run)
+    of_groups = find_group_candidates(session, {job.job_group for job in of_jobs.values()}, to_run)
     taken: Counter[str] = Counter()
     routed: list[_Routed] = []
     for fire in to_run:
         job = of_jobs[fire.job_id]
-        crew = crews[job.job_group]
-        found = _route(session, fire, job, crew, claimer)
+        candidates = of_groups[job.job_group]
+        found = _route(session, fire, job, candidates, claimer)
         if found is None:
-            batch.expanded += _expand(
-                session, fire, entered_addresses(fire) or crew.candidates.open, claimer.node
-            )
+            batch.expanded += _expand(session, fire, entered_addresses(fire) or candidates.open, claimer.node)
         elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
             batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
@@ -161,13 +165,13 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
 
 
 def _route(
-    session: Session, fire: PendingFire, job: JobToRun, crew: Crew, claimer: Claimer
+    session: Session, fire: PendingFire, job: JobToRun, candidates: GroupCandidates, claimer: Claimer
 ) -> _Routed | None:
     """Choose the address; None: a broadcast that is still to be expanded into shards."""
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
-    addresses = entered_addresses(fire) or crew.candidates.open
-    if fixed := fixed_address(fire, crew):
-        return _Routed(fire, job, crew, route, addresses or (fixed,), fixed, shard)
+    addresses = entered_addresses(fire) or candidates.open
+    if fixed := fixed_address(fire, candidates):
+        return _Routed(fire, job, candidates, route, addresses or (fixed,), fixed, shard)
     if route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
@@ -175,14 +179,16 @@ def _route(
         if index >= len(
             addresses
         ):  # the original's rule is the first address; those of drained ones are shared out
-            index = index % len(addresses) if addresses and crew.candidates.drained else 0
-        return _Routed(fire, job, crew, route, addresses, addresses[index] if addresses else None, shard)
+            index = index % len(addresses) if addresses and candidates.drained else 0
+        return _Routed(
+            fire, job, candidates, route, addresses, addresses[index] if addresses else None, shard
+        )
     if route in PROBING or not addresses:
-        return _Routed(fire, job, crew, route, addresses, None, shard)
+        return _Routed(fire, job, candidates, route, addresses, None, shard)
     if claimer.routes.needs_seed(route, job.id):
         claimer.routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
     return _Routed(
-        fire, job, crew, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard
+        fire, job, candidates, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard
     )
 
 
@@ -228,21 +234,21 @@ def _write(
             strict=True,
         )
     )
-    empty = {one.crew.group.app_name for one in routed if not one.addresses}
+    empty = {one.candidates.group.app_name for one in routed if not one.addresses}
     last = last_seen.find_last(session, empty) if empty else {}
     sending, unroutable = [], []
     for one in routed:
         log_id = one.fire.log_id or log_ids[one.fire.id]
-        story = _story(one, claimer, now_ms)
+        trace = _trace(one, claimer, now_ms)
         sending.append(_mark(one, log_id, claimer, now_ms))
         if one.addresses:
             durable = "durable-dedup" in boots.get(one.address or "", ("", ""))[1] or bool(one.fire.boot_id)
             remembered = one.fire.attempt > 0 and durable
             first = begun.get(log_id, Begun(now_ms, None))
-            batch.claimed.append(_claimed(one, log_id, claimer, story, first, remembered=remembered))
+            batch.claimed.append(_claimed(one, log_id, claimer, trace, first, remembered=remembered))
         else:
-            told = join_lines(story, _nobody(one.crew, last, claimer.zone))
-            unroutable.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, story=told))
+            told = join_lines(trace, _nobody(one.candidates, last, claimer.zone))
+            unroutable.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=told))
     bulk.update_many(session, Fire, sending)
     moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
     bulk.update_many(
@@ -252,9 +258,9 @@ def _write(
         complete(session, unroutable, now_ms=now_ms)
 
 
-def _nobody(crew: Crew, last: Mapping[str, Millis], zone: str) -> str:
+def _nobody(candidates: GroupCandidates, last: Mapping[str, Millis], zone: str) -> str:
     """Return the line that says why a run can go nowhere; ``last`` is when the executors of each application were last there."""
-    group, drained = crew.group, crew.candidates.drained
+    group, drained = candidates.group, candidates.drained
     if not group.app_name:
         return "Result: not sent, the executor group of this job does not exist any more"
     if drained:
@@ -310,9 +316,9 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 
 def _claimed(
-    one: _Routed, log_id: int, claimer: Claimer, story: tuple[str, ...], begun: Begun, *, remembered: bool
+    one: _Routed, log_id: int, claimer: Claimer, trace: tuple[str, ...], begun: Begun, *, remembered: bool
 ) -> Claimed:
-    token, app_name = one.crew.group.access_token or claimer.token, one.crew.group.app_name
+    token, app_name = one.candidates.group.access_token or claimer.token, one.candidates.group.app_name
     addresses = one.addresses if one.address is None else (one.address,)
     shard = one.shard or WHOLE
     job = one.job
@@ -342,32 +348,32 @@ def _claimed(
             broadcast_index=shard.index,
             broadcast_total=shard.total,
         ),
-        story=story,
+        trace=trace,
         remembered=remembered,
         sent_to=begun.address,
         given=one.fire.address,
     )
 
 
-def _story(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
-    """Return the first lines of the run's story: why it is, who saw it, who may get it."""
+def _trace(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
+    """Return the first lines of the run's trace: why it is, who saw it, who may get it."""
     fire, job = one.fire, one.job
     if fire.log_id is not None and fire.attempt > 0:
         again = (
             banner(f"sent again, attempt {fire.attempt + 1}"),
             f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}",
         )
-        return again + drained_lines(fire, one.crew)
-    given = one.addresses[:STORY_ADDRESSES]
+        return again + drained_lines(fire, one.candidates)
+    given = one.addresses[:TRACE_ADDRESSES]
     more = f" and {len(one.addresses) - len(given)} more" if len(one.addresses) > len(given) else ""
-    manual = fire.address_list or one.crew.group.address_type == AddressType.MANUAL
+    manual = fire.address_list or one.candidates.group.address_type == AddressType.MANUAL
     route = f"{one.route} ({one.shard})" if one.shard else str(one.route)
     seen = f", seen by node {fire.owner}" if fire.owner else ""
     return (
         f"Trigger: {TriggerType(fire.trigger_type)}, due {format_instant(fire.due_time, claimer.zone)}{seen}",
         f"Claimed: {format_instant(now_ms, claimer.zone)} ({now_ms - fire.due_time} ms after due), node {claimer.node}",
         f"Addresses: {'entered' if manual else 'registered'} [{', '.join(given)}{more}]",
-        *drained_lines(fire, one.crew),
+        *drained_lines(fire, one.candidates),
         f"Route: {route}; block strategy: {job.executor_block_strategy}; timeout: {job.executor_timeout} s; retries left: {one.retries}",
         banner("trigger"),
     )

@@ -55,7 +55,7 @@ class Result:
     """The end of one run.
 
     ``trigger_code`` None leaves the row's, but 0 becomes 200. ``handle_code`` 0: nothing came from a handler (refused,
-    unresolved). ``story`` is added to `trigger_msg`.
+    unresolved). ``trace`` is added to `trigger_msg`.
     """
 
     log_id: int
@@ -63,7 +63,7 @@ class Result:
     handle_code: int = HandleCode.NONE
     handle_msg: str | None = None
     trigger_code: int | None = None
-    story: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,10 @@ def _write_logs(
             "handle_msg": _result_text(result, job),
             "alarm_status": _alarm_status(run, result, job),
         }
-        if result.story is None:
+        if result.trace is None:
             plain.append(row)
         else:
-            told.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.story)})
+            told.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
     bulk.update_many(session, JobLog, plain)
     bulk.update_many(session, JobLog, told)
 

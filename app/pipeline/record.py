@@ -20,11 +20,11 @@ from app.store import bulk, drains, fires, logs
 from app.store.fires import SentFire
 
 #: an accepted run is first looked at so long after its acceptance
-FIRST_LOOK_MS: Millis = 10_000
+FIRST_CHECK_MS: Millis = 10_000
 
 
 def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
-    """Write the outcomes; where another claimer holds the row by now, only the missing story is added.
+    """Write the outcomes; where another claimer holds the row by now, only the missing trace is added.
 
     The log's trigger columns are written wherever `trigger_msg` is still empty, also when an early callback has already
     ended the run.
@@ -38,13 +38,13 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
         claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), held.get(sent.claimed.fire_id)
         ours = fire is not None and _counts(sent, fire, node)
         if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
-            story = join_lines(claimed.story, sent.story)
-            refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), story=story))
+            trace = join_lines(claimed.trace, sent.trace)
+            refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), trace=trace))
         elif run is not None and (ours or run.trigger_msg is None):
-            story = join_lines(run.trigger_msg, claimed.story, sent.story)
+            trace = join_lines(run.trigger_msg, claimed.trace, sent.trace)
             accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
             told.append(
-                {"id": run.id, "trigger_msg": story, "trigger_code": 200 if accepted else run.trigger_code}
+                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if accepted else run.trigger_code}
             )
         if ours and sent.verdict.fate is not Fate.REFUSED:
             marks.append(_mark(sent, now_ms))
@@ -84,7 +84,7 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
         "id": sent.claimed.fire_id,
         "state": (FireState.ACCEPTED if accepted else FireState.UNKNOWN).value,
         "accepted_ms": now_ms if accepted else 0,
-        "deadline_ms": now_ms + FIRST_LOOK_MS if accepted else now_ms,
+        "deadline_ms": now_ms + FIRST_CHECK_MS if accepted else now_ms,
         "boot_id": sent.boot_id,
         "lease_until": 0 if accepted else now_ms,
         "probe_count": 0,
@@ -99,8 +99,13 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
     """
     held = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
-    rows = [{"id": one.fire_id, **pending, "address": one.given, "attempt": one.attempt - 1} for one in held]
-    elsewhere = [{"id": one.log_id, "executor_address": one.sent_to} for one in held if one.attempt > 1]
+    rows = [
+        {"id": claimed.fire_id, **pending, "address": claimed.given, "attempt": claimed.attempt - 1}
+        for claimed in held
+    ]
+    elsewhere = [
+        {"id": claimed.log_id, "executor_address": claimed.sent_to} for claimed in held if claimed.attempt > 1
+    ]
     bulk.update_many(session, JobLog, elsewhere)
     bulk.update_many(session, Fire, rows)
     return len(rows)

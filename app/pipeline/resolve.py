@@ -17,7 +17,7 @@ from app.clock import Millis
 from app.config import Config
 from app.db import announce_due_fires, read_scope, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
-from app.domain.evidence import Look, Outcome, Sign, Step, judge_look, judge_probe
+from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide, judge_probes
 from app.domain.trigger_report import format_instant, join_lines
 from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway, Peer
@@ -36,11 +36,11 @@ PERIOD_MS: Millis = 500
 PROBES_AT_ONCE = 16
 #: fires of one round
 LEASE_ROWS = 500
-LOOK_ROWS = 200
+CHECK_ROWS = 200
 #: a probe that has not answered by then found nobody
 PROBE_TIMEOUT_S = 2.0
 #: a look that broke off is made again after this
-LOOK_AGAIN_MS: Millis = 15_000
+RECHECK_MS: Millis = 15_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +88,22 @@ class Resolver:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Look at the open runs that are due for it; return the wait until the next round."""
+        """Evidence at the open runs that are due for it; return the wait until the next round."""
         cases = _read(self._token, now_ms)
         if cases:
             signs = _probe_all(self._gateway, self._pool, cases)
-            steps = [
-                (case, judge_look(_look(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
+            decisions = [
+                (case, decide(_evidence(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
             ]
-            transact(lambda session: _write(session, steps, now_ms))
-        return 0 if len(cases) == LOOK_ROWS else PERIOD_MS
+            transact(lambda session: _write(session, decisions, now_ms))
+        return 0 if len(cases) == CHECK_ROWS else PERIOD_MS
 
 
 def _read(token: str, now_ms: Millis) -> list[_Case]:
     """Take the runs that are due for a look, with all that is known of them."""
 
     def work(session: Session) -> list[_Case]:
-        due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + LOOK_AGAIN_MS, limit=LOOK_ROWS)
+        due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
         unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
         taken = [fire for fire in due if fire.log_id in unfinished]
         _forget(session, [fire for fire in due if fire.log_id not in unfinished])
@@ -177,7 +177,7 @@ def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sig
     if not alive:
         return Sign.SILENT
     if case.peer.address in hanging:
-        return Sign.MUTE
+        return Sign.INCONCLUSIVE
     idle = log = None
     try:
         idle = gateway.idle_beat(case.peer, case.fire.job_id, timeout_s=PROBE_TIMEOUT_S)
@@ -191,13 +191,13 @@ def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sig
             hanging.add(case.peer.address)
         else:
             log = Reply(500, exc.reason)
-    return judge_probe(alive=True, idle=idle, log=log)
+    return judge_probes(alive=True, idle=idle, log=log)
 
 
-def _look(case: _Case, sign: Sign, now_ms: Millis) -> Look:
+def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
     fire = case.fire
     since_ms = fire.lease_until if fire.state == FireState.UNKNOWN else fire.accepted_ms
-    return Look(
+    return Evidence(
         state=FireState(fire.state),
         delivery=case.delivery,
         sign=sign,
@@ -210,44 +210,49 @@ def _look(case: _Case, sign: Sign, now_ms: Millis) -> Look:
     )
 
 
-def _write(session: Session, steps: Sequence[tuple[_Case, Step]], now_ms: Millis) -> None:
+def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], now_ms: Millis) -> None:
     """Carry out the decisions on runs that are still as they were read."""
-    runs = logs.lock_runs(session, [case.fire.log_id for case, _ in steps])
-    held = fires.lock_open(session, [case.fire.id for case, _ in steps])
+    runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
+    held = fires.lock_open(session, [case.fire.id for case, _ in decisions])
     lost: list[Result] = []
-    stories: list[bulk.Row] = []
+    traces: list[bulk.Row] = []
     again: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     over: list[OpenFire] = []
-    for case, step in steps:
+    for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
         if held.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
             continue
         if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
             over.append(fire)
             continue
-        if step.outcome is Outcome.WAIT:
-            marks.append(_mark(case, step, now_ms))
+        if decision.action is ResolveAction.WAIT:
+            marks.append(_mark(case, decision, now_ms))
             continue
-        logger.warning("run resolved log_id=%s outcome=%s reason=%s", fire.log_id, step.outcome, step.reason)
-        told = [*([] if run.trigger_msg else _unreported(fire)), f"Resolver: {step.outcome}, {step.reason}"]
-        if step.outcome is Outcome.UNRESOLVED:
+        logger.warning(
+            "run resolved log_id=%s outcome=%s reason=%s", fire.log_id, decision.action, decision.reason
+        )
+        told = [
+            *([] if run.trigger_msg else _unreported(fire)),
+            f"Resolver: {decision.action}, {decision.reason}",
+        ]
+        if decision.action is ResolveAction.UNRESOLVED:
             lost.append(
                 Result(
-                    fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, story=join_lines(told)
+                    fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=join_lines(told)
                 )
             )
             continue
-        started = step.outcome is Outcome.STARTED
+        started = decision.action is ResolveAction.STARTED
         code = TriggerCode.ACCEPTED if started else TriggerCode.NONE
-        stories.append(
+        traces.append(
             {"id": run.id, "trigger_msg": join_lines(run.trigger_msg, told), "trigger_code": code.value}
         )
         if started:
-            marks.append(_mark(case, step, now_ms))
+            marks.append(_mark(case, decision, now_ms))
         else:
-            again.append(_again(case, step))
-    bulk.update_many(session, JobLog, stories)
+            again.append(_again(case, decision))
+    bulk.update_many(session, JobLog, traces)
     if again:
         bulk.update_many(session, Fire, again)
         announce_due_fires(session)
@@ -268,8 +273,8 @@ def _unreported(fire: OpenFire) -> list[str]:
     ]
 
 
-def _again(case: _Case, step: Step) -> bulk.Row:
-    elsewhere = step.outcome is Outcome.SEND_ELSEWHERE
+def _again(case: _Case, decision: Decision) -> bulk.Row:
+    elsewhere = decision.action is ResolveAction.SEND_ELSEWHERE
     return {
         "id": case.fire.id,
         "state": FireState.PENDING.value,
@@ -282,14 +287,14 @@ def _again(case: _Case, step: Step) -> bulk.Row:
     }
 
 
-def _mark(case: _Case, step: Step, now_ms: Millis) -> bulk.Row:
+def _mark(case: _Case, decision: Decision, now_ms: Millis) -> bulk.Row:
     """Note a look, and what it found."""
     fire = case.fire
-    started = step.outcome is Outcome.STARTED
+    started = decision.action is ResolveAction.STARTED
     return {
         "id": fire.id,
         "state": (FireState.ACCEPTED if started else FireState(fire.state)).value,
         "accepted_ms": now_ms if started else fire.accepted_ms,
-        "deadline_ms": now_ms + step.wait_ms,
-        "probe_count": step.probes,
+        "deadline_ms": now_ms + decision.wait_ms,
+        "probe_count": decision.probes,
     }

@@ -24,11 +24,11 @@ TRIGGER_ADDRESSES_MAX = 5_000
 
 
 class Sent(NamedTuple):
-    """What came of one claimed run; ``story`` are the lines about the sending."""
+    """What came of one claimed run; ``trace`` are the lines about the sending."""
 
     claimed: Claimed
     verdict: Verdict
-    story: tuple[str, ...]
+    trace: tuple[str, ...]
     took_ms: Millis
     boot_id: str = ""
     #: addresses to which no connection came about
@@ -36,7 +36,7 @@ class Sent(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """What a candidate said; ``line`` is for the story."""
+    """What a candidate said; ``line`` is for the trace."""
 
     yes: bool
     line: str
@@ -66,7 +66,7 @@ class Sender:
         verdict = _judge(outcome, claimed, address)
         unreachable = (address,) if outcome.delivered is Delivered.NO else ()
         return Sent(
-            claimed, verdict, _story(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
+            claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
         )
 
     async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
@@ -124,7 +124,7 @@ def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
     )
 
 
-def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
+def _trace(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
     how = "answered" if outcome.reply is not None else "no answer"
     text = f": {one_line(verdict.text)}" if verdict.text else ""
     return (
@@ -133,7 +133,7 @@ def _story(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, .
     )
 
 
-def nobody_said_yes(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
+def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
     """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor said yes")
     return Sent(

@@ -48,7 +48,8 @@ def warm_up(claimer: Claimer, *, now_ms: Millis) -> None:
         )
         codes = (HandleCode.SUCCESS, HandleCode.FAIL)
         results = [
-            Result(one.log_id, Source.CALLBACK, code) for one, code in zip(batch.claimed, codes, strict=True)
+            Result(claimed.log_id, Source.CALLBACK, code)
+            for claimed, code in zip(batch.claimed, codes, strict=True)
         ]
         complete(session, results, now_ms=now_ms)
         raise _Undo

@@ -148,9 +148,9 @@ class Proxy(LoopServer):
             pass  # gone, not HTTP, or the proxy ends
         finally:
             self._tasks.discard(asyncio.current_task())
-            for one in (writer, upstream[1] if upstream else None):
-                if one is not None:
-                    one.close()
+            for stream in (writer, upstream[1] if upstream else None):
+                if stream is not None:
+                    stream.close()
 
     async def _leave(self, writer: asyncio.StreamWriter, *, reset: bool) -> None:
         """Go with a reset, or after a long silence."""

@@ -1,4 +1,4 @@
-"""Which addresses take new runs, and what a run's story says of the others."""
+"""Which addresses take new runs, and what a run's trace says of the others."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""The story of a run: text a database can hold, bounded, in the reader's zone."""
+"""The trace of a run: text a database can hold, bounded, in the reader's zone."""
 
 import pytest
 
 from app.clock import Millis
 from app.domain.trigger_report import (
     ANSWER_MAX,
-    STORY_MAX,
+    TRACE_MAX,
     banner,
     clean_text,
     format_instant,
@@ -61,10 +61,10 @@ def test_lines_and_lists_of_lines_make_one_story() -> None:
 
 
 def test_the_middle_of_a_long_story_is_cut() -> None:
-    story = join_lines("begins", ["x" * 80] * 1_000, "ends")
-    assert len(story) <= STORY_MAX
-    assert story.startswith("begins\n")
-    assert "… (cut) …" in story
+    trace = join_lines("begins", ["x" * 80] * 1_000, "ends")
+    assert len(trace) <= TRACE_MAX
+    assert trace.startswith("begins\n")
+    assert "… (cut) …" in trace
 
 
 @pytest.mark.parametrize("filler", ["行", "\U0001f600"])
@@ -73,7 +73,7 @@ def test_a_long_story_of_wide_characters_still_fits_the_column(filler: str) -> N
 
 
 def test_a_story_as_long_as_allowed_is_kept_whole() -> None:
-    assert join_lines("x" * STORY_MAX) == "x" * STORY_MAX
+    assert join_lines("x" * TRACE_MAX) == "x" * TRACE_MAX
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def call_back(log_id: int, code: int = 200, message: str | None = None, *, now_m
 def unresolve(log_id: int, *, now_ms: Millis = T0) -> bool:
     """End a run whose fate nobody could find out."""
     return bool(
-        end(Result(log_id, Source.RESOLVER, trigger_code=504, story="no evidence"), now_ms=now_ms).won
+        end(Result(log_id, Source.RESOLVER, trigger_code=504, trace="no evidence"), now_ms=now_ms).won
     )
 
 

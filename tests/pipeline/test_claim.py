@@ -433,8 +433,8 @@ def test_the_story_says_why_who_and_where(database: str) -> None:
         addresses=ALL, executor_route_strategy="LAST", executor_timeout=9, executor_fail_retry_count=2
     )
     make_fire(job, owner="two", address_list=None)
-    story = claim_one(now_ms=T0 + 120).story
-    assert story == (
+    trace = claim_one(now_ms=T0 + 120).trace
+    assert trace == (
         "Trigger: CRON, due 2024-05-01 11:04:05.000 +0800, seen by node two",
         "Claimed: 2024-05-01 11:04:05.120 +0800 (120 ms after due), node one",
         f"Addresses: entered [{FIRST}, {SECOND}, {THIRD}]",

@@ -197,5 +197,5 @@ def test_a_run_whose_fire_is_gone_already_can_still_end(database: str) -> None:
 
 def test_a_story_is_added_to_the_one_there_is(database: str) -> None:
     run = make_run(make_job())
-    end(Result(run.id, Source.KILL, 500, "killed", story="killed by alice"))
+    end(Result(run.id, Source.KILL, 500, "killed", trace="killed by alice"))
     assert only_row(JobLog).trigger_msg == "sent\nkilled by alice"

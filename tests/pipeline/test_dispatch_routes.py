@@ -1,4 +1,4 @@
-"""From a due fire to its result through dispatcher, resolver and callback: routes, lanes and the story of a run."""
+"""From a due fire to its result through dispatcher, resolver and callback: routes, lanes and the trace of a run."""
 
 import re
 import threading
@@ -16,7 +16,7 @@ from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
-from app.domain.trigger_report import STORY_MAX
+from app.domain.trigger_report import TRACE_MAX
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -290,7 +290,7 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
     assert len(lines) == len(told), lines
     for line, pattern in zip(lines, told, strict=True):
         assert re.fullmatch(pattern, line), (line, pattern)
-    assert len(only_row(JobLog).trigger_msg or "") <= STORY_MAX
+    assert len(only_row(JobLog).trigger_msg or "") <= TRACE_MAX
     logs = [request.json["logId"] for request in hanging.asked("run")]
     assert logs == [run.id, run.id]
     assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (200, "done")

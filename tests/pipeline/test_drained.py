@@ -91,7 +91,7 @@ def test_a_broadcast_counts_only_those_that_are_not_drained(database: str) -> No
         (SECOND, 0, 2),
         (THIRD, 1, 2),
     ]
-    assert all(f"Drained: 1 address left out [{FIRST}]" in one.story for one in claimed)
+    assert all(f"Drained: 1 address left out [{FIRST}]" in one.trace for one in claimed)
 
 
 def test_a_shard_that_was_not_sent_yet_goes_to_another(database: str) -> None:
@@ -125,8 +125,8 @@ def test_the_story_says_who_was_left_out(database: str) -> None:
     make_drains(job, FIRST)
     make_fire(job)
     claimed = claim_one()
-    assert f"Addresses: entered [{SECOND}, {THIRD}]" in claimed.story
-    assert f"Drained: 1 address left out [{FIRST}]" in claimed.story
+    assert f"Addresses: entered [{SECOND}, {THIRD}]" in claimed.trace
+    assert f"Drained: 1 address left out [{FIRST}]" in claimed.trace
 
 
 def test_the_story_says_nothing_where_nobody_is_drained(database: str) -> None:
@@ -135,7 +135,7 @@ def test_the_story_says_nothing_where_nobody_is_drained(database: str) -> None:
     make_fire(all_rows(Job)[1])
     claimed = claim_one()
     assert claimed.address == FIRST
-    assert not any(line.startswith("Drained") for line in claimed.story)
+    assert not any(line.startswith("Drained") for line in claimed.trace)
 
 
 @pytest.mark.parametrize("route", ["FIRST", "FAILOVER", "SHARDING_BROADCAST"])
@@ -168,7 +168,7 @@ def test_entered_addresses_are_taken_drained_or_not(database: str, route: str) -
     make_fire(job, trigger_type="MANUAL", address_list=SECOND)
     (claimed,) = claim_fires().claimed or claim_fires().claimed
     assert list(claimed.peers) == [SECOND]
-    assert f"Drained: 1 address entered for this run all the same [{SECOND}]" in claimed.story
+    assert f"Drained: 1 address entered for this run all the same [{SECOND}]" in claimed.trace
 
 
 def test_the_retry_of_a_run_with_entered_addresses_does_not_go_there(database: str) -> None:
@@ -203,7 +203,7 @@ def test_a_run_that_did_not_begin_there_is_sent_again_elsewhere(database: str) -
     claimed = claim_one()
     assert (claimed.address, claimed.log_id, claimed.attempt) == (SECOND, log.id, 2)
     assert only_row(JobLog).executor_address == SECOND
-    assert f"Drained: 1 address left out [{FIRST}]" in claimed.story
+    assert f"Drained: 1 address left out [{FIRST}]" in claimed.trace
 
 
 def test_a_run_a_durable_executor_may_have_stays_with_it(database: str) -> None:
@@ -220,7 +220,7 @@ def test_a_run_a_durable_executor_may_have_stays_with_it(database: str) -> None:
     resent(job, FIRST)
     claimed = claim_one()
     assert (claimed.address, claimed.remembered) == (FIRST, True)
-    assert not any(line.startswith("Drained") for line in claimed.story)
+    assert not any(line.startswith("Drained") for line in claimed.trace)
 
 
 def test_it_stays_there_also_where_its_registration_is_gone_since_the_look(database: str) -> None:

@@ -12,7 +12,7 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.record import FIRST_LOOK_MS, fix_address, renew
+from app.pipeline.record import FIRST_CHECK_MS, fix_address, renew
 from app.store import fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import (
@@ -40,12 +40,12 @@ def test_an_accepted_run_waits_for_its_result(database: str) -> None:
     assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.boot_id) == (
         "ACCEPTED",
         T0 + 40,
-        T0 + 40 + FIRST_LOOK_MS,
+        T0 + 40 + FIRST_CHECK_MS,
         "boot-1",
     )
     assert (fire.lease_until, fire.attempt, fire.epoch) == (0, 1, 1)
     assert (log.trigger_code, log.handle_code, log.alarm_status) == (200, 0, 0)
-    assert (log.trigger_msg or "").splitlines() == [*claimed.story, f"Sent to: {FIRST}", "Result: accepted, "]
+    assert (log.trigger_msg or "").splitlines() == [*claimed.trace, f"Sent to: {FIRST}", "Result: accepted, "]
 
 
 def test_a_run_of_unknown_fate_is_looked_at_at_once(database: str) -> None:
@@ -258,11 +258,11 @@ def test_a_second_send_goes_on_with_the_story(database: str) -> None:
     again = claim_one(now_ms=T0 + 10_000)
     assert (again.attempt, again.address) == (2, FIRST)
     record_sent(sent(again))
-    story = only_row(JobLog).trigger_msg or ""
+    trace = only_row(JobLog).trigger_msg or ""
     assert (
-        story.index("no answer in time")
-        < story.index("sent again, attempt 2")
-        < story.index("Result: accepted")
+        trace.index("no answer in time")
+        < trace.index("sent again, attempt 2")
+        < trace.index("Result: accepted")
     )
 
 

@@ -11,7 +11,7 @@ from app.domain.evidence import Fate
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.record import FIRST_LOOK_MS
+from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PROBES_AT_ONCE, expire_leases
 from app.store import scheduled_fires
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
@@ -52,7 +52,7 @@ def fire_state() -> tuple[str, int]:
     return fire.state, fire.probe_count
 
 
-def story() -> str:
+def trace() -> str:
     return only_row(JobLog).trigger_msg or ""
 
 
@@ -71,7 +71,7 @@ def test_our_own_client_is_sent_the_run_again_at_once(
         1,
         run.id,
     )
-    assert story().endswith("Resolver: send again, the executor starts a log id at most once")
+    assert trace().endswith("Resolver: send again, the executor starts a log id at most once")
     assert fire.boot_id == "boot-1", "so that the claim knows it also where the registration is gone by then"
     claimed = claim_one(now_ms=T0 + 500)
     assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (
@@ -97,7 +97,7 @@ def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
         assert len(executor.asked("log")) == 2, "looks keep their distance"
         look(10_000)
     assert fire_state() == ("PENDING", 0)
-    assert "idle and without a log at 2 looks" in story()
+    assert "idle and without a log at 2 looks" in trace()
     assert claim_one(now_ms=T0 + 10_500).remembered is False
     asked = executor.asked("log")[0].json
     assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
@@ -117,7 +117,7 @@ def test_a_look_that_finds_something_else_begins_the_count_anew(
         assert fire_state() == ("UNKNOWN", 1)
 
 
-@pytest.mark.parametrize(("idle", "log", "said"), [(BUSY, ABSENT, "busy"), (Answer(), BEGUN, "over")])
+@pytest.mark.parametrize(("idle", "log", "said"), [(BUSY, ABSENT, "busy"), (Answer(), BEGUN, "ended")])
 def test_a_run_the_executor_has_is_started(
     database: str, config: Config, executor: FakeExecutor, idle: Answer, log: Answer, said: str
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_run_the_executor_has_is_started(
         0,
     )
     assert only_row(JobLog).trigger_code == 200, "so that it can be killed"
-    assert story().endswith(f"Resolver: started, the executor has it: {said}")
+    assert trace().endswith(f"Resolver: started, the executor has it: {said}")
 
 
 def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(
@@ -150,7 +150,7 @@ def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_resu
     assert (log.trigger_code, log.handle_code, log.alarm_status) == (504, 0, -1)
     assert (only_row(Alarm).log_id, only_row(Alarm).reason) == (run.id, "unresolved")
     assert all_rows(Fire) == [], "not even a retry: it may have run"
-    assert story().endswith("Resolver: unresolved, no evidence within 20 s; the executor is silent")
+    assert trace().endswith("Resolver: unresolved, no evidence within 20 s; the executor is silent")
     assert call_back(run.id, 200, "done after all", now_ms=T0 + 60_000)
     assert (only_row(JobLog).trigger_code, only_row(JobLog).handle_code) == (504, 200)
 
@@ -174,7 +174,7 @@ def test_a_result_that_comes_during_a_look_is_not_taken_back(
         look(10_000)
     assert answer.called
     assert (only_row(JobLog).handle_code, all_rows(Fire), all_rows(Alarm)) == (200, [], [])
-    assert "Resolver" not in story()
+    assert "Resolver" not in trace()
 
 
 def test_evidence_from_before_a_send_orders_no_second_one(
@@ -210,7 +210,7 @@ def test_at_least_once_goes_elsewhere_when_its_executor_is_gone(database: str, c
     with resolving(config) as look:
         look(0)
     assert only_row(Fire).address is None
-    assert "the executor is gone" in story()
+    assert "the executor is gone" in trace()
     claimed = claim_one()
     assert (claimed.address, claimed.log_id, claimed.attempt) == (SECOND, run.id, 2)
     assert only_row(JobLog).executor_address == SECOND
@@ -233,9 +233,9 @@ def test_an_accepted_run_is_looked_at_after_ten_seconds(
     make_fire(make_job(addresses=executor.address))
     record_sent(sent(claim_one()))
     with resolving(config) as look:
-        look(FIRST_LOOK_MS - 1)
+        look(FIRST_CHECK_MS - 1)
         assert executor.requests == []
-        look(FIRST_LOOK_MS)
+        look(FIRST_CHECK_MS)
         assert len(executor.asked("beat")) == 1
 
 
@@ -248,7 +248,7 @@ def test_an_accepted_run_that_is_busy_is_left_alone(
         for after_ms in range(10_000, 400_000, 15_000):
             look(after_ms)
     assert fire_state() == ("ACCEPTED", 0)
-    assert story() == "sent"
+    assert trace() == "sent"
 
 
 def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(
@@ -285,7 +285,7 @@ def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(
         assert fire_state() == ("ACCEPTED", len(times))
         look(105_000)
     assert (only_row(JobLog).trigger_code, only_row(Alarm).reason) == (504, "unresolved")
-    assert "began and is over, and no result came in 90 s" in story()
+    assert "began and is over, and no result came in 90 s" in trace()
 
 
 def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
@@ -309,7 +309,7 @@ def test_a_sender_that_died_leaves_a_story_all_the_same(
     expire_leases(node="two", now_ms=T0 + LEASE_MS + 1)
     with resolving(config) as look:
         look(LEASE_MS + 1)
-    assert story().splitlines() == [
+    assert trace().splitlines() == [
         "Trigger: CRON, due 2024-05-01 11:04:04.970 +0800",
         "Claimed: 2024-05-01 11:04:05.000 +0800 (30 ms after due), node dead",
         f"Sent to: {executor.address}",

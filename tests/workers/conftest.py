@@ -1,5 +1,5 @@
 """What every test of the workers is held to."""
 
-from tests.stories import told_stories
+from tests.traces import checked_traces
 
-__all__ = ["told_stories"]
+__all__ = ["checked_traces"]

@@ -46,8 +46,8 @@ def search(answers: Any) -> CandidateSearch:
     return CandidateSearch(answers, Claimed(1, 1, 7, 1, 1, 0, RouteStrategy.FAILOVER, None, peers, RUN, ()))
 
 
-def next_yes(searching: CandidateSearch, *, stopping: bool = False) -> "asyncio.Task[str | None]":
-    return asyncio.create_task(searching.next_yes(stopping=lambda: stopping))
+def next_candidate(searching: CandidateSearch, *, stopping: bool = False) -> "asyncio.Task[str | None]":
+    return asyncio.create_task(searching.next_candidate(stopping=lambda: stopping))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_next_is_asked_as_soon_as_the_last_has_said_no() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
-        found = next_yes(searching)
+        found = next_candidate(searching)
         await settle()
         assert answers.asked == [A]
         await answers.give((A, False))
@@ -85,7 +85,7 @@ def test_the_next_is_asked_as_soon_as_the_last_has_said_no() -> None:
 def test_of_those_that_say_yes_the_first_in_order_is_taken(said: tuple[str, ...], taken: str) -> None:
     async def scenario() -> None:
         answers = Answers()
-        found = next_yes(search(answers))
+        found = next_candidate(search(answers))
         await asyncio.sleep(0.01)
         assert answers.asked == [A, B, C]
         await answers.give(*((address, True) for address in said))
@@ -99,7 +99,7 @@ def test_a_slow_candidate_is_listened_to_after_the_others_were_asked() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
-        found = next_yes(searching)
+        found = next_candidate(searching)
         await asyncio.sleep(0.01)
         await answers.give((B, False), (C, False))
         assert not found.done()
@@ -114,14 +114,14 @@ def test_after_a_refused_run_the_next_yes_is_taken_and_in_the_end_none() -> None
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
-        first = next_yes(searching)
+        first = next_candidate(searching)
         await asyncio.sleep(0.01)
         await answers.give((B, True))
         assert await first == B
-        second = next_yes(searching)
+        second = next_candidate(searching)
         await answers.give((A, True))
         assert await second == A
-        third = next_yes(searching)
+        third = next_candidate(searching)
         await answers.give((C, False))
         assert await third is None
         assert [line.split()[2] for line in searching.lines] == [f"{one}:" for one in (B, A, C, A, C)]
@@ -134,13 +134,13 @@ def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_th
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
-        found = next_yes(searching)
+        found = next_candidate(searching)
         await asyncio.sleep(0.01)
         await answers.give((C, True))
         assert await found == C
         unanswered = [f"Probe beat {one}: no, not answered when another was chosen" for one in (A, B)]
         assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == unanswered
-        again = next_yes(searching)
+        again = next_candidate(searching)
         await answers.give((B, True))
         assert await again == B
         assert searching.lines[3:] == [f"Probe beat {B}: yes"], "A is not named again"
@@ -154,7 +154,7 @@ def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_th
 def test_a_stop_asks_no_candidate() -> None:
     async def scenario() -> None:
         answers = Answers()
-        assert await next_yes(search(answers), stopping=True) is None
+        assert await next_candidate(search(answers), stopping=True) is None
         assert answers.asked == []
 
     asyncio.run(scenario())

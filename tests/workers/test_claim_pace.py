@@ -31,27 +31,27 @@ def test_the_lease_outlives_the_latest_outcome() -> None:
 
 def test_the_lease_follows_the_longest_recent_transaction() -> None:
     pace = ClaimPace(TIMEOUT_S)
-    pace.note(2.0)
-    pace.note(0.1)
+    pace.observe(2.0)
+    pace.observe(0.1)
     assert pace.lease_s == pytest.approx(TIMEOUT_S + LEASE_MARGIN_S + 3 * 1.8)
     for _ in range(100):
-        pace.note(0.01)
+        pace.observe(0.01)
     assert pace.lease_s < TIMEOUT_S + LEASE_MARGIN_S + 0.1
-    pace.note(1_000.0)
+    pace.observe(1_000.0)
     assert pace.lease_s == TIMEOUT_S + LEASE_MARGIN_S + SLOW_MAX_S
 
 
 @pytest.mark.parametrize("took_s", [0.01, 1.0, 2.0, 6.0])
 def test_the_time_to_begin_counts_from_the_commit(took_s: float) -> None:
     pace = ClaimPace(TIMEOUT_S)
-    pace.note(took_s)
+    pace.observe(took_s)
     committed = took_s + 0.1
     assert pace.start_before(timing(pace, took_s), committed) == pytest.approx(took_s + START_WITHIN_S)
 
 
 def test_a_slow_commit_leaves_time_to_begin() -> None:
     pace = ClaimPace(TIMEOUT_S)
-    pace.note(2.0)
+    pace.observe(2.0)
     assert pace.start_before(timing(pace, 0.1), 1.6) == pytest.approx(0.1 + 3 * 1.5)
 
 
@@ -78,25 +78,25 @@ def test_a_claim_that_took_longer_than_its_lease_foresaw_is_too_late() -> None:
 
 def test_groups_shrink_where_their_size_makes_claims_slow_and_grow_again() -> None:
     pace = ClaimPace(TIMEOUT_S)
-    pace.note_claim(8, 0.02)
-    pace.note_claim(GROUP_MAX, 1.6)
+    pace.observe_claim(8, 0.02)
+    pace.observe_claim(GROUP_MAX, 1.6)
     assert pace.group == GROUP_MAX // 2
-    pace.note_claim(100, 0.8)
+    pace.observe_claim(100, 0.8)
     assert pace.group == 50
     for _ in range(20):
-        pace.note_claim(pace.group, 2.0)
+        pace.observe_claim(pace.group, 2.0)
     assert pace.group == GROUP_MIN
     for _ in range(20):
-        pace.note_claim(pace.group, 0.05)
+        pace.observe_claim(pace.group, 0.05)
     assert pace.group == GROUP_MAX
 
 
 def test_a_distant_database_makes_no_smaller_groups() -> None:
     """Each claim takes 2.4 s, however few fires it has: smaller ones would only be more."""
     pace = ClaimPace(TIMEOUT_S)
-    pace.note_claim(1, 2.4)
+    pace.observe_claim(1, 2.4)
     for fires in (4, 40, 400):
-        pace.note_claim(fires, 2.4 + fires / 1000)
+        pace.observe_claim(fires, 2.4 + fires / 1000)
     assert pace.group == GROUP_MAX
 
 
@@ -105,6 +105,6 @@ def test_a_group_is_halved_once_however_many_of_its_runs_were_late() -> None:
     for _ in range(5):
         pace.shrink()
     assert pace.group == GROUP_MAX // 2
-    pace.note_claim(3, 0.01)
+    pace.observe_claim(3, 0.01)
     pace.shrink()
     assert pace.group == GROUP_MAX // 4

@@ -104,13 +104,13 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
     assert dead.requests[0].body == b"{}"
     log, fire = only_row(JobLog), only_row(Fire)
     assert (log.executor_address, fire.address, log.trigger_code) == (taking.address, taking.address, 200)
-    story = log.trigger_msg or ""
+    trace = log.trigger_msg or ""
     order = [
         f"Probe beat {dead.address}: no, code 500: not well",
         f"Sent to: {refusing.address}",
         f"Sent to: {taking.address}",
     ]
-    assert sorted(order, key=story.index) == order
+    assert sorted(order, key=trace.index) == order
 
 
 def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config) -> None:

@@ -28,14 +28,14 @@ def ids(taken: list[DueFire]) -> list[int]:
 def lanes_of(fast: int = 10, slow: int = 10, address: int = 3) -> Lanes:
     """Lanes that claim nothing ahead for A and B: both are known to be slow."""
     lanes = Lanes(fast_max=fast, slow_max=slow, address_max=address)
-    lanes.hold_back(A)
-    lanes.hold_back(B)
+    lanes.stop_prefetch(A)
+    lanes.stop_prefetch(B)
     return lanes
 
 
 def make_slow(lanes: Lanes, job_id: int, at_ms: Millis = T0) -> None:
     for _ in range(SLOW_SENDS + 1):
-        lanes.note(job_id, A, 501, at_ms)
+        lanes.observe(job_id, A, 501, at_ms)
 
 
 def test_fires_line_up_in_their_order_and_once() -> None:
@@ -72,12 +72,12 @@ def test_a_lane_gives_no_more_than_may_be_claimed() -> None:
 def test_a_job_is_slow_after_more_than_ten_slow_sends_in_a_minute() -> None:
     lanes = lanes_of()
     for _ in range(SLOW_SENDS):
-        lanes.note(7, A, 501, T0)
-    lanes.note(7, A, 500, T0)
+        lanes.observe(7, A, 501, T0)
+    lanes.observe(7, A, 500, T0)
     assert lanes.lane_of(7) is Lane.FAST
-    lanes.note(7, A, 501, T0 + MINUTE_MS - 1)
+    lanes.observe(7, A, 501, T0 + MINUTE_MS - 1)
     assert (lanes.lane_of(7), lanes.lane_of(8)) == (Lane.SLOW, Lane.FAST)
-    lanes.note(8, A, 1, T0 + MINUTE_MS)
+    lanes.observe(8, A, 1, T0 + MINUTE_MS)
     assert lanes.lane_of(7) is Lane.FAST, "a new calendar minute begins anew"
 
 
@@ -112,13 +112,13 @@ def test_an_address_has_its_slots_and_some_ahead_unless_it_is_slow() -> None:
     lanes.enter(Lane.FAST, A)
     assert (lanes.capacity(A), lanes.capacity(B)) == (2, 3)
     for _ in range(50):
-        lanes.note(7, A, 5, T0)
+        lanes.observe(7, A, 5, T0)
     assert lanes.capacity(A) == 3 * AHEAD_MAX - 1
     for _ in range(50):
-        lanes.note(7, A, QUICK_ANSWER_MS // 2, T0)
+        lanes.observe(7, A, QUICK_ANSWER_MS // 2, T0)
     assert lanes.capacity(A) == 3 * 2 - 1, "as many as it answers in that time"
     for _ in range(50):
-        lanes.note(7, A, 10 * QUICK_ANSWER_MS, T0)
+        lanes.observe(7, A, 10 * QUICK_ANSWER_MS, T0)
     assert lanes.capacity(A) == 2
     lanes.free_slot(A)
     assert lanes.capacity(A) == 3
@@ -185,7 +185,7 @@ def test_fires_parked_where_no_run_is_go_on_when_those_before_them_went_elsewher
     lanes = lanes_of(address=2)
     full(lanes, A, 2)
     lanes.park(A, fires(1, 2, 3, 4, 5))
-    lanes.unpark_forsaken()
+    lanes.unpark_orphaned()
     assert lanes.take(256) == [], "the end of a run at A will wake them"
     lanes.free_slot(A)
     lanes.free_slot(A)
@@ -193,7 +193,7 @@ def test_fires_parked_where_no_run_is_go_on_when_those_before_them_went_elsewher
     while taken := ids(lanes.take(256)):  # each goes to another address, to another node, or was withdrawn
         claimed += taken
         lanes.forget(taken)
-        lanes.unpark_forsaken()
+        lanes.unpark_orphaned()
     assert sorted(claimed) == [1, 2, 3, 4, 5]
 
 
@@ -230,7 +230,7 @@ def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
     full(lanes, A, 5)
     assert lanes.backlog() == 0, "it hangs: runs for it are not counted"
     for _ in range(50):
-        lanes.note(7, A, 5, T0)
+        lanes.observe(7, A, 5, T0)
     assert lanes.backlog() == 3
     full(lanes, "http://10.0.0.13:9999/", 4)
     assert lanes.backlog() == 5

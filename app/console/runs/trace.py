@@ -10,24 +10,27 @@ from app.console.ui.filters import absolute, plain_text
 from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
 from app.console.web.current import say
 from app.console.web.language import lazy_gettext as _l
-from app.domain.evidence import Fate, Outcome, Sign
-from app.domain.story_lines import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_sentence
+from app.domain.evidence import Fate, ResolveAction, Sign
 from app.domain.texts import Text
+from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_sentence
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
 OUTCOMES = {
-    Outcome.WAIT: _l("wait"),
-    Outcome.STARTED: _l("started"),
-    Outcome.SEND_AGAIN: _l("send again"),
-    Outcome.SEND_ELSEWHERE: _l("send elsewhere"),
-    Outcome.UNRESOLVED: _l("unresolved"),
+    ResolveAction.WAIT: _l("wait"),
+    ResolveAction.STARTED: _l("started"),
+    ResolveAction.SEND_AGAIN: _l("send again"),
+    ResolveAction.SEND_ELSEWHERE: _l("send elsewhere"),
+    ResolveAction.UNRESOLVED: _l("unresolved"),
 }
-SIGNS = {
+SIGNS: dict[str, Any] = {
     Sign.BUSY: _l("busy"),
-    Sign.OVER: _l("over"),
+    Sign.ENDED: _l("ended"),
     Sign.NO_TRACE: _l("no trace"),
-    Sign.MUTE: _l("mute"),
+    Sign.INCONCLUSIVE: _l("inconclusive"),
     Sign.SILENT: _l("silent"),
+    # as stored by earlier versions
+    "over": _l("ended"),
+    "mute": _l("inconclusive"),
 }
 
 

@@ -6,40 +6,42 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.domain.addresses import has_scheme
-from app.domain.draining import Candidates, is_drained, leave_out, tell_drained
+from app.domain.draining import is_drained, leave_out, tell_drained
 from app.domain.enums import AddressType
 from app.models.group import Group
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
 
 
-class Crew(NamedTuple):
-    """A group, its drained addresses (bare), and what they leave of its list."""
+class GroupCandidates(NamedTuple):
+    """A group, the addresses of its list that take new runs, and those that are drained."""
 
     group: Group
-    drained: frozenset[str]
-    candidates: Candidates
+    open: tuple[str, ...]
+    drained: tuple[str, ...]
+    #: all drained addresses of the group, bare: also those that are not in its list
+    bare_drained: frozenset[str]
     #: addresses that start a log id once, also when it is sent again: anybody else would perhaps start it a second time
     durable: frozenset[str]
 
 
-def find_crews(
+def find_group_candidates(
     session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]
-) -> dict[int, Crew]:
+) -> dict[int, GroupCandidates]:
     """Return the groups by id, each with its drained addresses; one that does not exist has no name and no address."""
     of_groups = groups.find_groups(session, group_ids)
     drained = drains.find_drained(session, group_ids)
     resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
     boots = registry.find_boots(session, resent) if resent else {}
     durable = frozenset(address for address, (_, said) in boots.items() if "durable-dedup" in said)
-    crews = {}
+    found = {}
     for group_id in group_ids:
         group = of_groups.get(group_id) or Group(
             id=group_id, app_name="", title="", address_type=0, address_list=None
         )
         bare = drained.get(group_id, frozenset())
-        crews[group_id] = Crew(group, bare, leave_out(_routable(group), bare), durable)
-    return crews
+        found[group_id] = GroupCandidates(group, *leave_out(_routable(group), bare), bare, durable)
+    return found
 
 
 def _routable(group: Group) -> list[str]:
@@ -60,26 +62,26 @@ def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
     )
 
 
-def fixed_address(fire: PendingFire, crew: Crew) -> str | None:
+def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
     """Return the address a run keeps: that of a shard of a snapshot, or where it was sent before; None where that is drained by now.
 
     A run that a durable executor may have taken stays with it: it is under way there. That holds also where its registration is
     gone since the look: the fire says whom it was sent to.
     """
-    if fire.address is None or not is_drained(fire.address, crew.drained):
+    if fire.address is None or not is_drained(fire.address, candidates.bare_drained):
         return fire.address
-    sent_there = fire.attempt > 0 and bool(fire.boot_id or fire.address in crew.durable)
+    sent_there = fire.attempt > 0 and bool(fire.boot_id or fire.address in candidates.durable)
     return fire.address if sent_there or entered_addresses(fire) else None
 
 
-def drained_lines(fire: PendingFire, crew: Crew) -> tuple[str, ...]:
-    """Return the lines of a run's story about drained addresses."""
-    if not crew.drained:
+def drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
+    """Return the lines of a run's trace about drained addresses."""
+    if not candidates.bare_drained:
         return ()
     if entered := entered_addresses(fire):
         return tell_drained(
-            [address for address in entered if is_drained(address, crew.drained)], entered=True
+            [address for address in entered if is_drained(address, candidates.bare_drained)], entered=True
         )
     if fire.address is None or fire.attempt == 0:
-        return tell_drained(crew.candidates.drained)
-    return () if fixed_address(fire, crew) else tell_drained([fire.address])
+        return tell_drained(candidates.drained)
+    return () if fixed_address(fire, candidates) else tell_drained([fire.address])

@@ -1,4 +1,4 @@
-"""The sentences the pipeline tells a run's story in, as templates: what was stored in English is found again by them, to be said
+"""The sentences the pipeline tells a run's trace in, as templates: what was stored in English is found again by them, to be said
 in the reader's language. A sentence that none of them fits, such as an executor's own, is left as it is.
 """
 

@@ -1,12 +1,12 @@
-"""The templates of a story: what fits which, and that every reason of the resolver has one."""
+"""The templates of a trace: what fits which, and that every reason of the resolver has one."""
 
 from itertools import product
 
 import pytest
 
 from app.domain.enums import Delivery, FireState
-from app.domain.evidence import Look, Sign, judge_look
-from app.domain.story_lines import CHILDREN, LINES, REASONS, RESULTS, find_sentence
+from app.domain.evidence import Evidence, Sign, decide
+from app.domain.trace_templates import CHILDREN, LINES, REASONS, RESULTS, find_sentence
 
 AT = "2026-11-20 08:00:00.250 +0800"
 
@@ -81,8 +81,8 @@ def test_every_reason_of_the_resolver_is_known() -> None:
             (0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), registered
         ):
             reasons.add(
-                judge_look(
-                    Look(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)
+                decide(
+                    Evidence(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)
                 ).reason
             )
     assert len(reasons) > 15
