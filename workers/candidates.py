@@ -8,8 +8,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from app.domain.trace_templates import OTHER_CHOSEN
 from app.pipeline.claim import PROBE_MS, Claimed
-from app.pipeline.send import Probed, Sender, Sent, probe_line
+from app.pipeline.send import Probed, Sender, Sent, trace_probe
 
 PROBE_S = PROBE_MS / 1000
 
@@ -81,9 +82,7 @@ class CandidateSearch:
         ]
         for address in silent:
             took_ms = round((_now() - self._asked_at[address]) * 1000)
-            self.lines.append(
-                probe_line(self._claimed, address, "no, not answered when another was chosen", took_ms)
-            )
+            self.lines.append(trace_probe(self._claimed, address, OTHER_CHOSEN, took_ms))
         self._unanswered.update(silent)
 
     def _note(self, probed: Probed, address: str) -> bool:

@@ -7,6 +7,18 @@ which a person has entered addresses may go there all the same.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from app.domain.trace_templates import (
+    ALL_DRAINED,
+    DRAINED,
+    DRAINED_ENTERED,
+    DRAINED_ENTERED_MORE,
+    DRAINED_ENTERED_ONE,
+    DRAINED_MORE,
+    DRAINED_ONE,
+    ONLY_ONE_DRAINED,
+    fill,
+)
+
 #: largest list of addresses a line of a trace shows
 SHOWN_MAX = 20
 
@@ -36,17 +48,23 @@ def leave_out(addresses: Sequence[str], drained: Collection[str]) -> Candidates:
     return Candidates(tuple(address for address in addresses if address not in left_out), left_out)
 
 
-def tell_drained(left_out: Sequence[str], *, entered: bool = False) -> tuple[str, ...]:
-    """Return the line of a trace about drained addresses, none where there are none; ``entered``: the run goes there all the same."""
-    if not left_out:
+def trace_drained(drained: Sequence[str], *, entered: bool = False) -> tuple[str, ...]:
+    """Return the line of a trace about drained addresses, if there are any.
+
+    ``entered``: they were entered for this run, so that it may go there; otherwise they were left out.
+    """
+    if not drained:
         return ()
-    count = f"{len(left_out)} address{'' if len(left_out) == 1 else 'es'}"
-    more = f" and {len(left_out) - SHOWN_MAX} more" if len(left_out) > SHOWN_MAX else ""
-    fate = "entered for this run all the same" if entered else "left out"
-    return (f"Drained: {count} {fate} [{', '.join(left_out[:SHOWN_MAX])}{more}]",)
+    one, some, many = (
+        (DRAINED_ENTERED_ONE, DRAINED_ENTERED, DRAINED_ENTERED_MORE)
+        if entered
+        else (DRAINED_ONE, DRAINED, DRAINED_MORE)
+    )
+    more = len(drained) - SHOWN_MAX
+    template = one if len(drained) == 1 else many if more > 0 else some
+    return (fill(template, n=len(drained), addresses=", ".join(drained[:SHOWN_MAX]), more=more),)
 
 
-def tell_all_drained(app_name: str, drained: int) -> str:
-    """Return the result of a run that nobody may take because every address of its group is drained."""
-    count = "its only address is drained" if drained == 1 else f"all {drained} addresses are drained"
-    return f"Result: not sent, no executor of {app_name} takes new runs: {count}"
+def trace_all_drained(app_name: str, drained: int) -> str:
+    """Return the result line of a run that is not sent because all addresses of its group are drained."""
+    return fill(ONLY_ONE_DRAINED if drained == 1 else ALL_DRAINED, app=app_name, n=drained)

@@ -7,6 +7,25 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.enums import Delivery, FireState
+from app.domain.trace_templates import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXECUTOR_GONE,
+    EXECUTOR_HAS_IT,
+    EXECUTOR_IS,
+    EXECUTOR_SILENT,
+    LOST_AT_MOST_ONCE,
+    LOST_BEFORE_START,
+    NO_EVIDENCE,
+    NOT_STARTED,
+    PERHAPS_OURS,
+    REPEAT_LOST,
+    REPEATED,
+    RESULT_LOST,
+    RUN_LOST,
+    STARTS_ONCE,
+    fill,
+)
 from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
 #: statuses of proxies that may have handed the request on
@@ -42,11 +61,11 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
     if reply.code == SUCCESS:
         return Verdict(Fate.ACCEPTED, reply.code, text)
     if is_repeated_trigger(reply):
-        return Verdict(Fate.ACCEPTED, SUCCESS, f"{text} (it has this run already)")
+        return Verdict(Fate.ACCEPTED, SUCCESS, fill(REPEATED, said=text))
     if text.startswith(AMBIGUOUS_STATUS):
         return Verdict(Fate.UNKNOWN, reply.code, text)
     if sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
-        return Verdict(Fate.UNKNOWN, reply.code, f"{text} (what keeps it busy may be our own first send)")
+        return Verdict(Fate.UNKNOWN, reply.code, fill(PERHAPS_OURS, said=text))
     return Verdict(Fate.REFUSED, reply.code, text)
 
 
@@ -151,89 +170,68 @@ def decide(evidence: Evidence) -> Decision:
 
 
 def _judge_unknown(evidence: Evidence) -> Decision:
-    if evidence.sign in (Sign.BUSY, Sign.ENDED) and not (
-        evidence.durable and evidence.delivery is not Delivery.AT_MOST_ONCE
-    ):
-        return Decision(ResolveAction.STARTED, f"the executor has it: {evidence.sign}", CHECK_MS)
+    may_repeat = evidence.durable and evidence.delivery is not Delivery.AT_MOST_ONCE
+    if evidence.sign in (Sign.BUSY, Sign.ENDED) and not may_repeat:
+        return Decision(ResolveAction.STARTED, fill(EXECUTOR_HAS_IT, sign=evidence.sign), CHECK_MS)
     if evidence.delivery is Delivery.AT_MOST_ONCE:
-        return _wait_or_give_up(evidence, "delivery is at_most_once")
-    if evidence.durable and evidence.attempt < ATTEMPTS_MAX and evidence.sign is not Sign.SILENT:
-        return Decision(ResolveAction.SEND_AGAIN, "the executor starts a log id at most once")
+        return _wait_or_give_up(evidence, AT_MOST_ONCE)
+    if may_repeat and evidence.attempt < ATTEMPTS_MAX and evidence.sign is not Sign.SILENT:
+        return Decision(ResolveAction.SEND_AGAIN, STARTS_ONCE)
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
         return _repeat(evidence)
-    if (
-        evidence.sign is Sign.NO_TRACE
-        and evidence.age_ms >= FENCE_MS
-        and evidence.attempt < FOREIGN_ATTEMPTS_MAX
-    ):
-        if evidence.probes + 1 >= PROBES_NEEDED:
-            return Decision(
-                ResolveAction.SEND_AGAIN,
-                f"idle and without a log at {evidence.probes + 1} looks, {IDLE_CHECK_MS} ms apart: not started",
-            )
-        return Decision(ResolveAction.WAIT, "idle and without a log", IDLE_CHECK_MS, evidence.probes + 1)
-    return _wait_or_give_up(evidence, f"the executor is {evidence.sign}")
+    checks, may_send = evidence.probes + 1, evidence.attempt < FOREIGN_ATTEMPTS_MAX
+    if evidence.sign is Sign.NO_TRACE and evidence.age_ms >= FENCE_MS and may_send:
+        if checks >= PROBES_NEEDED:
+            return Decision(ResolveAction.SEND_AGAIN, fill(NOT_STARTED, n=checks, ms=IDLE_CHECK_MS))
+        return Decision(ResolveAction.WAIT, "idle and without a log", IDLE_CHECK_MS, checks)
+    return _wait_or_give_up(evidence, fill(EXECUTOR_IS, sign=evidence.sign))
 
 
 def _wait_or_give_up(evidence: Evidence, why: str) -> Decision:
     if evidence.age_ms >= UNKNOWN_MAX_MS:
-        return Decision(ResolveAction.UNRESOLVED, f"no evidence within {UNKNOWN_MAX_MS // 1000} s; {why}")
+        reason = fill(NO_EVIDENCE, seconds=UNKNOWN_MAX_MS // 1000, why=why)
+        return Decision(ResolveAction.UNRESOLVED, reason)
     return Decision(ResolveAction.WAIT, why, IDLE_CHECK_MS)
 
 
 def _repeat(evidence: Evidence) -> Decision:
     if evidence.sign is Sign.SILENT:
-        if evidence.registered and evidence.age_ms < UNKNOWN_MAX_MS:
-            return Decision(ResolveAction.WAIT, "the executor is silent", IDLE_CHECK_MS)
-        why = f"has not answered for {UNKNOWN_MAX_MS // 1000} s" if evidence.registered else "is gone"
-        return Decision(ResolveAction.SEND_ELSEWHERE, f"delivery is at_least_once, and the executor {why}")
+        if not evidence.registered:
+            return Decision(ResolveAction.SEND_ELSEWHERE, EXECUTOR_GONE)
+        if evidence.age_ms < UNKNOWN_MAX_MS:
+            return Decision(ResolveAction.WAIT, fill(EXECUTOR_IS, sign=evidence.sign), IDLE_CHECK_MS)
+        reason = fill(EXECUTOR_SILENT, seconds=UNKNOWN_MAX_MS // 1000)
+        return Decision(ResolveAction.SEND_ELSEWHERE, reason)
     if evidence.age_ms >= FENCE_MS:
-        return Decision(ResolveAction.SEND_AGAIN, "delivery is at_least_once")
-    return Decision(ResolveAction.WAIT, "what was sent may still be on its way", FENCE_MS)
+        return Decision(ResolveAction.SEND_AGAIN, AT_LEAST_ONCE)
+    return Decision(ResolveAction.WAIT, "the request may still be on its way", FENCE_MS)
 
 
 def _judge_accepted(evidence: Evidence) -> Decision:
     if evidence.sign is Sign.BUSY:
         return Decision(ResolveAction.WAIT, "running", CHECK_MS)
-    if not evidence.reachable:  # a result had nowhere to go, so that none has come says nothing
-        return Decision(ResolveAction.WAIT, "no console is there to take a result", CHECK_MS, evidence.probes)
-    probes = evidence.probes + 1
-    if (
-        evidence.sign is Sign.NO_TRACE
-        and probes >= PROBES_NEEDED
-        and not evidence.durable
-        and evidence.attempt < FOREIGN_ATTEMPTS_MAX
-    ):
-        if evidence.delivery is Delivery.AT_MOST_ONCE:
-            return Decision(
-                ResolveAction.UNRESOLVED, "accepted, then lost before it began; delivery is at_most_once"
-            )
+    if not evidence.reachable:  # a result could not be delivered, so its absence proves nothing
         return Decision(
-            ResolveAction.SEND_AGAIN, "accepted, then lost before it began: idle and without a log twice"
+            ResolveAction.WAIT, "no console is running to take a result", CHECK_MS, evidence.probes
         )
+    probes = evidence.probes + 1
+    may_send = not evidence.durable and evidence.attempt < FOREIGN_ATTEMPTS_MAX
+    if evidence.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and may_send:
+        if evidence.delivery is Delivery.AT_MOST_ONCE:
+            return Decision(ResolveAction.UNRESOLVED, LOST_AT_MOST_ONCE)
+        return Decision(ResolveAction.SEND_AGAIN, LOST_BEFORE_START)
     if probes >= PROBES_LOST:
         return _give_up_accepted(evidence)
-    return Decision(
-        ResolveAction.WAIT,
-        f"the executor is {evidence.sign}",
-        IDLE_CHECK_MS if probes < PROBES_NEEDED else CHECK_MS,
-        probes,
-    )
+    wait_ms = IDLE_CHECK_MS if probes < PROBES_NEEDED else CHECK_MS
+    return Decision(ResolveAction.WAIT, fill(EXECUTOR_IS, sign=evidence.sign), wait_ms, probes)
 
 
 def _give_up_accepted(evidence: Evidence) -> Decision:
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
         gone = evidence.sign is Sign.SILENT and not evidence.registered
-        return Decision(
-            ResolveAction.SEND_ELSEWHERE if gone else ResolveAction.SEND_AGAIN,
-            "delivery is at_least_once, and its result is lost",
-        )
-    seen = (
-        "began and is over"
-        if evidence.sign is Sign.ENDED
-        else f"is not to be found, the executor is {evidence.sign}"
-    )
-    return Decision(ResolveAction.UNRESOLVED, f"result lost: the run {seen}, and no result came in 90 s")
+        return Decision(ResolveAction.SEND_ELSEWHERE if gone else ResolveAction.SEND_AGAIN, REPEAT_LOST)
+    lost = RESULT_LOST if evidence.sign is Sign.ENDED else fill(RUN_LOST, sign=evidence.sign)
+    return Decision(ResolveAction.UNRESOLVED, lost)
 
 
 #: all that an executor's log says of itself where it does not exist: Java, our own client; pyxxl

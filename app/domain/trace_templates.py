@@ -1,95 +1,130 @@
-"""The sentences the pipeline tells a run's trace in, as templates: what was stored in English is found again by them, to be said
-in the reader's language. A sentence that none of them fits, such as an executor's own, is left as it is.
+"""Trace templates: the sentences of a run's dispatch trace and result that are ours.
+
+The pipeline writes them in English (``fill``), and scripts read them so. The console finds the template of a stored
+sentence (``find_template``) to show it in the reader's language. A text without a template, such as an executor's own, is
+shown as it is.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
 from app.domain.texts import N_, Text
 
-#: a line of `trigger_msg`; of two that fit a line the first is meant
-LINES = (
-    N_("Trigger: %(trigger)s, due %(instant)s, seen by node %(node)s"),
-    N_("Trigger: %(trigger)s, due %(instant)s"),
-    N_("Claimed: %(instant)s (%(ms)s ms after due), node %(node)s"),
-    N_("Claimed: %(instant)s, node %(node)s"),
-    N_("Addresses: registered [%(addresses)s and %(n)s more]"),
-    N_("Addresses: registered [%(addresses)s]"),
-    N_("Addresses: entered [%(addresses)s and %(n)s more]"),
-    N_("Addresses: entered [%(addresses)s]"),
-    N_("Drained: 1 address left out [%(addresses)s]"),
-    N_("Drained: %(n)s addresses left out [%(addresses)s and %(more)s more]"),
-    N_("Drained: %(n)s addresses left out [%(addresses)s]"),
-    N_("Drained: 1 address entered for this run all the same [%(addresses)s]"),
-    N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s and %(more)s more]"),
-    N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s]"),
+#: lines of `trigger_msg`; of two that match a line the first applies
+LINES: list[Text] = []
+#: reasons within a line, and within NO_EVIDENCE: of the resolver, and of a call without an answer
+WHYS: list[Text] = []
+#: what the console and the pipeline write into `handle_msg`
+RESULTS: list[Text] = []
+#: lines about child jobs at the end of `handle_msg`
+CHILDREN: list[Text] = []
+
+
+def _in(table: list[Text], template: Text) -> Text:
+    table.append(template)
+    return template
+
+
+TRIGGER_SEEN = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s, seen by node %(node)s"))
+TRIGGER = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s"))
+CLAIMED_AFTER = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms after due), node %(node)s"))
+CLAIMED_AGAIN = _in(LINES, N_("Claimed: %(instant)s, node %(node)s"))
+REGISTERED_MORE = _in(LINES, N_("Addresses: registered [%(addresses)s and %(n)s more]"))
+REGISTERED = _in(LINES, N_("Addresses: registered [%(addresses)s]"))
+ENTERED_MORE = _in(LINES, N_("Addresses: entered [%(addresses)s and %(n)s more]"))
+ENTERED = _in(LINES, N_("Addresses: entered [%(addresses)s]"))
+DRAINED_ONE = _in(LINES, N_("Drained: 1 address left out [%(addresses)s]"))
+DRAINED_MORE = _in(LINES, N_("Drained: %(n)s addresses left out [%(addresses)s and %(more)s more]"))
+DRAINED = _in(LINES, N_("Drained: %(n)s addresses left out [%(addresses)s]"))
+DRAINED_ENTERED_ONE = _in(LINES, N_("Drained: 1 address entered for this run all the same [%(addresses)s]"))
+DRAINED_ENTERED_MORE = _in(
+    LINES, N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s and %(more)s more]")
+)
+DRAINED_ENTERED = _in(LINES, N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s]"))
+ROUTE = _in(
+    LINES,
     N_("Route: %(route)s; block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"),
+)
+ROUTE_SHARD = _in(
+    LINES,
     N_(
         "Route: %(route)s (%(shard)s); block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"
     ),
-    N_(">>> trigger <<<"),
-    N_(">>> sent again, attempt %(n)s <<<"),
-    N_("Probe %(action)s %(address)s: yes, %(reason)s (%(ms)s ms)"),
-    N_("Probe %(action)s %(address)s: no, %(reason)s (%(ms)s ms)"),
-    N_("Sent to: %(address)s"),
-    N_("Result: %(fate)s, answered after %(ms)s ms, code %(code)s"),
-    N_("Result: %(fate)s, answered after %(ms)s ms, code %(code)s: %(reason)s"),
-    N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s"),
-    N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s: %(reason)s"),
-    N_("Result: not sent, the executor group of this job does not exist any more"),
-    N_("Result: not sent, no executor of %(app)s is registered; the last one was seen %(instant)s"),
-    N_("Result: not sent, no executor of %(app)s is registered"),
-    N_("Result: not sent, no executor of %(app)s takes new runs: its only address is drained"),
-    N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained"),
-    N_("Result: not sent, no executor said yes"),
-    N_("Result: not sent, the claim ran out"),
-    N_("Result: unknown, node %(node)s never reported"),
-    N_("Resolver: %(outcome)s, %(reason)s"),
-    N_("… (cut) …"),
 )
-#: why a line says what it says: the resolver's reasons, and those of a call without an answer
-WHYS = (
-    N_("the executor has it: %(sign)s"),
-    N_("the executor is %(sign)s"),
-    N_("the executor starts a log id at most once"),
-    N_("idle and without a log at %(n)s looks, %(ms)s ms apart: not started"),
-    N_("delivery is at_most_once"),
-    N_("delivery is at_least_once"),
-    N_("delivery is at_least_once, and the executor has not answered for %(seconds)s s"),
-    N_("delivery is at_least_once, and the executor is gone"),
-    N_("delivery is at_least_once, and its result is lost"),
-    N_("accepted, then lost before it began; delivery is at_most_once"),
-    N_("accepted, then lost before it began: idle and without a log twice"),
-    N_("result lost: the run began and is over, and no result came in 90 s"),
+TRIGGERING = _in(LINES, N_(">>> trigger <<<"))
+SENT_AGAIN = _in(LINES, N_(">>> sent again, attempt %(n)s <<<"))
+PROBE_YES = _in(LINES, N_("Probe %(action)s %(address)s: yes, %(reason)s (%(ms)s ms)"))
+PROBE_NO = _in(LINES, N_("Probe %(action)s %(address)s: no, %(reason)s (%(ms)s ms)"))
+SENT_TO = _in(LINES, N_("Sent to: %(address)s"))
+ANSWERED = _in(LINES, N_("Result: %(fate)s, answered after %(ms)s ms, code %(code)s"))
+ANSWERED_WITH = _in(LINES, N_("Result: %(fate)s, answered after %(ms)s ms, code %(code)s: %(reason)s"))
+UNANSWERED = _in(LINES, N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s"))
+UNANSWERED_WITH = _in(LINES, N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s: %(reason)s"))
+GROUP_GONE = _in(LINES, N_("Result: not sent, the executor group of this job does not exist any more"))
+NONE_REGISTERED_SINCE = _in(
+    LINES,
+    N_("Result: not sent, no executor of %(app)s is registered; the last one was seen %(instant)s"),
+)
+NONE_REGISTERED = _in(LINES, N_("Result: not sent, no executor of %(app)s is registered"))
+ONLY_ONE_DRAINED = _in(
+    LINES, N_("Result: not sent, no executor of %(app)s takes new runs: its only address is drained")
+)
+ALL_DRAINED = _in(
+    LINES, N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained")
+)
+NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor said yes"))
+LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the claim ran out"))
+UNREPORTED = _in(LINES, N_("Result: unknown, node %(node)s never reported"))
+RESOLVED = _in(LINES, N_("Resolver: %(outcome)s, %(reason)s"))
+CUT = _in(LINES, N_("… (cut) …"))
+
+NO_EVIDENCE = N_("no evidence within %(seconds)s s; %(why)s")
+EXECUTOR_HAS_IT = _in(WHYS, N_("the executor has it: %(sign)s"))
+EXECUTOR_IS = _in(WHYS, N_("the executor is %(sign)s"))
+STARTS_ONCE = _in(WHYS, N_("the executor starts a log id at most once"))
+NOT_STARTED = _in(WHYS, N_("idle and without a log at %(n)s looks, %(ms)s ms apart: not started"))
+AT_MOST_ONCE = _in(WHYS, N_("delivery is at_most_once"))
+AT_LEAST_ONCE = _in(WHYS, N_("delivery is at_least_once"))
+EXECUTOR_SILENT = _in(
+    WHYS, N_("delivery is at_least_once, and the executor has not answered for %(seconds)s s")
+)
+EXECUTOR_GONE = _in(WHYS, N_("delivery is at_least_once, and the executor is gone"))
+REPEAT_LOST = _in(WHYS, N_("delivery is at_least_once, and its result is lost"))
+LOST_AT_MOST_ONCE = _in(WHYS, N_("accepted, then lost before it began; delivery is at_most_once"))
+LOST_BEFORE_START = _in(WHYS, N_("accepted, then lost before it began: idle and without a log twice"))
+RESULT_LOST = _in(WHYS, N_("result lost: the run began and is over, and no result came in 90 s"))
+RUN_LOST = _in(
+    WHYS,
     N_("result lost: the run is not to be found, the executor is %(sign)s, and no result came in 90 s"),
-    N_("%(said)s (it has this run already)"),
-    N_("%(said)s (what keeps it busy may be our own first send)"),
-    N_("no connection in time"),
-    N_("no answer in time"),
-    N_("not answered when another was chosen"),
-    N_("the connection was closed before an answer came"),
-    N_("the name %(host)s leads nowhere"),
+)
+REPEATED = _in(WHYS, N_("%(said)s (it has this run already)"))
+PERHAPS_OURS = _in(WHYS, N_("%(said)s (what keeps it busy may be our own first send)"))
+NO_CONNECTION = _in(WHYS, N_("no connection in time"))
+NO_ANSWER = _in(WHYS, N_("no answer in time"))
+OTHER_CHOSEN = _in(WHYS, N_("not answered when another was chosen"))
+CLOSED = _in(WHYS, N_("the connection was closed before an answer came"))
+NAME_UNKNOWN = _in(WHYS, N_("the name %(host)s leads nowhere"))
+# written by executor_client.protocol.Reply.parse
+WHYS += [
     N_("the answer is empty"),
     N_("no usable answer: %(said)s"),
     N_("HTTP status %(code)s: %(said)s"),
-)
-REASONS = (N_("no evidence within %(seconds)s s; %(why)s"), *WHYS)
-#: what the console and the pipeline write themselves into `handle_msg`
-RESULTS = (
-    N_("killed by %(user)s: %(said)s"),
-    N_("killed by %(user)s"),
-    N_("handle code %(code)s reported; %(said)s"),
-    N_("handle code %(code)s reported"),
-)
-#: head of the lines about children at the end of `handle_msg`
-CHILDREN_HEAD = N_(">>> child jobs <<<")
-CHILDREN = (
-    CHILDREN_HEAD,
-    N_("%(n)s/%(all)s job %(id)s: triggered"),
-    N_("%(n)s/%(all)s job %(id)s: not triggered: this is no id of another job"),
-)
+]
+
+#: reasons within a line
+REASONS = [NO_EVIDENCE, *WHYS]
+
+KILLED_SAYING = _in(RESULTS, N_("killed by %(user)s: %(said)s"))
+KILLED = _in(RESULTS, N_("killed by %(user)s"))
+BAD_CODE_SAYING = _in(RESULTS, N_("handle code %(code)s reported; %(said)s"))
+BAD_CODE = _in(RESULTS, N_("handle code %(code)s reported"))
+
+#: head of the lines about child jobs
+CHILDREN_HEAD = _in(CHILDREN, N_(">>> child jobs <<<"))
+CHILD_TRIGGERED = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: triggered"))
+CHILD_INVALID = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: this is no id of another job"))
 
 NUMBER, WORD = r"\d{1,19}", r"\S{1,300}"
 #: what a parameter can be; any other is any text
@@ -117,14 +152,19 @@ SHAPES = {
 
 
 class Found(NamedTuple):
-    """A sentence that was found: its template, and the texts in it."""
+    """The template of a stored sentence, and the texts that fill it."""
 
     msgid: str
     values: dict[str, str]
 
 
-def find_sentence(text: str, templates: Sequence[Text]) -> Found | None:
-    """Return which of the templates a text was written by; None where it is nobody's."""
+def fill(template: Text, **values: object) -> str:
+    """Return the English sentence."""
+    return template.msgid % values
+
+
+def find_template(text: str, templates: Iterable[Text]) -> Found | None:
+    """Return the template a text was written from; None if there is none."""
     for template in templates:
         match = _pattern(template.msgid).fullmatch(text)
         if match is not None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from app.clock import LATEST_MS, Millis
+from app.domain.trace_templates import CUT
 
 #: longest trace, in characters; the column holds 65,535 bytes
 TRACE_MAX = 12_000
@@ -49,14 +50,9 @@ def join_lines(*parts: str | Sequence[str] | None) -> str:
     if len(trace) <= TRACE_MAX:
         return trace
     half = TRACE_MAX // 2 - 10
-    return f"{trace[:half]}\n… (cut) …\n{trace[-half:]}"
+    return f"{trace[:half]}\n{CUT}\n{trace[-half:]}"
 
 
 def one_line(text: str) -> str:
     """Return what somebody else said as a part of a line: its own line ends cannot begin lines of ours, and it is bounded."""
     return " ".join(text[: 2 * ANSWER_MAX].split())[:ANSWER_MAX]
-
-
-def banner(word: str) -> str:
-    """Return the line that heads a section."""
-    return f">>> {word} <<<"

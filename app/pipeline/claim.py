@@ -1,7 +1,4 @@
-"""Claiming due fires: routed, logged and marked SENDING in one transaction.
-
-Source: docs/reference/pipeline.md, section 3.
-"""
+"""Claiming due fires: routed, logged and marked SENDING in one transaction. docs/reference/pipeline.md, section 3."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,23 +9,18 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
-from app.domain.draining import tell_all_drained
-from app.domain.enums import AddressType, FireState, RouteStrategy, TriggerCode, TriggerType
+from app.domain.enums import FireState, RouteStrategy, TriggerCode
 from app.domain.planning import DueFire
-from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
-from app.domain.sharding import WHOLE, Shard, parse_shard
-from app.domain.trigger_report import banner, format_instant, join_lines
+from app.domain.routing import RouteState
+from app.domain.sharding import WHOLE
+from app.domain.trigger_report import join_lines
 from app.executors.gateway import Peer
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.pipeline.claim_trace import trace_claim, trace_unroutable
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.group_candidates import (
-    GroupCandidates,
-    drained_lines,
-    entered_addresses,
-    find_group_candidates,
-    fixed_address,
-)
+from app.pipeline.group_candidates import find_group_candidates
+from app.pipeline.route import RoutedFire, expand_broadcast, route_fire
 from app.store import bulk, fires, jobs, last_seen, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
@@ -41,8 +33,6 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
 ORPHAN_MS: Millis = 500
-#: largest list of addresses a trace shows
-TRACE_ADDRESSES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +73,7 @@ class Claimed(NamedTuple):
     given: str | None = None
 
     def was_sent_to(self, address: str) -> bool:
-        """Whether an executor may have got an earlier send of this run; after more than one, any of them may."""
+        """Whether an executor may have got an earlier send of this run; after more than one send, any executor may."""
         return self.attempt > 2 or (self.attempt == 2 and self.sent_to in (None, address))
 
     def __repr__(self) -> str:
@@ -102,40 +92,54 @@ class ClaimBatch:
     expanded: list[DueFire] = field(default_factory=list)
 
 
-class _Routed(NamedTuple):
-    """A fire with everything its log row needs."""
-
-    fire: PendingFire
-    job: JobToRun
-    candidates: GroupCandidates
-    route: RouteStrategy
-    addresses: tuple[str, ...]
-    #: None: nobody to send to, or to be found by probing
-    address: str | None
-    shard: Shard | None
-
-    @property
-    def probes(self) -> bool:
-        return self.address is None and bool(self.addresses)
-
-    @property
-    def param(self) -> str:
-        given = self.fire.executor_param
-        return (self.job.executor_param or "") if given is None else given
-
-    @property
-    def retries(self) -> int:
-        left = self.fire.fail_retry_count
-        return max(self.job.executor_fail_retry_count, 0) if left < 0 else left
-
-
 def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
     """Claim those of the fires that are still PENDING and whose address has room; ends at once what can go nowhere.
 
     Runs in the caller's transaction; after its commit the claimed runs are safe to send.
     """
     batch = ClaimBatch()
-    # what was due by a clock that has been set back since is found again when it is due
+    to_run, begun = _lock_due(session, due, now_ms)
+    of_groups = find_group_candidates(
+        session, {job.job_group for _, job in to_run}, [fire for fire, _ in to_run]
+    )
+    taken: Counter[str] = Counter()
+    routed: list[RoutedFire] = []
+    for fire, job in to_run:
+        candidates = of_groups[job.job_group]
+        found = route_fire(session, fire, job, candidates, claimer.routes)
+        if found is None:
+            batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
+        elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
+            batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
+        else:
+            if found.address is not None:
+                taken[found.address] += 1
+            routed.append(found)
+    runs = _write_logs(session, routed, begun, now_ms)
+    bulk.update_many(
+        session,
+        Fire,
+        [_mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed],
+    )
+    batch.claimed = [
+        _claimed(routed_fire, runs[routed_fire.fire.id], claimer, now_ms)
+        for routed_fire in routed
+        if routed_fire.addresses
+    ]
+    _refuse_unroutable(
+        session, [routed_fire for routed_fire in routed if not routed_fire.addresses], runs, claimer, now_ms
+    )
+    return batch
+
+
+def _lock_due(
+    session: Session, due: Sequence[DueFire], now_ms: Millis
+) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, Begun]]:
+    """Return the fires that are to run, locked, with their jobs; and the log rows earlier claims have inserted, by id.
+
+    Fires without a job, and those of runs that have ended, are deleted.
+    """
+    # a fire that was due by a clock that has since been set back is found again when it is due
     pending = [
         fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms
     ]
@@ -145,167 +149,98 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
         fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    of_groups = find_group_candidates(session, {job.job_group for job in of_jobs.values()}, to_run)
-    taken: Counter[str] = Counter()
-    routed: list[_Routed] = []
-    for fire in to_run:
-        job = of_jobs[fire.job_id]
-        candidates = of_groups[job.job_group]
-        found = _route(session, fire, job, candidates, claimer)
-        if found is None:
-            batch.expanded += _expand(session, fire, entered_addresses(fire) or candidates.open, claimer.node)
-        elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
-            batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
-        else:
-            if found.address is not None:
-                taken[found.address] += 1
-            routed.append(found)
-    _write(session, routed, batch, claimer, begun, now_ms)
-    return batch
+    return [(fire, of_jobs[fire.job_id]) for fire in to_run], begun
 
 
-def _route(
-    session: Session, fire: PendingFire, job: JobToRun, candidates: GroupCandidates, claimer: Claimer
-) -> _Routed | None:
-    """Choose the address; None: a broadcast that is still to be expanded into shards."""
-    route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
-    addresses = entered_addresses(fire) or candidates.open
-    if fixed := fixed_address(fire, candidates):
-        return _Routed(fire, job, candidates, route, addresses or (fixed,), fixed, shard)
-    if route is RouteStrategy.SHARDING_BROADCAST:
-        if shard is None and addresses and fire.log_id is None:
-            return None
-        index = shard.index if shard else 0
-        if index >= len(
-            addresses
-        ):  # the original's rule is the first address; those of drained ones are shared out
-            index = index % len(addresses) if addresses and candidates.drained else 0
-        return _Routed(
-            fire, job, candidates, route, addresses, addresses[index] if addresses else None, shard
+class _Run(NamedTuple):
+    """The log row of a claimed fire."""
+
+    log_id: int
+    begun: Begun
+    #: see Claimed
+    remembered: bool
+
+
+def _write_logs(
+    session: Session, routed: Sequence[RoutedFire], begun: Mapping[int, Begun], now_ms: Millis
+) -> dict[int, _Run]:
+    """Insert the log rows of new runs and write the addresses of repeated ones; return the runs by fire id."""
+    new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
+    log_ids = logs.insert_logs(session, [_log_row(routed_fire, now_ms) for routed_fire in new])
+    runs = {
+        routed_fire.fire.id: _Run(log_id, Begun(now_ms, None), remembered=False)
+        for routed_fire, log_id in zip(new, log_ids, strict=True)
+    }
+    resent_to = {
+        routed_fire.address for routed_fire in routed if routed_fire.address and routed_fire.fire.attempt
+    }
+    boots = registry.find_boots(session, resent_to) if resent_to else {}
+    moved: list[bulk.Row] = []
+    for routed_fire in routed:
+        log_id, address = routed_fire.fire.log_id, routed_fire.address
+        if log_id is None:
+            continue
+        durable = "durable-dedup" in boots.get(address or "", ("", ""))[1] or bool(routed_fire.fire.boot_id)
+        runs[routed_fire.fire.id] = _Run(
+            log_id, begun[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
-    if route in PROBING or not addresses:
-        return _Routed(fire, job, candidates, route, addresses, None, shard)
-    if claimer.routes.needs_seed(route, job.id):
-        claimer.routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
-    return _Routed(
-        fire, job, candidates, route, addresses, ROUTERS[route](job.id, addresses, claimer.routes), shard
-    )
+        if address not in (None, routed_fire.fire.address):
+            moved.append({"id": log_id, "executor_address": address})
+    bulk.update_many(session, JobLog, moved)
+    return runs
 
 
-def _expand(session: Session, fire: PendingFire, addresses: tuple[str, ...], node: str) -> list[DueFire]:
-    """Replace a broadcast by one fire a shard, each with its address, from one snapshot."""
-    shards = [
-        {
-            "job_id": fire.job_id,
-            "fire_key": f"{fire.fire_key}:{index}",
-            "due_time": fire.due_time,
-            "trigger_type": fire.trigger_type,
-            "executor_param": fire.executor_param,
-            "address_list": fire.address_list,
-            "sharding_param": str(Shard(index, len(addresses))),
-            "fail_retry_count": fire.fail_retry_count,
-            "state": FireState.PENDING.value,
-            "address": address,
-            "owner": node,
-        }
-        for index, address in enumerate(addresses)
-    ]
-    ids = bulk.insert_with_ids(session, Fire, shards)
-    fires.delete_fires(session, [fire.id])
-    return [DueFire(shard_id, fire.job_id, fire.due_time) for shard_id in ids]
-
-
-def _write(
-    session: Session,
-    routed: Sequence[_Routed],
-    batch: ClaimBatch,
-    claimer: Claimer,
-    begun: Mapping[int, Begun],
-    now_ms: Millis,
+def _refuse_unroutable(
+    session: Session, routed: Sequence[RoutedFire], runs: Mapping[int, _Run], claimer: Claimer, now_ms: Millis
 ) -> None:
-    """Insert the log rows, mark the fires, and end those that have nobody to go to."""
-    fresh = [one for one in routed if one.fire.log_id is None]
-    sent_before = {one.address for one in routed if one.address and one.fire.attempt}
-    boots = registry.find_boots(session, sent_before) if sent_before else {}
-    log_ids = dict(
-        zip(
-            [one.fire.id for one in fresh],
-            logs.insert_logs(session, [_log_row(one, now_ms) for one in fresh]),
-            strict=True,
+    """End the runs that have no address to go to."""
+    if not routed:
+        return
+    last = last_seen.find_last(session, {routed_fire.candidates.group.app_name for routed_fire in routed})
+    results = []
+    for routed_fire in routed:
+        trace = join_lines(
+            trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+            trace_unroutable(routed_fire.candidates, last, claimer.zone),
         )
-    )
-    empty = {one.candidates.group.app_name for one in routed if not one.addresses}
-    last = last_seen.find_last(session, empty) if empty else {}
-    sending, unroutable = [], []
-    for one in routed:
-        log_id = one.fire.log_id or log_ids[one.fire.id]
-        trace = _trace(one, claimer, now_ms)
-        sending.append(_mark(one, log_id, claimer, now_ms))
-        if one.addresses:
-            durable = "durable-dedup" in boots.get(one.address or "", ("", ""))[1] or bool(one.fire.boot_id)
-            remembered = one.fire.attempt > 0 and durable
-            first = begun.get(log_id, Begun(now_ms, None))
-            batch.claimed.append(_claimed(one, log_id, claimer, trace, first, remembered=remembered))
-        else:
-            told = join_lines(trace, _nobody(one.candidates, last, claimer.zone))
-            unroutable.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=told))
-    bulk.update_many(session, Fire, sending)
-    moved = [one for one in routed if one.fire.log_id and one.address not in (None, one.fire.address)]
-    bulk.update_many(
-        session, JobLog, [{"id": one.fire.log_id, "executor_address": one.address} for one in moved]
-    )
-    if unroutable:
-        complete(session, unroutable, now_ms=now_ms)
+        log_id = runs[routed_fire.fire.id].log_id
+        results.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=trace))
+    complete(session, results, now_ms=now_ms)
 
 
-def _nobody(candidates: GroupCandidates, last: Mapping[str, Millis], zone: str) -> str:
-    """Return the line that says why a run can go nowhere; ``last`` is when the executors of each application were last there."""
-    group, drained = candidates.group, candidates.drained
-    if not group.app_name:
-        return "Result: not sent, the executor group of this job does not exist any more"
-    if drained:
-        return tell_all_drained(group.app_name, len(drained))
-    nobody = f"Result: not sent, no executor of {group.app_name} is registered"
-    last_seen_ms = last.get(group.app_name)
-    return (
-        nobody
-        if last_seen_ms is None
-        else f"{nobody}; the last one was seen {format_instant(last_seen_ms, zone)}"
-    )
-
-
-def _log_row(one: _Routed, now_ms: Millis) -> bulk.Row:
-    scheduled = one.fire.trigger_type in fires.SCHEDULED
+def _log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
+    scheduled = routed_fire.fire.trigger_type in fires.SCHEDULED
     return {
-        "job_group": one.job.job_group,
-        "job_id": one.job.id,
-        "executor_address": one.address,
-        "executor_handler": one.job.executor_handler,
-        "executor_param": one.param,
-        "executor_sharding_param": str(one.shard) if one.shard else None,
-        "executor_fail_retry_count": one.retries,
+        "job_group": routed_fire.job.job_group,
+        "job_id": routed_fire.job.id,
+        "executor_address": routed_fire.address,
+        "executor_handler": routed_fire.job.executor_handler,
+        "executor_param": routed_fire.param,
+        "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
+        "executor_fail_retry_count": routed_fire.retries,
         "trigger_time": now_ms,
         "trigger_code": TriggerCode.NONE.value,
         "handle_code": 0,
         "alarm_status": 0,
-        "fire_time": one.fire.due_time if scheduled else None,
-        "trigger_type": one.fire.trigger_type,
-        "source_log_id": fires.source_of(one.fire.fire_key),
+        "fire_time": routed_fire.fire.due_time if scheduled else None,
+        "trigger_type": routed_fire.fire.trigger_type,
+        "source_log_id": fires.source_of(routed_fire.fire.fire_key),
     }
 
 
-def _mark(one: _Routed, log_id: int, claimer: Claimer, now_ms: Millis) -> bulk.Row:
+def _mark(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> bulk.Row:
+    lease_ms = claimer.lease_ms + (
+        probing_ms(claimer, len(routed_fire.addresses)) if routed_fire.probes else 0
+    )
     return {
-        "id": one.fire.id,
-        "state": (FireState.ROUTING if one.probes else FireState.SENDING).value,
-        "log_id": log_id,
-        "address": one.address,
-        "attempt": one.fire.attempt + 1,
+        "id": routed_fire.fire.id,
+        "state": (FireState.ROUTING if routed_fire.probes else FireState.SENDING).value,
+        "log_id": run.log_id,
+        "address": routed_fire.address,
+        "attempt": routed_fire.fire.attempt + 1,
         "owner": claimer.node,
-        "epoch": one.fire.epoch + 1,
-        "lease_until": now_ms
-        + claimer.lease_ms
-        + (probing_ms(claimer, len(one.addresses)) if one.probes else 0),
+        "epoch": routed_fire.fire.epoch + 1,
+        "lease_until": now_ms + lease_ms,
         "sent_ms": now_ms,
     }
 
@@ -315,67 +250,46 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
     return candidates * PROBE_LEASE_MS + claimer.probing_ms
 
 
-def _claimed(
-    one: _Routed, log_id: int, claimer: Claimer, trace: tuple[str, ...], begun: Begun, *, remembered: bool
-) -> Claimed:
-    token, app_name = one.candidates.group.access_token or claimer.token, one.candidates.group.app_name
-    addresses = one.addresses if one.address is None else (one.address,)
-    shard = one.shard or WHOLE
-    job = one.job
+def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> Claimed:
+    token, app_name = (
+        routed_fire.candidates.group.access_token or claimer.token,
+        routed_fire.candidates.group.app_name,
+    )
+    addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
     return Claimed(
-        fire_id=one.fire.id,
-        log_id=log_id,
-        job_id=job.id,
-        epoch=one.fire.epoch + 1,
-        attempt=one.fire.attempt + 1,
-        due_ms=one.fire.due_time,
-        route=one.route,
-        address=one.address,
+        fire_id=routed_fire.fire.id,
+        log_id=run.log_id,
+        job_id=routed_fire.job.id,
+        epoch=routed_fire.fire.epoch + 1,
+        attempt=routed_fire.fire.attempt + 1,
+        due_ms=routed_fire.fire.due_time,
+        route=routed_fire.route,
+        address=routed_fire.address,
         peers={address: Peer(address, app_name, token) for address in addresses},
-        request=RunRequest(
-            job_id=job.id,
-            executor_handler=job.executor_handler or "",
-            executor_params=one.param,
-            executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
-            executor_timeout=max(job.executor_timeout, 0),
-            log_id=log_id,
-            log_date_time=begun.trigger_ms
-            // 1000
-            * 1000,  # the row's, also when it is sent again: it names the log file
-            glue_type=job.glue_type,
-            glue_source=job.glue_source or "",
-            glue_updatetime=max(job.glue_updatetime or 0, 0),
-            broadcast_index=shard.index,
-            broadcast_total=shard.total,
-        ),
-        trace=trace,
-        remembered=remembered,
-        sent_to=begun.address,
-        given=one.fire.address,
+        request=_request(routed_fire, run),
+        trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+        remembered=run.remembered,
+        sent_to=run.begun.address,
+        given=routed_fire.fire.address,
     )
 
 
-def _trace(one: _Routed, claimer: Claimer, now_ms: Millis) -> tuple[str, ...]:
-    """Return the first lines of the run's trace: why it is, who saw it, who may get it."""
-    fire, job = one.fire, one.job
-    if fire.log_id is not None and fire.attempt > 0:
-        again = (
-            banner(f"sent again, attempt {fire.attempt + 1}"),
-            f"Claimed: {format_instant(now_ms, claimer.zone)}, node {claimer.node}",
-        )
-        return again + drained_lines(fire, one.candidates)
-    given = one.addresses[:TRACE_ADDRESSES]
-    more = f" and {len(one.addresses) - len(given)} more" if len(one.addresses) > len(given) else ""
-    manual = fire.address_list or one.candidates.group.address_type == AddressType.MANUAL
-    route = f"{one.route} ({one.shard})" if one.shard else str(one.route)
-    seen = f", seen by node {fire.owner}" if fire.owner else ""
-    return (
-        f"Trigger: {TriggerType(fire.trigger_type)}, due {format_instant(fire.due_time, claimer.zone)}{seen}",
-        f"Claimed: {format_instant(now_ms, claimer.zone)} ({now_ms - fire.due_time} ms after due), node {claimer.node}",
-        f"Addresses: {'entered' if manual else 'registered'} [{', '.join(given)}{more}]",
-        *drained_lines(fire, one.candidates),
-        f"Route: {route}; block strategy: {job.executor_block_strategy}; timeout: {job.executor_timeout} s; retries left: {one.retries}",
-        banner("trigger"),
+def _request(routed_fire: RoutedFire, run: _Run) -> RunRequest:
+    job, shard = routed_fire.job, routed_fire.shard or WHOLE
+    return RunRequest(
+        job_id=job.id,
+        executor_handler=job.executor_handler or "",
+        executor_params=routed_fire.param,
+        executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
+        executor_timeout=max(job.executor_timeout, 0),
+        log_id=run.log_id,
+        # that of the log row, also on a resend: it names the executor's log file
+        log_date_time=run.begun.trigger_ms // 1000 * 1000,
+        glue_type=job.glue_type,
+        glue_source=job.glue_source or "",
+        glue_updatetime=max(job.glue_updatetime or 0, 0),
+        broadcast_index=shard.index,
+        broadcast_total=shard.total,
     )
 
 

@@ -23,7 +23,15 @@ from app.domain.enums import (
     TriggerCode,
     TriggerType,
 )
-from app.domain.trigger_report import RESULT_MAX, banner, clean_text, join_lines
+from app.domain.trace_templates import (
+    BAD_CODE,
+    BAD_CODE_SAYING,
+    CHILD_INVALID,
+    CHILD_TRIGGERED,
+    CHILDREN_HEAD,
+    fill,
+)
+from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.store import alarms, bulk, fires, jobs, locks, logs
@@ -78,8 +86,9 @@ def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Re
     """Make a Result of what an executor reported; a code no column can hold is a failure that names it."""
     if 0 < handle_code <= HANDLE_CODE_MAX:
         return Result(log_id, Source.CALLBACK, handle_code, handle_msg)
-    told = f"handle code {handle_code} reported; {handle_msg or ''}".rstrip("; ")
-    return Result(log_id, Source.CALLBACK, HandleCode.FAIL, told)
+    said = (handle_msg or "").rstrip("; ")
+    text = fill(BAD_CODE_SAYING if said else BAD_CODE, code=handle_code, said=said)
+    return Result(log_id, Source.CALLBACK, HandleCode.FAIL, text)
 
 
 def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> Completion:
@@ -154,10 +163,10 @@ def _result_text(result: Result, job: JobOfResult | None) -> str | None:
     if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
         return text
     names = (job.child_jobid or "").split(",")
-    lines = [banner("child jobs")]
+    lines: list[str] = [CHILDREN_HEAD]
     for number, name in enumerate(names, 1):
-        outcome = "triggered" if _child_id(name, job.id) else "not triggered: this is no id of another job"
-        lines.append(f"{number}/{len(names)} job {name.strip()}: {outcome}")
+        template = CHILD_TRIGGERED if _child_id(name, job.id) else CHILD_INVALID
+        lines.append(fill(template, n=number, all=len(names), id=name.strip()))
     children = "\n".join(lines)
     return "\n".join(filter(None, [(text or "")[: RESULT_MAX - len(children) - 1], children]))
 

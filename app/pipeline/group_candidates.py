@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.domain.addresses import has_scheme
-from app.domain.draining import is_drained, leave_out, tell_drained
+from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
 from app.models.group import Group
 from app.store import drains, groups, registry
@@ -72,16 +72,3 @@ def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
         return fire.address
     sent_there = fire.attempt > 0 and bool(fire.boot_id or fire.address in candidates.durable)
     return fire.address if sent_there or entered_addresses(fire) else None
-
-
-def drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
-    """Return the lines of a run's trace about drained addresses."""
-    if not candidates.bare_drained:
-        return ()
-    if entered := entered_addresses(fire):
-        return tell_drained(
-            [address for address in entered if is_drained(address, candidates.bare_drained)], entered=True
-        )
-    if fire.address is None or fire.attempt == 0:
-        return tell_drained(candidates.drained)
-    return () if fixed_address(fire, candidates) else tell_drained([fire.address])

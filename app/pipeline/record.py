@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import FireState, HandleCode, TriggerCode
 from app.domain.evidence import Fate
+from app.domain.trace_templates import LEASE_EXPIRED
 from app.domain.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -134,7 +135,7 @@ def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list
         if mistaken or fire.belongs_to(node, claimed.epoch):
             kept.append(claimed)
         if mistaken:
-            trace = join_lines(run.trigger_msg, "Result: not sent, the claim ran out")
+            trace = join_lines(run.trigger_msg, LEASE_EXPIRED)
             reset.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
     bulk.update_many(session, JobLog, reset)
     return kept

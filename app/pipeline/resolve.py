@@ -18,12 +18,14 @@ from app.config import Config
 from app.db import announce_due_fires, read_scope, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide, judge_probes
+from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
 from app.errors import ExecutorUnreachable
 from app.executors.gateway import Gateway, Peer
 from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
 from app.store import bulk, fires, groups, jobs, logs, nodes, registry
 from app.store.fires import OpenFire
@@ -234,7 +236,7 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], now_ms
         )
         told = [
             *([] if run.trigger_msg else _unreported(fire)),
-            f"Resolver: {decision.action}, {decision.reason}",
+            fill(RESOLVED, outcome=decision.action, reason=decision.reason),
         ]
         if decision.action is ResolveAction.UNRESOLVED:
             lost.append(
@@ -266,10 +268,15 @@ def _unreported(fire: OpenFire) -> list[str]:
     """Return what the row knows of a send whose sender ended before it could tell."""
     zone = zone_name()
     return [
-        f"Trigger: {fire.trigger_type}, due {format_instant(fire.due_time, zone)}",
-        f"Claimed: {format_instant(fire.sent_ms, zone)} ({fire.sent_ms - fire.due_time} ms after due), node {fire.owner}",
-        f"Sent to: {fire.address}",
-        f"Result: unknown, node {fire.owner} never reported",
+        trace_trigger(fire.trigger_type, fire.due_time, zone),
+        fill(
+            CLAIMED_AFTER,
+            instant=format_instant(fire.sent_ms, zone),
+            ms=fire.sent_ms - fire.due_time,
+            node=fire.owner,
+        ),
+        fill(SENT_TO, address=fire.address),
+        fill(UNREPORTED, node=fire.owner),
     ]
 
 

@@ -11,6 +11,17 @@ from app.clock import Millis
 from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
+from app.domain.trace_templates import (
+    ANSWERED,
+    ANSWERED_WITH,
+    NO_CANDIDATE,
+    PROBE_NO,
+    PROBE_YES,
+    SENT_TO,
+    UNANSWERED,
+    UNANSWERED_WITH,
+    fill,
+)
 from app.domain.trigger_report import one_line
 from app.executors.dispatch_client import DispatchClient
 from app.executors.replies import CallOutcome, Delivered
@@ -97,12 +108,11 @@ class Sender:
         body = JobRequest(claimed.job_id).to_wire() if action == "idleBeat" else {}
         outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=self._timeout_s)
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
-        said = outcome.reason
+        reason = outcome.reason
         if outcome.reply is not None:
-            said = (
-                f"code {outcome.reply.code}{': ' + one_line(outcome.reply.msg) if outcome.reply.msg else ''}"
-            )
-        line = probe_line(claimed, address, f"{'yes' if yes else 'no'}, {said}", outcome.took_ms)
+            message = f": {one_line(outcome.reply.msg)}" if outcome.reply.msg else ""
+            reason = f"code {outcome.reply.code}{message}"
+        line = trace_probe(claimed, address, reason, outcome.took_ms, yes=yes)
         return Probed(yes, line, outcome.delivered is Delivered.NO)
 
 
@@ -111,9 +121,10 @@ def probe_action(claimed: Claimed) -> str:
     return "idleBeat" if claimed.route is RouteStrategy.BUSYOVER else "beat"
 
 
-def probe_line(claimed: Claimed, address: str, said: str, took_ms: Millis) -> str:
+def trace_probe(claimed: Claimed, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
     """Return the line of the run's trace about one probe."""
-    return f"Probe {probe_action(claimed)} {address}: {said} ({took_ms} ms)"
+    template = PROBE_YES if yes else PROBE_NO
+    return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
 
 
 def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
@@ -125,12 +136,12 @@ def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
 
 
 def _trace(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
-    how = "answered" if outcome.reply is not None else "no answer"
-    text = f": {one_line(verdict.text)}" if verdict.text else ""
-    return (
-        f"Sent to: {address}",
-        f"Result: {verdict.fate}, {how} after {outcome.took_ms} ms, code {verdict.code}{text}",
-    )
+    if outcome.reply is not None:
+        template = ANSWERED_WITH if verdict.text else ANSWERED
+    else:
+        template = UNANSWERED_WITH if verdict.text else UNANSWERED
+    values = {"fate": verdict.fate, "ms": outcome.took_ms, "code": verdict.code}
+    return fill(SENT_TO, address=address), fill(template, **values, reason=one_line(verdict.text))
 
 
 def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
@@ -139,7 +150,7 @@ def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[s
     return Sent(
         claimed,
         verdict,
-        (*lines, "Result: not sent, no executor said yes"),
+        (*lines, NO_CANDIDATE),
         0,
         unreachable=tuple(unreachable),
     )

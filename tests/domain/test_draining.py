@@ -2,7 +2,14 @@
 
 import pytest
 
-from app.domain.draining import SHOWN_MAX, bare_address, is_drained, leave_out, tell_all_drained, tell_drained
+from app.domain.draining import (
+    SHOWN_MAX,
+    bare_address,
+    is_drained,
+    leave_out,
+    trace_all_drained,
+    trace_drained,
+)
 
 A, B, C = "http://10.0.0.1:9999", "http://10.0.0.2:9999/", "http://Host-3:9999"
 
@@ -56,11 +63,11 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
 def test_the_story_names_what_was_left_out(
     addresses: list[str], entered: bool, lines: tuple[str, ...]
 ) -> None:
-    assert tell_drained(addresses, entered=entered) == lines
+    assert trace_drained(addresses, entered=entered) == lines
 
 
 def test_a_story_names_no_more_than_fits() -> None:
-    (line,) = tell_drained([f"http://10.0.0.{number}:9999" for number in range(200)])
+    (line,) = trace_drained([f"http://10.0.0.{number}:9999" for number in range(200)])
     assert line.startswith("Drained: 200 addresses left out [http://10.0.0.0:9999, ")
     assert line.endswith(f" and {200 - SHOWN_MAX} more]")
     assert line.count("http") == SHOWN_MAX
@@ -71,5 +78,5 @@ def test_a_story_names_no_more_than_fits() -> None:
 )
 def test_a_run_nobody_may_take_names_the_drain(count: int, said: str) -> None:
     assert (
-        tell_all_drained("orders", count) == f"Result: not sent, no executor of orders takes new runs: {said}"
+        trace_all_drained("orders", count) == f"Result: not sent, no executor of orders takes new runs: {said}"
     )

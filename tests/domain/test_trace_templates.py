@@ -1,12 +1,15 @@
 """The templates of a trace: what fits which, and that every reason of the resolver has one."""
 
+import re
 from itertools import product
 
 import pytest
 
 from app.domain.enums import Delivery, FireState
-from app.domain.evidence import Evidence, Sign, decide
-from app.domain.trace_templates import CHILDREN, LINES, REASONS, RESULTS, find_sentence
+from app.domain.evidence import Evidence, ResolveAction, Sign, decide
+from app.domain.texts import Text
+from app.domain.trace_templates import CHILDREN, LINES, REASONS, RESULTS, WHYS, fill, find_template
+from executor_client.protocol import Reply
 
 AT = "2026-11-20 08:00:00.250 +0800"
 
@@ -51,7 +54,7 @@ AT = "2026-11-20 08:00:00.250 +0800"
     ],
 )
 def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> None:
-    found = find_sentence(line, LINES)
+    found = find_template(line, LINES)
     assert found is not None
     assert found.values == values
     assert found.msgid % found.values == line
@@ -69,30 +72,55 @@ def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> No
         "x" * 20_000,
     ],
 )
-def test_a_line_of_others_is_nobodys(line: str) -> None:
-    assert find_sentence(line, LINES) is None
+def test_other_lines_have_no_template(line: str) -> None:
+    assert find_template(line, LINES) is None
 
 
-def test_every_reason_of_the_resolver_is_known() -> None:
+TABLES = ("lines", "reasons", "whys", "results", "children")
+#: a text for each parameter of a template
+VALUES = {
+    "instant": AT,
+    "trigger": "CRON",
+    "route": "ROUND",
+    "block": "COVER_EARLY",
+    "shard": "1/3",
+    "action": "idleBeat",
+    "address": "http://a",
+    "addresses": "http://a, http://b",
+    "fate": "accepted",
+    "outcome": "send again",
+    "sign": "no trace",
+} | dict.fromkeys(("ms", "n", "all", "more", "seconds", "code"), "12")
+
+
+@pytest.mark.parametrize("table", [LINES, REASONS, WHYS, RESULTS, CHILDREN], ids=TABLES)
+def test_a_filled_template_is_found_with_its_values(table: list[Text]) -> None:
+    """Written and read from one table: no template hides another."""
+    for template in table:
+        values = {name: VALUES.get(name, "x") for name in re.findall(r"%\((\w+)\)s", template)}
+        assert find_template(fill(template, **values), table) == (template, values)
+
+
+def test_every_reason_the_resolver_writes_has_a_template() -> None:
     reasons = set()
-    states, registered = (FireState.UNKNOWN, FireState.ACCEPTED), (True, False)
-    for state, delivery, sign, durable, there in product(states, Delivery, Sign, registered, registered):
-        for probes, attempt, age_ms, reachable in product(
-            (0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), registered
-        ):
-            reasons.add(
-                decide(
-                    Evidence(state, delivery, sign, durable, there, probes, attempt, age_ms, reachable)
-                ).reason
+    both = (True, False)
+    for state, delivery, sign, durable, registered in product(
+        (FireState.UNKNOWN, FireState.ACCEPTED), Delivery, Sign, both, both
+    ):
+        for probes, attempt, age_ms, reachable in product((0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), both):
+            evidence = Evidence(
+                state, delivery, sign, durable, registered, probes, attempt, age_ms, reachable
             )
+            if (decision := decide(evidence)).action is not ResolveAction.WAIT:
+                reasons.add(decision.reason)
     assert len(reasons) > 15
-    passing = {
-        "running",
-        "idle and without a log",
-        "what was sent may still be on its way",
-        "no console is there to take a result",
-    }
-    assert sorted(reason for reason in reasons - passing if find_sentence(reason, REASONS) is None) == []
+    assert sorted(reason for reason in reasons if find_template(reason, REASONS) is None) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":1}'])
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_what_the_client_makes_of_a_useless_answer_has_a_template(status: int, content: bytes) -> None:
+    assert find_template(Reply.parse(status, content).msg or "", WHYS) is not None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +134,7 @@ def test_every_reason_of_the_resolver_is_known() -> None:
         ("2/2 job x y: not triggered: this is no id of another job", CHILDREN),
     ],
 )
-def test_what_we_write_into_results_is_known(text: str, templates: tuple[str, ...]) -> None:
-    found = find_sentence(text, templates)  # type: ignore[arg-type]
+def test_our_part_of_a_result_has_a_template(text: str, templates: tuple[str, ...]) -> None:
+    found = find_template(text, templates)  # type: ignore[arg-type]
     assert found is not None
     assert found.msgid % found.values == text

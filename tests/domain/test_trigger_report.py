@@ -6,7 +6,6 @@ from app.clock import Millis
 from app.domain.trigger_report import (
     ANSWER_MAX,
     TRACE_MAX,
-    banner,
     clean_text,
     format_instant,
     join_lines,
@@ -54,7 +53,7 @@ def test_an_instant_as_people_of_a_zone_read_it(millis: Millis, zone: str, text:
 
 def test_lines_and_lists_of_lines_make_one_story() -> None:
     assert (
-        join_lines("first", None, (), "", ["second", "third"], (banner("trigger"),))
+        join_lines("first", None, (), "", ["second", "third"], (">>> trigger <<<",))
         == "first\nsecond\nthird\n>>> trigger <<<"
     )
     assert join_lines() == ""

@@ -12,7 +12,7 @@ from app.console.web.current import say
 from app.console.web.language import lazy_gettext as _l
 from app.domain.evidence import Fate, ResolveAction, Sign
 from app.domain.texts import Text
-from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_sentence
+from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_template
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
 OUTCOMES = {
@@ -48,7 +48,7 @@ def run_result(text: str) -> str:
 
 
 def _said(text: str, templates: Sequence[Text]) -> str:
-    found = find_sentence(text, templates)
+    found = find_template(text, templates)
     if found is None:
         return text
     return say(

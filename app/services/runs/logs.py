@@ -16,6 +16,7 @@ from app.db import read_scope, session_scope
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_
+from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
 from app.executors.gateway import Gateway, Peer
 from app.models.base import zone_name
@@ -152,7 +153,9 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
         said = reply.msg or ""
         with session_scope() as session:
-            told = f"killed by {actor.username}: {said}".rstrip(": ")
+            text = said.rstrip(": ")
+            template = KILLED_SAYING if text else KILLED
+            told = fill(template, user=actor.username, said=text)
             complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
             audit.record(
                 session,

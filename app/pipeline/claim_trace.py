@@ -1,0 +1,91 @@
+"""Lines of the dispatch trace that a claim writes: why the run exists, which node claimed it, where it may go."""
+
+from collections.abc import Mapping
+
+from app.clock import Millis
+from app.domain.draining import is_drained, trace_all_drained, trace_drained
+from app.domain.enums import AddressType, TriggerType
+from app.domain.trace_templates import (
+    CLAIMED_AFTER,
+    CLAIMED_AGAIN,
+    ENTERED,
+    ENTERED_MORE,
+    GROUP_GONE,
+    NONE_REGISTERED,
+    NONE_REGISTERED_SINCE,
+    REGISTERED,
+    REGISTERED_MORE,
+    ROUTE,
+    ROUTE_SHARD,
+    SENT_AGAIN,
+    TRIGGER,
+    TRIGGER_SEEN,
+    TRIGGERING,
+    fill,
+)
+from app.domain.trigger_report import format_instant
+from app.pipeline.group_candidates import GroupCandidates, entered_addresses, fixed_address
+from app.pipeline.route import RoutedFire
+from app.store.fires import PendingFire
+
+#: addresses shown in a trace
+TRACE_ADDRESSES = 50
+
+
+def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> tuple[str, ...]:
+    """Return the first lines of a run's trace, or the lines about another claim of it."""
+    fire, job, at = routed.fire, routed.job, format_instant(now_ms, zone)
+    drained = _drained_lines(fire, routed.candidates)
+    if fire.log_id is not None and fire.attempt > 0:
+        claimed = fill(CLAIMED_AGAIN, instant=at, node=node)
+        return (fill(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
+    route = {"route": routed.route, "block": job.executor_block_strategy, "n": routed.retries}
+    return (
+        trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
+        fill(CLAIMED_AFTER, instant=at, ms=now_ms - fire.due_time, node=node),
+        _addresses_line(routed),
+        *drained,
+        fill(
+            ROUTE_SHARD if routed.shard else ROUTE, **route, shard=routed.shard, seconds=job.executor_timeout
+        ),
+        TRIGGERING,
+    )
+
+
+def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") -> str:
+    """Return the line that says what caused a run; ``seen_by``: the node that read its instant ahead."""
+    due = format_instant(due_ms, zone)
+    return fill(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
+
+
+def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis], zone: str) -> str:
+    """Return the result line of a run without an address; ``last_seen``: by application, of its last executor."""
+    app_name = candidates.group.app_name
+    if not app_name:
+        return GROUP_GONE
+    if candidates.drained:
+        return trace_all_drained(app_name, len(candidates.drained))
+    if (seen_ms := last_seen.get(app_name)) is None:
+        return fill(NONE_REGISTERED, app=app_name)
+    return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
+
+
+def _addresses_line(routed: RoutedFire) -> str:
+    shown = routed.addresses[:TRACE_ADDRESSES]
+    more = len(routed.addresses) - len(shown)
+    if routed.fire.address_list or routed.candidates.group.address_type == AddressType.MANUAL:
+        template = ENTERED_MORE if more else ENTERED
+    else:
+        template = REGISTERED_MORE if more else REGISTERED
+    return fill(template, addresses=", ".join(shown), n=more)
+
+
+def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
+    if not candidates.bare_drained:
+        return ()
+    if entered := entered_addresses(fire):
+        drained = [address for address in entered if is_drained(address, candidates.bare_drained)]
+        return trace_drained(drained, entered=True)
+    if fire.address is None or fire.attempt == 0:
+        return trace_drained(candidates.drained)
+    return () if fixed_address(fire, candidates) else trace_drained([fire.address])

@@ -1,0 +1,101 @@
+"""Routing at the claim: the address of a due fire, and the shards of a broadcast."""
+
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.domain.enums import FireState, RouteStrategy
+from app.domain.planning import DueFire
+from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
+from app.domain.sharding import Shard, parse_shard
+from app.models.fire import Fire
+from app.pipeline.group_candidates import GroupCandidates, entered_addresses, fixed_address
+from app.store import bulk, fires, logs
+from app.store.fires import PendingFire
+from app.store.jobs import JobToRun
+
+
+class RoutedFire(NamedTuple):
+    """A fire with everything its log row needs."""
+
+    fire: PendingFire
+    job: JobToRun
+    candidates: GroupCandidates
+    route: RouteStrategy
+    addresses: tuple[str, ...]
+    #: None: there is no address, or probes have to choose one
+    address: str | None
+    shard: Shard | None
+
+    @property
+    def probes(self) -> bool:
+        """Whether the address is chosen by probing."""
+        return self.address is None and bool(self.addresses)
+
+    @property
+    def param(self) -> str:
+        """The parameter of the run: its own, else the job's."""
+        given = self.fire.executor_param
+        return (self.job.executor_param or "") if given is None else given
+
+    @property
+    def retries(self) -> int:
+        """How many retries are left."""
+        left = self.fire.fail_retry_count
+        return max(self.job.executor_fail_retry_count, 0) if left < 0 else left
+
+
+def route_fire(
+    session: Session, fire: PendingFire, job: JobToRun, candidates: GroupCandidates, routes: RouteState
+) -> RoutedFire | None:
+    """Choose the address; None: a broadcast that is still to be expanded into shards."""
+    route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
+    addresses = entered_addresses(fire) or candidates.open
+    routed = RoutedFire(fire, job, candidates, route, addresses, None, shard)
+    if fixed := fixed_address(fire, candidates):
+        return routed._replace(addresses=addresses or (fixed,), address=fixed)
+    if route is RouteStrategy.SHARDING_BROADCAST:
+        if shard is None and addresses and fire.log_id is None:
+            return None
+        return routed._replace(address=_address_of_shard(shard, addresses, spread=bool(candidates.drained)))
+    if route in PROBING or not addresses:
+        return routed
+    if routes.needs_seed(route, job.id):
+        routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
+    return routed._replace(address=ROUTERS[route](job.id, addresses, routes))
+
+
+def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread: bool) -> str | None:
+    """Return the address of a shard; one beyond the list goes to the first, or is spread if addresses are drained."""
+    if not addresses:
+        return None
+    index = shard.index if shard else 0
+    if index < len(addresses):
+        return addresses[index]
+    return addresses[index % len(addresses) if spread else 0]
+
+
+def expand_broadcast(
+    session: Session, fire: PendingFire, candidates: GroupCandidates, *, node: str
+) -> list[DueFire]:
+    """Replace a broadcast by one fire per shard, each with its address, from one snapshot of the list."""
+    addresses = entered_addresses(fire) or candidates.open
+    shards = [
+        {
+            "job_id": fire.job_id,
+            "fire_key": f"{fire.fire_key}:{index}",
+            "due_time": fire.due_time,
+            "trigger_type": fire.trigger_type,
+            "executor_param": fire.executor_param,
+            "address_list": fire.address_list,
+            "sharding_param": str(Shard(index, len(addresses))),
+            "fail_retry_count": fire.fail_retry_count,
+            "state": FireState.PENDING.value,
+            "address": address,
+            "owner": node,
+        }
+        for index, address in enumerate(addresses)
+    ]
+    ids = bulk.insert_with_ids(session, Fire, shards)
+    fires.delete_fires(session, [fire.id])
+    return [DueFire(shard_id, fire.job_id, fire.due_time) for shard_id in ids]
