@@ -105,6 +105,8 @@ NO_CONNECTION = _in(WHYS, N_("no connection in time"))
 NO_ANSWER = _in(WHYS, N_("no answer in time"))
 OTHER_CHOSEN = _in(WHYS, N_("not answered when another was chosen"))
 CLOSED = _in(WHYS, N_("the connection was closed before an answer came"))
+CONNECTION_REFUSED = _in(WHYS, N_("the connection was refused: nobody listens there"))
+NAME_OUTSIDE = _in(WHYS, N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
 NAME_UNKNOWN = _in(WHYS, N_("the name %(host)s leads nowhere"))
 # written by executor_client.protocol.Reply.parse
 WHYS += [
@@ -158,9 +160,9 @@ class Found(NamedTuple):
     values: dict[str, str]
 
 
-def fill(template: Text, **values: object) -> str:
-    """Return the English sentence."""
-    return template.msgid % values
+def fill(template: Text, **values: object) -> Text:
+    """Return the sentence: in English, translatable."""
+    return Text(template.msgid, values)
 
 
 def find_template(text: str, templates: Iterable[Text]) -> Found | None:

@@ -85,6 +85,11 @@ def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
     return any(address in network for network in networks if network.version == address.version)
 
 
+def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:
+    """Whether a connection to an IP address, perhaps with a zone (``fe80::1%eth0``), is allowed."""
+    return is_allowed(ip_address(peer.partition("%")[0]), networks)
+
+
 def join(address: str, action: str) -> str:
     """Return the URL of an action: exactly one slash between the address and the name."""
     return f"{address.strip().rstrip('/')}/{action}"

@@ -10,12 +10,12 @@ from typing import NamedTuple, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from app.executors.replies import REPLY_MAX
+from app.domain.trace_templates import CLOSED
+from app.executors.calls import REPLY_MAX
 from executor_client.protocol import CAPABILITIES_HEADER
 
 #: longest head of an answer, and longest stretch of it that is no body: sizes of chunks, what follows the last
 HEAD_MAX = 64 * 1024
-CLOSED = "the connection was closed before an answer came"
 _CAPABILITIES = CAPABILITIES_HEADER.lower().encode()
 _FIRST_FINAL_STATUS = 200
 

@@ -6,22 +6,20 @@ so that a reused one is rarely a dead one.
 
 import asyncio
 import errno
-import re
 import ssl
 import time
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from app.config import Network
+from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
-from app.executors.addresses import DEFAULT_PORTS, check_address, join
+from app.executors.addresses import DEFAULT_PORTS
+from app.executors.calls import CallOutcome, Delivered, Peer, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
-from app.executors.gateway import NO_ANSWER, Peer
 from app.executors.names import Names
-from app.executors.replies import CallOutcome, Delivered
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, Capabilities, Reply
+from executor_client.protocol import Capabilities, Reply
 
 #: an idle connection is closed after so long
 KEEP_ALIVE_S = 3.0
@@ -82,9 +80,8 @@ class DispatchClient:
         except _NotConnected as exc:
             return _failed(Delivered.NO, str(exc), started)
         except (Broken, TimeoutError, OSError) as exc:
-            return _failed(
-                Delivered.PERHAPS, NO_ANSWER if isinstance(exc, TimeoutError) else _reason(exc), started
-            )
+            reason = NO_ANSWER if isinstance(exc, TimeoutError) else reason_of(exc, None)
+            return _failed(Delivered.PERHAPS, reason, started)
         boot_id = Capabilities.from_header(answer.capabilities).boot_id if answer.capabilities else ""
         reply = (_parse_known if len(answer.content) < KNOWN_ANSWER_MAX else Reply.parse)(
             answer.status, answer.content
@@ -93,15 +90,12 @@ class DispatchClient:
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
         """Check an address; return where it leads and the request's head up to its length. Raises InvalidInput."""
-        check_address(peer.address, self._networks)
-        url = urlsplit(join(peer.address, action))
+        url, headers = prepare(peer, action, self._networks)
         origin = _Origin(url.scheme == "https", url.hostname or "", url.port or DEFAULT_PORTS[url.scheme])
         lines = (
             f"POST {url.path} HTTP/1.1",
             f"Host: {url.netloc}",
-            f"Content-Type: {CONTENT_TYPE}",
-            f"{TOKEN_HEADER}: {_header('accessToken', peer.token)}",
-            f"{APPNAME_HEADER}: {_header('appname', peer.app_name)}",
+            *(f"{name}: {text}" for name, text in headers.items()),
             "Connection: keep-alive",
             "Content-Length: ",
         )
@@ -165,10 +159,10 @@ class DispatchClient:
                     if number == len(hosts) - 1:
                         raise
         except TimeoutError as exc:
-            raise _NotConnected("no connection in time") from exc
+            raise _NotConnected(NO_CONNECTION) from exc
         except (OSError, ValueError) as exc:
-            raise _NotConnected(_reason(exc)) from exc
-        raise _NotConnected(f"the name {origin.host} leads nowhere")
+            raise _NotConnected(reason_of(exc, origin.host)) from exc
+        raise _NotConnected(fill(NAME_UNKNOWN, host=origin.host))
 
     async def _connect_to(self, origin: _Origin, host: str) -> Connection:
         """Open a connection; where this process may not have more files open, in the place of the idle ones."""
@@ -203,20 +197,9 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _header(field: str, text: str) -> str:
-    """Return a text that is safe in a header. Raises InvalidInput."""
-    if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
-        raise InvalidInput(field, "it holds characters that no header can carry")
-    return text
-
-
 def _since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
 
 
 def _failed(delivered: Delivered, reason: str, started: float) -> CallOutcome:
     return CallOutcome(delivered, None, reason, _since(started))
-
-
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:300]

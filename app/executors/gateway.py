@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -18,38 +18,18 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from app.config import Network
-from app.domain.texts import N_, Text
+from app.domain.texts import N_
+from app.domain.trace_templates import NAME_OUTSIDE, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import ExecutorUnreachable, InvalidInput
-from app.executors.addresses import check_address, is_allowed, join
-from app.executors.replies import LOG_REPLY_MAX, REPLY_MAX
+from app.executors.addresses import may_connect
+from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, prepare, reason_of
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import (
-    APPNAME_HEADER,
-    CONTENT_TYPE,
-    TOKEN_HEADER,
-    JobRequest,
-    LogRequest,
-    LogResult,
-    Reply,
-)
+from executor_client.protocol import JobRequest, LogRequest, LogResult, Reply
 
 #: seconds for a whole call, and for /log
 CALL_TIMEOUT_S = 5.0
 LOG_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 3.0
-NO_ANSWER = N_("no answer in time")
-
-
-class Peer(NamedTuple):
-    """An executor to call, and who we are to it."""
-
-    address: str
-    app_name: str
-    token: str
-
-    def __repr__(self) -> str:
-        """Name the executor; the token stays out of logs."""
-        return f"Peer({self.address!r}, {self.app_name!r})"
 
 
 class Gateway:
@@ -82,14 +62,13 @@ class Gateway:
         return LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
 
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
-        headers = {"Content-Type": CONTENT_TYPE, TOKEN_HEADER: peer.token, APPNAME_HEADER: peer.app_name}
         until = time.monotonic() + timeout_s
         line = _Line(self._networks)
         try:
-            check_address(peer.address, self._networks)
+            url, headers = prepare(peer, action, self._networks)
             with line.cut_after(timeout_s), _session(line) as http:
                 response = http.post(
-                    join(peer.address, action),
+                    url.geturl(),
                     data=dump_json(body),
                     headers=headers,
                     timeout=(min(CONNECT_TIMEOUT_S, timeout_s), timeout_s),
@@ -101,7 +80,7 @@ class Gateway:
             raise ExecutorUnreachable(peer.address, exc.message) from exc
         except (requests.RequestException, OSError) as exc:
             late = time.monotonic() >= until and not isinstance(exc, requests.ConnectTimeout)
-            raise ExecutorUnreachable(peer.address, NO_ANSWER if late else _reason(exc)) from exc
+            raise ExecutorUnreachable(peer.address, NO_ANSWER if late else _reason(exc, peer)) from exc
 
 
 def _read(response: requests.Response, limit: int, until: float) -> bytes:
@@ -116,18 +95,15 @@ def _read(response: requests.Response, limit: int, until: float) -> bytes:
     return b"".join(parts)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, peer: Peer) -> str:
     if isinstance(error, requests.ConnectTimeout):
-        return N_("no connection in time")
+        return NO_CONNECTION
     if isinstance(error, requests.Timeout):
         return NO_ANSWER
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    if isinstance(cause, ConnectionRefusedError):
-        return N_("the connection was refused: nobody listens there")
-    own = next((text for text in cause.args if isinstance(text, Text)), None)
-    return own or str(cause)[:300] or type(cause).__name__
+    return reason_of(cause, urlsplit(peer.address).hostname)
 
 
 class _Line:
@@ -144,11 +120,9 @@ class _Line:
     def check(self, connection: socket.socket) -> socket.socket:
         """Close a connection whose peer lies outside, before a byte is sent: a name may resolve to anything."""
         peer = connection.getpeername()[0]
-        if not is_allowed(ip_address(peer.partition("%")[0]), self._networks):
+        if not may_connect(peer, self._networks):
             connection.close()
-            raise OSError(
-                N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS", peer=peer)
-            )
+            raise OSError(fill(NAME_OUTSIDE, peer=peer))
         return self.hold(connection)
 
     def hold(self, connection: socket.socket) -> socket.socket:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from app.config import Network
-from app.executors.addresses import is_allowed
+from app.domain.trace_templates import NAME_OUTSIDE, fill
+from app.executors.addresses import may_connect
+from app.executors.calls import reason_of
 
 #: what a name leads to is asked again after so long; that it leads nowhere, after so long
 KNOWN_S = 10.0
@@ -51,15 +53,9 @@ class Names:
         known = await self._look_up(host, port)
         if known.error:
             raise OSError(known.error)
-        allowed = [
-            address
-            for address in known.hosts
-            if is_allowed(ip_address(address.partition("%")[0]), self._networks)
-        ]
+        allowed = [address for address in known.hosts if may_connect(address, self._networks)]
         if not allowed:
-            raise OSError(
-                errno.EACCES, f"the name {host} leads outside the networks of XXL_JOB_EXECUTOR_NETWORKS"
-            )
+            raise OSError(errno.EACCES, fill(NAME_OUTSIDE, peer=", ".join(known.hosts)))
         return allowed
 
     def put_last(self, host: str, port: int, address: str) -> None:
@@ -94,7 +90,7 @@ class Names:
             )
             known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
         except (OSError, UnicodeError) as exc:
-            known = _Known(loop.time(), error=str(exc) or f"the name {host} leads nowhere")
+            known = _Known(loop.time(), error=reason_of(exc, host))
         finally:
             del self._asking[host, port]
         if len(self._known) >= NAMES_MAX:

@@ -14,7 +14,7 @@ from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.domain.sharding import WHOLE
 from app.domain.trigger_report import join_lines
-from app.executors.gateway import Peer
+from app.executors.calls import Peer
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_claim, trace_unroutable

@@ -21,7 +21,8 @@ from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide,
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
 from app.errors import ExecutorUnreachable
-from app.executors.gateway import Gateway, Peer
+from app.executors.calls import Peer
+from app.executors.gateway import Gateway
 from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -23,8 +23,8 @@ from app.domain.trace_templates import (
     fill,
 )
 from app.domain.trigger_report import one_line
+from app.executors.calls import CallOutcome, Delivered
 from app.executors.dispatch_client import DispatchClient
-from app.executors.replies import CallOutcome, Delivered
 from app.pipeline.claim import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
 

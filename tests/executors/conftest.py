@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import pytest
 from uvloop import new_event_loop
 
+from app.executors.calls import Peer
 from app.executors.dispatch_client import DispatchClient
-from app.executors.gateway import Peer
 from tests.fake_executor import FakeExecutor
 
 T = TypeVar("T")

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 import pytest
 
 from app.executors import dispatch_client
+from app.executors.calls import CallOutcome, Delivered, Peer
 from app.executors.connection import HEAD_MAX, Connection
 from app.executors.dispatch_client import DispatchClient
-from app.executors.gateway import Peer
-from app.executors.replies import CallOutcome, Delivered
 from tests.executors.conftest import NETWORKS, TOKEN, in_loop
 
 Value = TypeVar("Value")
@@ -253,7 +252,7 @@ def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> No
 
     outcome = in_loop(run())
     assert outcome.delivered is Delivered.NO
-    assert "no header can carry" in outcome.reason
+    assert "not allowed in a header" in outcome.reason
     assert server.connections == 0
 
 

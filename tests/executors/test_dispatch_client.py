@@ -6,9 +6,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from app.executors.calls import REPLY_MAX, CallOutcome, Delivered, Peer
 from app.executors.dispatch_client import DispatchClient
-from app.executors.gateway import Peer
-from app.executors.replies import REPLY_MAX, CallOutcome, Delivered
 from executor_client.protocol import RunRequest
 from tests.executors.conftest import NETWORKS, TOKEN, with_client
 from tests.fake_executor import Answer, FakeExecutor, Fault

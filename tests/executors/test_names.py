@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from app.executors import names
+from app.executors.calls import Delivered, Peer
 from app.executors.dispatch_client import DispatchClient
-from app.executors.gateway import Peer
 from app.executors.names import Names
-from app.executors.replies import Delivered
 from tests.executors.conftest import NETWORKS, TOKEN, in_loop, with_client
 from tests.fake_executor import FakeExecutor
 
@@ -81,7 +80,7 @@ def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("host", "reason"),
-    [("nobody", "Name or service not known"), ("outside", "outside the networks"), ("mixed", "")],
+    [("nobody", "the name nobody leads nowhere"), ("outside", "outside the networks"), ("mixed", "")],
 )
 def test_what_a_name_may_lead_to(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])

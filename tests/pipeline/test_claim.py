@@ -7,7 +7,7 @@ import pytest
 
 from app.db import read_scope
 from app.domain.enums import RouteStrategy
-from app.executors.gateway import Peer
+from app.executors.calls import Peer
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

@@ -9,7 +9,7 @@ import pytest
 from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate
-from app.executors.gateway import Peer
+from app.executors.calls import Peer
 from app.pipeline import send
 from app.pipeline.claim import Claimed
 from app.pipeline.send import Sender, Sent

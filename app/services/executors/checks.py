@@ -9,7 +9,8 @@ from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable
-from app.executors.gateway import Gateway, Peer
+from app.executors.calls import Peer
+from app.executors.gateway import Gateway
 from app.services import audit
 from app.services.executors import groups
 from app.services.executors.instances import find_instances

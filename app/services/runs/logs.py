@@ -18,7 +18,8 @@ from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_
 from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
-from app.executors.gateway import Gateway, Peer
+from app.executors.calls import Peer
+from app.executors.gateway import Gateway
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete

@@ -1,0 +1,100 @@
+"""Both clients follow the same rule for addresses and headers and give the same reasons for a failed call."""
+
+import socket
+from collections.abc import Callable
+from ipaddress import ip_network
+
+import pytest
+
+from app.config import Network
+from app.errors import ExecutorUnreachable
+from app.executors.calls import Delivered, Peer, reason_of
+from app.executors.dispatch_client import DispatchClient
+from app.executors.gateway import Gateway
+from tests.executors.conftest import NETWORKS, TOKEN, in_loop
+from tests.fake_executor import Answer, FakeExecutor, Fault
+
+Ask = Callable[[Peer, tuple[Network, ...]], str]
+
+
+def by_gateway(peer: Peer, networks: tuple[Network, ...]) -> str:
+    """Return why a blocking call failed."""
+    with pytest.raises(ExecutorUnreachable) as caught:
+        Gateway(networks).beat(peer, timeout_s=0.3)
+    return caught.value.reason
+
+
+def by_dispatch(peer: Peer, networks: tuple[Network, ...]) -> str:
+    """Return why an asynchronous call failed."""
+
+    async def call() -> str:
+        client = DispatchClient(networks)
+        outcome = await client.call(peer, "beat", {}, timeout_s=0.3)
+        await client.close()
+        assert outcome.delivered is not Delivered.ANSWERED
+        return outcome.reason
+
+    return in_loop(call())
+
+
+@pytest.fixture(params=[by_gateway, by_dispatch], ids=["gateway", "dispatch"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    """Return each client's call of ``/beat``."""
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("http://8.8.8.8:9999/", "outside the networks of XXL_JOB_EXECUTOR_NETWORKS"),
+        ("http://127.0.0.1:22/", "port 22 is not allowed"),
+        ("nonsense", "must begin with http://"),
+        ("http://127.0.0.1:9999/?a=b", "must not carry"),
+    ],
+)
+def test_an_address_is_refused_for_the_same_reason(ask: Ask, address: str, reason: str) -> None:
+    assert reason in ask(Peer(address, "demo", TOKEN), NETWORKS)
+
+
+def test_a_header_is_refused_for_the_same_reason(ask: Ask, executor: FakeExecutor) -> None:
+    reason = ask(Peer(executor.address, "demo", "a\r\nX-Other: 1"), NETWORKS)
+    assert reason == "it contains characters that are not allowed in a header"
+    assert executor.requests == []
+
+
+def test_a_port_without_a_listener(ask: Ask) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    reason = ask(Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), NETWORKS)
+    assert reason == "the connection was refused: nobody listens there"
+
+
+def test_a_name_outside_the_networks(ask: Ask, executor: FakeExecutor) -> None:
+    peer = Peer(executor.address.replace("127.0.0.1", "localhost"), "demo", TOKEN)
+    reason = ask(peer, (ip_network("10.0.0.0/8"),))
+    assert reason.startswith("the name leads to ")
+    assert reason.endswith(", outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+    assert executor.requests == []
+
+
+def test_an_executor_that_does_not_answer(ask: Ask, executor: FakeExecutor, peer: Peer) -> None:
+    executor.tell("beat", Answer(fault=Fault.SILENCE))
+    assert ask(peer, NETWORKS) == "no answer in time"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            ConnectionRefusedError(111, "Connection refused"),
+            "the connection was refused: nobody listens there",
+        ),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "the name orders leads nowhere"),
+        (socket.gaierror(socket.EAI_AGAIN, "try again"), f"[Errno {socket.EAI_AGAIN}] try again"),
+        (OSError("x" * 1_000), "x" * 300),
+        (OSError(), "OSError"),
+    ],
+)
+def test_reasons(error: Exception, reason: str) -> None:
+    assert reason_of(error, "orders") == reason
