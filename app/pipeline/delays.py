@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Sequence
 
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected, read_scope, transact
+from app.db import read_scope, transact
 from app.domain.enums import TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.store import fires, jobs, locks
+from app.store import bulk, fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +24,10 @@ def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> 
     locked = locks.lock_jobs(session, job_ids)
     out = fires.count_scheduled_out(session, job_ids)
     waiting = [job for job in locked if not out[job.id] and _waits(job)]
-    for job in waiting:
-        next_ms = now_ms + int(job.schedule_conf or "1") * 1000
-        affected(session, update(Job).where(Job.id == job.id).values(trigger_next_time=next_ms))
+    next_times = [
+        {"id": job.id, "trigger_next_time": now_ms + int(job.schedule_conf or "1") * 1000} for job in waiting
+    ]
+    bulk.update_many(session, Job, next_times)
     return len(waiting)
 
 
