@@ -23,7 +23,7 @@ from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
-from app.pipeline.record import give_back, record, renew
+from app.pipeline.record import Lease, give_back, record, renew
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
@@ -242,7 +242,7 @@ class Dispatcher:
             def renew_group(
                 session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms
             ) -> list[Claimed]:
-                return renew(session, group, node=self._node, lease_until=now_ms() + lease_ms)
+                return renew(session, group, Lease(self._node, now_ms() + lease_ms))
 
             try:
                 renewed = await self._writer.write(claims, timed(renew_group, lease_ms))

@@ -12,7 +12,7 @@ from app.clock import now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.pipeline.claim import Claimed, Claimer, probing_ms
-from app.pipeline.record import fix_address
+from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
 from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
@@ -116,10 +116,8 @@ class SendTask:
         asking_ms = probing_ms(parts.claimer, len(self.claimed.peers))
 
         def fix(session: Session, group: Sequence[Claimed]) -> bool:
-            lease_until = now_ms() + lease_ms + asking_ms
-            return fix_address(
-                session, group[0], address, node=parts.claimer.node, lease_until=lease_until, late=late
-            )
+            lease = Lease(parts.claimer.node, now_ms() + lease_ms + asking_ms)
+            return fix_address(session, group[0], address, lease, late=late)
 
         try:
             fixed = await parts.writer.write([self.claimed], timed(fix, lease_ms))

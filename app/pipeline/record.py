@@ -4,6 +4,7 @@ Source: docs/reference/pipeline.md, section 5.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -112,10 +113,17 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
     return len(rows)
 
 
-def renew(session: Session, claims: Sequence[Claimed], *, node: str, lease_until: Millis) -> list[Claimed]:
+class Lease(NamedTuple):
+    """The node that holds claims, and until when."""
+
+    node: str
+    until_ms: Millis
+
+
+def renew(session: Session, claims: Sequence[Claimed], lease: Lease) -> list[Claimed]:
     """Renew the leases of unsent claims; return those still held."""
-    kept = _lock_unsent(session, claims, node)
-    bulk.update_many(session, Fire, [_renewed(claimed, lease_until) for claimed in kept])
+    kept = _lock_unsent(session, claims, lease.node)
+    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in kept])
     return kept
 
 
@@ -152,7 +160,7 @@ def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
 
 
 def fix_address(
-    session: Session, claimed: Claimed, address: str, *, node: str, lease_until: Millis, late: bool = False
+    session: Session, claimed: Claimed, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
     """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile.
 
@@ -160,11 +168,11 @@ def fix_address(
     """
     logs.lock_runs(session, [claimed.log_id])  # before fires, as everywhere
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
-    if fire is None or not fire.belongs_to(node, claimed.epoch):
+    if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
         return False
     if late and drains.takes_no_more(session, fire.id, address):
         return False
     bulk.update_many(session, JobLog, [{"id": claimed.log_id, "executor_address": address}])
-    row = {"id": fire.id, "state": FireState.SENDING.value, "address": address, "lease_until": lease_until}
+    row = {"id": fire.id, "state": FireState.SENDING.value, "address": address, "lease_until": lease.until_ms}
     bulk.update_many(session, Fire, [row])
     return True

@@ -1,15 +1,14 @@
-"""Settling runs whose fate is open: by evidence and the job's delivery policy, never by age alone.
+"""Resolver: settles runs whose fate is open, by evidence and the job's delivery policy, never by age alone.
 
-Source: docs/reference/pipeline.md, section 7.
-
-A look reads in one transaction, asks the executors outside of any, and writes in another, which takes back nothing that a
-callback has settled meanwhile.
+Source: docs/reference/pipeline.md, section 7. A check reads in one transaction, probes the executors outside
+of any, and writes in another, which leaves alone whatever a callback has settled meanwhile.
 """
 
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -23,49 +22,59 @@ from app.domain.trigger_report import format_instant, join_lines
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
-from app.models.base import zone_name
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
 from app.store import bulk, fires, groups, jobs, logs, nodes, registry
 from app.store.fires import OpenFire
+from app.store.logs import RunState
 from executor_client.protocol import SUCCESS, LogRequest, Reply
 
 logger = logging.getLogger(__name__)
 
-#: period of the looks, and probes in flight
+#: period of the rounds, and probes in flight
 PERIOD_MS: Millis = 500
 PROBES_AT_ONCE = 16
 #: fires of one round
 LEASE_ROWS = 500
 CHECK_ROWS = 200
-#: a probe that has not answered by then found nobody
+#: an executor that has not answered a probe by then counts as silent
 PROBE_TIMEOUT_S = 2.0
-#: a look that broke off is made again after this
+#: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One open run with what the database knows about it."""
+    """An open run with everything the database knows about it."""
 
     fire: OpenFire
     peer: Peer
     delivery: Delivery
     durable: bool
-    #: of a durable executor; empty: a foreign one
+    #: of a durable executor; empty for others
     boot_id: str
     registered: bool
     trigger_ms: Millis
-    #: a console lives that could have taken a result
+    #: a console is running that could have taken a result
     reachable: bool
 
 
-def expire_leases(*, node: str, now_ms: Millis) -> int:
-    """Free what a sender took and never reported, at once where its node is dead; return how many. Opens its own transaction.
+class _Resolved(NamedTuple):
+    """An open run and a decision on it other than to wait."""
 
-    ``node`` is the one that asks: it lives, however late its heartbeats reach a database that is slow.
+    case: _Case
+    decision: Decision
+    run: RunState
+
+
+def expire_leases(*, node: str, now_ms: Millis) -> int:
+    """Mark sends as UNKNOWN whose lease has expired or whose node is dead; return how many.
+
+    ``node`` is the caller's own: it is alive, however late its heartbeats reach a slow database. Opens its own
+    transaction.
     """
 
     def work(session: Session) -> int:
@@ -79,76 +88,82 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
 
 
 class Resolver:
-    """Looks at open runs; probes several executors at once."""
+    """Checks open runs; probes several executors at once."""
 
     def __init__(self, config: Config, *, token: str) -> None:
         self._gateway = Gateway(config.executor_networks)
         self._token = token
+        self._zone = config.time_zone
         self._pool = ThreadPoolExecutor(PROBES_AT_ONCE, thread_name_prefix="probe")
 
     def close(self) -> None:
-        """Wait for no probe any more."""
+        """Stop waiting for probes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Evidence at the open runs that are due for it; return the wait until the next round."""
-        cases = _read(self._token, now_ms)
+        """Check the open runs that are due for it; return the wait until the next round."""
+        with read_scope() as session:
+            if not fires.has_open(session, now_ms=now_ms):
+                return PERIOD_MS
+        cases = transact(lambda session: _take(session, self._token, now_ms))
         if cases:
             signs = _probe_all(self._gateway, self._pool, cases)
             decisions = [
                 (case, decide(_evidence(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
             ]
-            transact(lambda session: _write(session, decisions, now_ms))
+            transact(lambda session: _write(session, decisions, self._zone, now_ms))
         return 0 if len(cases) == CHECK_ROWS else PERIOD_MS
 
 
-def _read(token: str, now_ms: Millis) -> list[_Case]:
-    """Take the runs that are due for a look, with all that is known of them."""
-
-    def work(session: Session) -> list[_Case]:
-        due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
-        unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
-        taken = [fire for fire in due if fire.log_id in unfinished]
-        _forget(session, [fire for fire in due if fire.log_id not in unfinished])
-        of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
-        of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
-        boots = registry.find_boots(session, {fire.address for fire in taken})
-        reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
-        cases = []
-        for fire in taken:
-            delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
-            group = of_groups.get(group_id)
-            manual = group is not None and group.address_type == AddressType.MANUAL
-            peer = Peer(
-                fire.address,
-                group.app_name if group else "",
-                (group.access_token if group else None) or token,
-            )
-            accepted_durably = fire.state == FireState.ACCEPTED and bool(
-                fire.boot_id
-            )  # also once its registration has died
-            boot_id, said = boots.get(fire.address, (fire.boot_id, ""))
-            durable = accepted_durably or "durable-dedup" in said
-            registered = manual or (group is not None and fire.address in group.addresses)
-            boot_id, trigger_ms = boot_id if durable else "", unfinished[fire.log_id].trigger_ms
-            cases.append(
-                _Case(fire, peer, _delivery(delivery), durable, boot_id, registered, trigger_ms, reachable)
-            )
-        return cases
-
-    with read_scope() as session:
-        if not fires.has_open(session, now_ms=now_ms):
-            return []
-    return transact(work)
-
-
-def _forget(session: Session, over: Sequence[OpenFire]) -> None:
-    """Delete the fires of runs that ended without this program: a Java admin wrote their result, or deleted their log row."""
-    if over:
-        fires.delete_fires(session, [fire.id for fire in over])
-        logger.info(
-            "fires removed, runs already ended by another admin log_ids=%s", [fire.log_id for fire in over]
+def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
+    """Take the runs that are due for a check, with all that is known about them."""
+    due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
+    unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
+    taken = [fire for fire in due if fire.log_id in unfinished]
+    _forget(session, [fire for fire in due if fire.log_id not in unfinished])
+    of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
+    of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
+    boots = registry.find_boots(session, {fire.address for fire in taken})
+    reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
+    cases = []
+    for fire in taken:
+        delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
+        group = of_groups.get(group_id)
+        # also once its registration has expired
+        accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)
+        boot_id, capabilities = boots.get(fire.address, (fire.boot_id, ""))
+        durable = accepted_durably or "durable-dedup" in capabilities
+        case = _Case(
+            fire,
+            _peer(fire, group, token),
+            _delivery(delivery),
+            durable,
+            boot_id if durable else "",
+            _is_registered(fire, group),
+            unfinished[fire.log_id].trigger_ms,
+            reachable,
         )
+        cases.append(case)
+    return cases
+
+
+def _peer(fire: OpenFire, group: Group | None, token: str) -> Peer:
+    if group is None:
+        return Peer(fire.address, "", token)
+    return Peer(fire.address, group.app_name, group.access_token or token)
+
+
+def _is_registered(fire: OpenFire, group: Group | None) -> bool:
+    """Whether the address is in the registry; one that a person has entered counts as registered."""
+    return group is not None and (group.address_type == AddressType.MANUAL or fire.address in group.addresses)
+
+
+def _forget(session: Session, ended: Sequence[OpenFire]) -> None:
+    """Delete the fires of runs that another admin has ended, by a result or by deleting their log row."""
+    if ended:
+        fires.delete_fires(session, [fire.id for fire in ended])
+        log_ids = [fire.log_id for fire in ended]
+        logger.info("fires removed, runs already ended by another admin log_ids=%s", log_ids)
 
 
 def _delivery(name: str) -> Delivery:
@@ -159,7 +174,7 @@ def _delivery(name: str) -> Delivery:
 
 
 def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list[Sign]:
-    """Ask about every run; one address is asked for its beat once."""
+    """Probe for every run; each address gets one ``/beat``."""
     peers = {case.peer.address: case.peer for case in cases}
     alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
     hanging: set[str] = set()
@@ -167,7 +182,7 @@ def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:
-    """Whether somebody answers at all, whatever it says."""
+    """Whether the address answers at all, with whatever content."""
     try:
         gateway.beat(peer, timeout_s=PROBE_TIMEOUT_S)
     except ExecutorUnreachable:
@@ -176,7 +191,7 @@ def _is_alive(gateway: Gateway, peer: Peer) -> bool:
 
 
 def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sign:
-    """Ask about one run; an address that has just left such a question unanswered is not waited for again."""
+    """Probe for one run; an address that has just left ``/idleBeat`` unanswered is not waited for again."""
     if not alive:
         return Sign.SILENT
     if case.peer.address in hanging:
@@ -213,44 +228,45 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
     )
 
 
-def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], now_ms: Millis) -> None:
+def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: str, now_ms: Millis) -> None:
     """Carry out the decisions on runs that are still as they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
     held = fires.lock_open(session, [case.fire.id for case, _ in decisions])
-    lost: list[Result] = []
-    traces: list[bulk.Row] = []
-    again: list[bulk.Row] = []
-    marks: list[bulk.Row] = []
-    over: list[OpenFire] = []
+    ended: list[OpenFire] = []
+    waiting: list[bulk.Row] = []
+    resolved: list[_Resolved] = []
     for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
         if held.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
             continue
         if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
-            over.append(fire)
+            ended.append(fire)
+        elif decision.action is ResolveAction.WAIT:
+            waiting.append(_mark(case, decision, now_ms))
+        else:
+            resolved.append(_Resolved(case, decision, run))
+    _write_resolved(session, resolved, zone, now_ms)
+    bulk.update_many(session, Fire, waiting)
+    _forget(session, ended)
+
+
+def _write_resolved(session: Session, resolved: Sequence[_Resolved], zone: str, now_ms: Millis) -> None:
+    """Write what ends a wait: runs that have started, runs to send again, and runs that stay unresolved."""
+    traces: list[bulk.Row] = []
+    marks: list[bulk.Row] = []
+    again: list[bulk.Row] = []
+    unresolved: list[Result] = []
+    for case, decision, run in resolved:
+        action, lines = decision.action, _lines(case.fire, run, decision, zone)
+        logger.warning("run resolved log_id=%s outcome=%s reason=%s", run.id, action, decision.reason)
+        if action is ResolveAction.UNRESOLVED:
+            code, trace = TriggerCode.UNRESOLVED, join_lines(lines)
+            unresolved.append(Result(run.id, Source.RESOLVER, trigger_code=code, trace=trace))
             continue
-        if decision.action is ResolveAction.WAIT:
-            marks.append(_mark(case, decision, now_ms))
-            continue
-        logger.warning(
-            "run resolved log_id=%s outcome=%s reason=%s", fire.log_id, decision.action, decision.reason
-        )
-        told = [
-            *([] if run.trigger_msg else _unreported(fire)),
-            fill(RESOLVED, outcome=decision.action, reason=decision.reason),
-        ]
-        if decision.action is ResolveAction.UNRESOLVED:
-            lost.append(
-                Result(
-                    fire.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=join_lines(told)
-                )
-            )
-            continue
-        started = decision.action is ResolveAction.STARTED
+        started = action is ResolveAction.STARTED
         code = TriggerCode.ACCEPTED if started else TriggerCode.NONE
-        traces.append(
-            {"id": run.id, "trigger_msg": join_lines(run.trigger_msg, told), "trigger_code": code.value}
-        )
+        trace = join_lines(run.trigger_msg, lines)
+        traces.append({"id": run.id, "trigger_msg": trace, "trigger_code": code.value})
         if started:
             marks.append(_mark(case, decision, now_ms))
         else:
@@ -260,14 +276,18 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], now_ms
         bulk.update_many(session, Fire, again)
         announce_due_fires(session)
     bulk.update_many(session, Fire, marks)
-    _forget(session, over)
-    if lost:
-        complete(session, lost, now_ms=now_ms)
+    if unresolved:
+        complete(session, unresolved, now_ms=now_ms)
 
 
-def _unreported(fire: OpenFire) -> list[str]:
-    """Return what the row knows of a send whose sender ended before it could tell."""
-    zone = zone_name()
+def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:
+    """Return the lines to add to the run's trace."""
+    resolved = fill(RESOLVED, outcome=decision.action, reason=decision.reason)
+    return [*([] if run.trigger_msg else _unreported(fire, zone)), resolved]
+
+
+def _unreported(fire: OpenFire, zone: str) -> list[str]:
+    """Return what the fire shows of a send whose node ended before it could record it."""
     return [
         trace_trigger(fire.trigger_type, fire.due_time, zone),
         fill(
@@ -296,7 +316,7 @@ def _again(case: _Case, decision: Decision) -> bulk.Row:
 
 
 def _mark(case: _Case, decision: Decision, now_ms: Millis) -> bulk.Row:
-    """Note a look, and what it found."""
+    """Return the fire after a check."""
     fire = case.fire
     started = decision.action is ResolveAction.STARTED
     return {

@@ -12,7 +12,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.pipeline.record import fix_address, give_back
+from app.pipeline.record import Lease, fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store import drains
 from executor_client.protocol import Capabilities, RegistryRequest
@@ -239,9 +239,7 @@ def test_a_run_given_back_unsent_was_still_sent_only_where_it_was_before(databas
     log = resent(job, FIRST)
     claimed = claim_one()
     if claimed.address is None:
-        assert transact(
-            lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000)
-        )
+        assert transact(lambda session: fix_address(session, claimed, SECOND, Lease("one", T0 + 9000)))
     assert only_row(JobLog).executor_address == SECOND
     give_back_all(claimed)
     fire = only_row(Fire)
@@ -305,9 +303,7 @@ def test_a_candidate_drained_while_others_were_asked_is_not_sent_to(database: st
 
     def fix(address: str, late: bool) -> bool:
         return transact(
-            lambda session: fix_address(
-                session, claimed, address, node="one", lease_until=T0 + 9000, late=late
-            )
+            lambda session: fix_address(session, claimed, address, Lease("one", T0 + 9000), late=late)
         )
 
     assert not fix(SECOND, late=True)

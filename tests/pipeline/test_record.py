@@ -12,7 +12,7 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.record import FIRST_CHECK_MS, fix_address, renew
+from app.pipeline.record import FIRST_CHECK_MS, Lease, fix_address, renew
 from app.store import fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import (
@@ -188,11 +188,11 @@ def test_a_renewed_lease_takes_the_row_back(database: str) -> None:
     make_fire(make_job())
     claimed = claim_one()
     lose_lease()
-    kept = transact(lambda session: renew(session, [claimed], node="one", lease_until=T0 + 60_000))
+    kept = transact(lambda session: renew(session, [claimed], Lease("one", T0 + 60_000)))
     assert kept == [claimed]
     assert (only_row(Fire).state, only_row(Fire).lease_until) == ("SENDING", T0 + 60_000)
     call_back(claimed.log_id, 200, "quick")
-    assert transact(lambda session: renew(session, [claimed], node="one", lease_until=T0 + 90_000)) == []
+    assert transact(lambda session: renew(session, [claimed], Lease("one", T0 + 90_000))) == []
 
 
 @pytest.mark.parametrize("fate", Fate)
@@ -269,22 +269,22 @@ def test_a_second_send_goes_on_with_the_story(database: str) -> None:
 def test_a_chosen_candidate_is_committed_before_the_first_byte(database: str) -> None:
     make_fire(make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="FAILOVER"))
     claimed = claim_one()
-    assert transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=T0 + 9000))
+    assert transact(lambda session: fix_address(session, claimed, SECOND, Lease("one", T0 + 9000)))
     fire = only_row(Fire)
     assert (fire.state, fire.address, fire.lease_until) == ("SENDING", SECOND, T0 + 9000)
     assert only_row(JobLog).executor_address == SECOND
-    assert transact(
-        lambda session: fix_address(session, claimed, FIRST, node="one", lease_until=T0 + 9900)
-    ), "the next candidate"
+    assert transact(lambda session: fix_address(session, claimed, FIRST, Lease("one", T0 + 9900))), (
+        "the next candidate"
+    )
     assert only_row(JobLog).executor_address == FIRST
 
 
 def test_a_lost_claim_can_choose_nobody(database: str) -> None:
     make_fire(make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="FAILOVER"))
     claimed = claim_one()
-    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="two", lease_until=1))
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, Lease("two", 1)))
     give_back_all(claimed)
-    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=1))
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, Lease("one", 1)))
     remove(only_row(Fire))
-    assert not transact(lambda session: fix_address(session, claimed, SECOND, node="one", lease_until=1))
+    assert not transact(lambda session: fix_address(session, claimed, SECOND, Lease("one", 1)))
     assert only_row(JobLog).executor_address is None
