@@ -7,7 +7,6 @@ XxlJobError
 ├── PermissionDenied      the user may not do this (403)
 ├── TooManyAttempts       too many failed logins; says how long to wait (429)
 ├── NotConfigured         a setting, file or schema is missing or wrong; ends a start with one line
-├── NoExecutor            no address to send a run to
 └── ExecutorUnreachable   an executor could not be asked, or its answer was no answer; names the address
 InvalidCronExpression (ValueError) lives beside the parser, in ``app.domain.cron``.
 """
@@ -48,10 +47,6 @@ class TooManyAttempts(XxlJobError):
 
 class NotConfigured(XxlJobError):
     """A setting, a file or the schema is missing or wrong: the program cannot start."""
-
-
-class NoExecutor(XxlJobError):
-    """The group of the job has no address."""
 
 
 class ExecutorUnreachable(XxlJobError):

@@ -1,5 +1,6 @@
 """Which alarm channels may be entered: Apprise URLs of an allow-list of schemes."""
 
+from app.domain.texts import N_
 from app.errors import InvalidInput
 
 #: DingTalk, Feishu, WeCom, Slack, generic webhooks (JSON, form, XML), Telegram, Discord, ntfy, PagerDuty, Opsgenie
@@ -25,7 +26,11 @@ def check_urls(field: str, text: str | None) -> None:
         if not separator or not rest or scheme.lower() not in SCHEMES:
             raise InvalidInput(
                 field,
-                f"alarm channel {label(url)} refused: one of {', '.join(sorted(SCHEMES))} followed by :// is needed",
+                N_(
+                    "Alarm channel %(channel)s is not supported; it must start with one of %(schemes)s and ://",
+                    channel=label(url),
+                    schemes=", ".join(sorted(SCHEMES)),
+                ),
             )
 
 

@@ -27,7 +27,7 @@ from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
 #: generations of child jobs that are read one by one, and ids one statement names, before all jobs are read instead
-KIN_STATEMENTS, KIN_IDS = 8, 1_000
+DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
 _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
 #: what the list can be sorted by, by the name in the address; and by the last run, as far as one may see it
 ORDERS: dict[str, SortKey] = {
@@ -47,7 +47,7 @@ ORDERS: dict[str, SortKey] = {
 }
 LAST_RUN = "last"
 #: group id and ids of child jobs
-Kin = tuple[int, list[int]]
+Links = tuple[int, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def list_of_group(session: Session, group_id: int) -> list[Job]:
 
 
 #: columns that say what a job is, not how its schedule goes on
-_SAID = tuple(
+_DEFINITION = tuple(
     column
     for column in bulk.table_of(Job).columns
     if column.name not in {"trigger_last_time", "trigger_next_time", "last_fire_ms", "update_time"}
@@ -116,29 +116,29 @@ def find_named(
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
 
 
-def read_said(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
+def read_definitions(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
     """Return what the jobs are, by id; with ``lock`` nobody else changes them until the commit."""
-    said = select(*_SAID).where(Job.id.in_(list(job_ids))).order_by(Job.id)
+    said = select(*_DEFINITION).where(Job.id.in_(list(job_ids))).order_by(Job.id)
     rows = bulk.read_rows(session, said.with_for_update() if lock else said)
     return [dict(row._mapping) for row in rows]
 
 
-def find_kin(session: Session, job_ids: Collection[int]) -> dict[int, Kin]:
+def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Links]:
     """Return job id -> (group id, ids of child jobs) of the jobs and of all they lead to, as far as they exist.
 
-    A generation is a statement; what leads further than KIN_STATEMENTS, or to very many, is found among all jobs, read at once.
+    A generation is a statement; what leads further than DESCENDANT_STATEMENTS, or to very many, is found among all jobs, read at once.
     """
-    found: dict[int, Kin] = {}
+    found: dict[int, Links] = {}
     asked: set[int] = set()
-    everything: dict[int, Kin] | None = None
+    everything: dict[int, Links] | None = None
     generation, number = set(job_ids), 0
     while generation:
         asked |= generation
         number += 1
-        if everything is None and (number > KIN_STATEMENTS or len(generation) > KIN_IDS):
-            everything = _read_kin(session, None)
+        if everything is None and (number > DESCENDANT_STATEMENTS or len(generation) > DESCENDANT_IDS):
+            everything = _read_links(session, None)
         if everything is None:
-            born = _read_kin(session, generation)
+            born = _read_links(session, generation)
         else:
             born = {job_id: everything[job_id] for job_id in generation if job_id in everything}
         found |= born
@@ -146,7 +146,7 @@ def find_kin(session: Session, job_ids: Collection[int]) -> dict[int, Kin]:
     return found
 
 
-def _read_kin(session: Session, job_ids: Collection[int] | None) -> dict[int, Kin]:
+def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
     """Return group and child jobs of these jobs, None: of all."""
     query = select(Job.id, Job.job_group, Job.child_jobid)
     rows = bulk.read_rows(session, query if job_ids is None else query.where(Job.id.in_(list(job_ids))))

@@ -172,11 +172,6 @@ def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, Job
     }
 
 
-def find_existing(session: Session, job_ids: Collection[int]) -> set[int]:
-    """Return which of the ids belong to a job."""
-    return set(session.scalars(select(Job.id).where(Job.id.in_(job_ids)))) if job_ids else set()
-
-
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:
     """Return job id -> (delivery policy, group id) of the jobs that exist."""
     rows = session.execute(select(Job.id, Job.delivery, Job.job_group).where(Job.id.in_(job_ids)))

@@ -22,17 +22,6 @@ def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
     return bulk.insert_with_ids(session, JobLog, rows)
 
 
-def lock_logs(session: Session, log_ids: Collection[int]) -> dict[int, JobLog]:
-    """Return the log rows that exist, locked, by id."""
-    rows = select(JobLog).where(JobLog.id.in_(log_ids)).order_by(JobLog.id).with_for_update()
-    return {log.id: log for log in session.scalars(rows.execution_options(populate_existing=True))}
-
-
-def find_job_ids(session: Session, log_ids: Collection[int]) -> set[int]:
-    """Return the ids of the jobs these runs belong to."""
-    return set(session.scalars(select(JobLog.job_id).where(JobLog.id.in_(log_ids)).distinct()))
-
-
 def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[str]:
     """Return the addresses of a job's last runs, newest first."""
     rows = select(JobLog.executor_address).where(

@@ -14,7 +14,6 @@ LENGTH_MAX = 100_000
 OFFSET_MAX = 2**31 - 1
 #: highest id a table of the original can hold
 ID_MAX = 2**31 - 1
-ESCAPE = "\\"
 #: no searched column is longer
 SEARCHED_MAX = 255
 

@@ -37,16 +37,6 @@ def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[Logi
     return [(row[0], row[1]) for row in session.execute(query)]
 
 
-def list_of_user(session: Session, user_id: int) -> list[LoginSession]:
-    """Return the logins of a user, latest seen first."""
-    query = (
-        select(LoginSession)
-        .where(LoginSession.user_id == user_id)
-        .order_by(LoginSession.last_seen_ms.desc(), LoginSession.id)
-    )
-    return list(session.scalars(query))
-
-
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:
     """Return the newest seen of the logins that still let their user in, and how many there are."""
     ordered = _live(query).order_by(LoginSession.last_seen_ms.desc(), LoginSession.id.desc())

@@ -100,7 +100,7 @@ class Found:
     #: the jobs the file may mean, by id: what they are, not how their schedules go on
     jobs: Sequence[Mapping[str, Any]]
     #: job id -> (group id, ids of children), of those jobs and all they lead to
-    kin: Mapping[int, tuple[int, Sequence[int]]]
+    descendants: Mapping[int, tuple[int, Sequence[int]]]
     #: job id -> tags, of the jobs that have any
     tags: Mapping[int, tuple[str, ...]]
 
@@ -152,14 +152,14 @@ class _Place:
                 self.ids[entry.file_id] = matching[0].id
         #: new job -> its id in the file
         self.new: dict[int, int] = {}
-        self.kin, self.tags = dict(found.kin), found.tags
+        self.descendants, self.tags = dict(found.descendants), found.tags
         #: child -> the jobs that name it
         self.parents = defaultdict[int, set[int]](set)
-        for job_id, (_group_id, children) in self.kin.items():
+        for job_id, (_group_id, children) in self.descendants.items():
             for child in children:
                 self.parents[child].add(job_id)
         #: new jobs are named downwards from here: as many digits as their ids will have
-        self.lowest = -max(self.kin, default=0)
+        self.lowest = -max(self.descendants, default=0)
 
     def has_group(self, group_id: int) -> bool:
         """Only groups that were found are asked for."""
@@ -167,7 +167,7 @@ class _Place:
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
         """Return job id -> group id of those of the jobs that exist, or will."""
-        return {job_id: self.kin[job_id][0] for job_id in job_ids if job_id in self.kin}
+        return {job_id: self.descendants[job_id][0] for job_id in job_ids if job_id in self.descendants}
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
         """Follow the child jobs as planned so far."""
@@ -177,12 +177,12 @@ class _Place:
         """Let the jobs behind see a job as it will be."""
         for child in self._children_of([job_id]).get(job_id, ()):
             self.parents[child].discard(job_id)
-        self.kin[job_id] = (columns["job_group"], parse_child_ids(columns["child_jobid"]))
-        for child in self.kin[job_id][1]:
+        self.descendants[job_id] = (columns["job_group"], parse_child_ids(columns["child_jobid"]))
+        for child in self.descendants[job_id][1]:
             self.parents[child].add(job_id)
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        return {job_id: self.kin[job_id][1] for job_id in job_ids if job_id in self.kin}
+        return {job_id: self.descendants[job_id][1] for job_id in job_ids if job_id in self.descendants}
 
     def _parents_of(self, job_ids: Collection[int]) -> Mapping[int, Collection[int]]:
         return {job_id: self.parents[job_id] for job_id in job_ids if job_id in self.parents}

@@ -73,11 +73,11 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
         for job_id, group_id, description, handler in rows
         if (groups[group_id], description, handler) in keys
     ]
-    jobs = job_lists.read_said(session, ids, lock=lock)
+    jobs = job_lists.read_definitions(session, ids, lock=lock)
     if lock:
         held = group_lists.hold_groups(session, groups)
         groups = {group_id: app_name for group_id, app_name in groups.items() if group_id in held}
-    return Found(groups, jobs, job_lists.find_kin(session, ids), job_tags.find_tags(session, ids))
+    return Found(groups, jobs, job_lists.find_descendants(session, ids), job_tags.find_tags(session, ids))
 
 
 def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:

@@ -23,7 +23,7 @@ from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_ins
 from app.services.jobs.rules import (
     PARAM_MAX,
     JobDraft,
-    StoredNeighbours,
+    StoredJobLookup,
     check_draft,
     check_move,
     limited_text,
@@ -64,7 +64,7 @@ def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
     """Store a new job; return its id. ``start`` switches its schedule on in the same transaction."""
-    columns = check_draft(StoredNeighbours(session), draft, actor=actor)
+    columns = check_draft(StoredJobLookup(session), draft, actor=actor)
     now_ms = clock()
     if draft.glue_type != "BEAN" and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
@@ -92,7 +92,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     ):  # two saves at once could each see no cycle, and close one together: one after the other
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    columns = check_draft(StoredNeighbours(session), draft, actor=actor, own=job)
+    columns = check_draft(StoredJobLookup(session), draft, actor=actor, own=job)
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     replanned = any(name in changes for name in PLANNED_BY)
@@ -112,7 +112,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Put a job into another executor group; its runs so far stay with the old one."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
-    check_move(StoredNeighbours(session), job, group_id, actor)
+    check_move(StoredJobLookup(session), job, group_id, actor)
     if job.job_group == group_id:
         return
     changes = {"job_group": [job.job_group, group_id]}

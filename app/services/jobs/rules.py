@@ -99,7 +99,7 @@ def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
     )
 
 
-class Neighbours(Protocol):
+class JobLookup(Protocol):
     """The groups and jobs beside a job, as far as the rules ask for them."""
 
     def has_group(self, group_id: int) -> bool:
@@ -112,7 +112,7 @@ class Neighbours(Protocol):
         """Whether a success of the one job would sooner or later fire the other one."""
 
 
-class StoredNeighbours:
+class StoredJobLookup:
     """What the database holds; a group asked for stays until the end of the transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -136,23 +136,23 @@ class StoredNeighbours:
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
         """Read the jobs, and with them all they lead to: a long chain is asked for link by link."""
         if not self._children.keys() >= set(job_ids):
-            kin = job_lists.find_kin(self._session, job_ids)
+            descendants = job_lists.find_descendants(self._session, job_ids)
             self._children |= {
-                child: () for _group_id, ids in kin.values() for child in ids if child not in kin
+                child: () for _group_id, ids in descendants.values() for child in ids if child not in descendants
             }
-            self._children |= {job_id: ids for job_id, (_group_id, ids) in kin.items()}
+            self._children |= {job_id: ids for job_id, (_group_id, ids) in descendants.items()}
         return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
 
 
 def check_draft(
-    around: Neighbours, draft: JobDraft, *, actor: Actor, own: Job | None = None
+    lookup: JobLookup, draft: JobDraft, *, actor: Actor, own: Job | None = None
 ) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput for the first rule that is broken.
 
     ``own`` is the job that is being changed: its kind of code and source stay, and it may not be its own child.
     """
     if own is None:
-        _check_group(around, draft.job_group, actor)
+        _check_group(lookup, draft.job_group, actor)
     columns = _texts(draft) | _schedule_columns(draft)
     if own is None:
         columns |= _code_columns(draft)
@@ -160,22 +160,22 @@ def check_draft(
     if (own.glue_type if own is not None else draft.glue_type) == GlueType.BEAN and not handler:
         raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
     columns |= _strategy_columns(draft) | _retry_columns(draft)
-    columns["child_jobid"] = child_ids_text(_check_children(around, draft.child_jobid, actor, own))
+    columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
     if own is not None:
-        check_move(around, own, draft.job_group, actor)
+        check_move(lookup, own, draft.job_group, actor)
     return columns | {"job_group": draft.job_group}
 
 
-def check_move(around: Neighbours, job: Job, group_id: int, actor: Actor) -> None:
+def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None:
     """The actor may put the job into the group; code that comes along needs the right to write code there."""
-    _check_group(around, group_id, actor)
+    _check_group(lookup, group_id, actor)
     if group_id != job.job_group and job.glue_type != GlueType.BEAN and not actor.may(group_id, Right.GLUE):
         raise PermissionDenied(N_("permission denied"))
 
 
-def _check_group(around: Neighbours, group_id: int, actor: Actor) -> None:
+def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
     """The group exists and the actor may put jobs into it; a foreign one is as good as none."""
-    if not around.has_group(group_id) or not actor.may(group_id, Right.VIEW):
+    if not lookup.has_group(group_id) or not actor.may(group_id, Right.VIEW):
         raise InvalidInput("jobGroup", N_("Choose an executor"))
     if not actor.may(group_id, Right.EDIT):
         raise PermissionDenied(N_("permission denied"))
@@ -269,20 +269,20 @@ def _retry_columns(draft: JobDraft) -> dict[str, object]:
     }
 
 
-def _check_children(around: Neighbours, text: str, actor: Actor, own: Job | None) -> list[int]:
+def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None) -> list[int]:
     """Every child exists, and the actor may run it; a foreign one is as good as none."""
     ids = parse_child_ids(text)
     limited_text(
         CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX
     )  # below 0: a job that gets its id later
-    found = around.groups_of(ids)
+    found = lookup.groups_of(ids)
     known = set(own.child_ids) if own is not None else set()
     for job_id in ids:
         if job_id not in found or not actor.may(found[job_id], Right.VIEW):
             raise not_found(job_id)
         if own is not None and job_id == own.id:
             raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
-        if own is not None and job_id not in known and around.leads_to(job_id, own.id):
+        if own is not None and job_id not in known and lookup.leads_to(job_id, own.id):
             raise InvalidInput(
                 "childJobId",
                 N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id),

@@ -8,9 +8,9 @@ import re
 import pytest
 from flask import Flask
 
-from app.db import session_scope
-from app.store import sessions
+from app.models.session import LoginSession
 from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_user
+from tests.factories import only_row
 
 OK = b'{"code":200,"msg":null,"content":null}'
 
@@ -155,8 +155,7 @@ def test_logout_ends_the_login_on_the_server(console: Console) -> None:
 
 def test_the_database_holds_no_token(console: Console) -> None:
     token = cookie_of(console)
-    with session_scope() as session:
-        (row,) = sessions.list_of_user(session, 1)
+    row = only_row(LoginSession, user_id=1)
     assert token not in (row.token_hash, row.agent, row.address)
     assert len(row.token_hash) == 64
 

@@ -10,7 +10,6 @@ from app.console.account.sessions import browser_name
 from app.db import read_scope, session_scope
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
-from app.store import sessions
 from app.store import users as user_store
 from tests.console.conftest import Console, add_user
 from tests.console.pages import is_at_login, path_after, submit, text_of
@@ -24,7 +23,8 @@ def logins_of(username: str) -> list[LoginSession]:
     with read_scope() as session:
         user = user_store.find_by_name(session, username)
         assert user is not None
-        return sorted(sessions.list_of_user(session, user.id), key=lambda row: row.id)
+        logins = select(LoginSession).where(LoginSession.user_id == user.id).order_by(LoginSession.id)
+        return list(session.scalars(logins))
 
 
 def user_id_of(username: str) -> int:

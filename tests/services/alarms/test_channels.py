@@ -15,6 +15,7 @@ from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
 from app.config import MailConfig
 from app.domain.alarm_urls import SCHEMES, check_urls, label, split_urls
+from app.domain.texts import Text
 from app.errors import InvalidInput
 from app.services.alarms.channels import OK, Message, send_apprise, send_mail
 from tests.acceptance.programs import free_port
@@ -194,10 +195,11 @@ def test_any_other_is_refused_and_its_secret_not_repeated(url: str) -> None:
         check_urls("alarmUrls", f"json://fine\n{url}?s3cret")
     assert refused.value.field == "alarmUrls"
     assert "?s3cret" not in str(refused.value)
+    assert isinstance(refused.value.message, Text), "shown in the reader's language"
 
 
 def test_a_scheme_alone_is_no_channel() -> None:
-    with pytest.raises(InvalidInput, match="refused"):
+    with pytest.raises(InvalidInput, match="not supported"):
         check_urls("alarmUrls", "json://")
 
 

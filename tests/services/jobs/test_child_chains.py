@@ -95,9 +95,9 @@ def test_a_child_that_is_gone_ends_its_branch_only(chain: tuple[int, list[int]])
 def test_kin_are_those_that_are_led_to_however_they_are_read(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with read_scope() as session:
-        near = job_lists.find_kin(session, ids[-3:])
-        far = job_lists.find_kin(session, [ids[10]])
-        many = job_lists.find_kin(session, [*ids[5:], 10**9])
+        near = job_lists.find_descendants(session, ids[-3:])
+        far = job_lists.find_descendants(session, [ids[10]])
+        many = job_lists.find_descendants(session, [*ids[5:], 10**9])
     assert near == {ids[-3]: (group_id, [ids[-2]]), ids[-2]: (group_id, [ids[-1]]), ids[-1]: (group_id, [])}
     assert list(far) == ids[10:]
     assert sorted(many) == ids[5:]
