@@ -1,6 +1,7 @@
-"""Run XXL-JOB handlers in Python: ``@job`` marks them, ``context`` is their run, ``Executor`` serves them.
+"""XXL-JOB executor for Python: ``@job`` declares handlers, ``context`` is their run, ``Executor`` serves.
 
-Importing this package costs the standard library only; Flask, waitress and requests are loaded when an executor is built.
+Importing this package loads the standard library only. Flask, waitress and requests are loaded when an
+executor is built.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the parts that only a running executor needs when they are first asked for."""
+    """Import the executor and its configuration on first use."""
     if name == "Executor":
         from executor_client.executor import Executor
 

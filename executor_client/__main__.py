@@ -1,6 +1,6 @@
-"""``python -m executor_client MODULE… --admin URL --appname NAME``: an executor with the handlers of these modules.
+"""Command line: ``python -m executor_client MODULE… --admin URL --appname NAME`` serves handlers.
 
-``python -m executor_client check [MODULE…] …`` tries the same settings, and the modules, without starting.
+``python -m executor_client check [MODULE…] …`` checks the same settings and modules without starting.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from executor_client.run import describe
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """End with one line instead of the whole usage."""
+        """Exit with one line instead of the whole usage."""
         self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
 
 
 def _argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let argparse show a parser's own words."""
+    """Wrap a parser so that argparse shows its error message."""
 
     def read(text: str) -> Any:
         try:
@@ -40,14 +40,16 @@ def _argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m executor_client",
-        description="Serve @job handlers to an XXL-JOB admin. Every option has a variable, see docs/executor.md; options win.",
-        epilog="The token is never an option: set XXL_JOB_ACCESS_TOKEN, name a file, or share XXL_JOB_HOME with the console.",
+        description="Serve @job handlers to an XXL-JOB admin. Options override the environment variables"
+        " listed in docs/executor.md.",
+        epilog="The token is never an option: set XXL_JOB_ACCESS_TOKEN, use --token-file, or share"
+        " XXL_JOB_HOME with the console.",
     )
     parser.add_argument(
         "modules",
         nargs="*",
         metavar="MODULE",
-        help="modules with handlers, as in myapp.jobs; after the word check: only try",
+        help="modules with handlers, for example myapp.jobs; put 'check' first to check without starting",
     )
     parser.add_argument(
         "--admin",
@@ -57,23 +59,31 @@ def _parser() -> argparse.ArgumentParser:
         help="http://host:port/xxl-job-admin",
     )
     parser.add_argument("--appname", help="name of the executor group")
-    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=_argument(parse_port), help="port to listen on (9999)")
-    parser.add_argument("--address", metavar="URL", help="URL to register instead of http://host:port/")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=_argument(parse_port), help="port to listen on (default 9999)")
+    parser.add_argument("--address", metavar="URL", help="URL to register (default http://host:port/)")
     parser.add_argument(
-        "--log-path", dest="log_path", type=Path, metavar="DIR", help="folder of the job logs"
+        "--log-path",
+        dest="log_path",
+        type=Path,
+        metavar="DIR",
+        help="folder of the job logs (default executor-logs in the home)",
     )
     parser.add_argument(
         "--allow-glue",
         type=parse_languages,
         metavar="LANG[,LANG]",
-        help="python, shell, php, nodejs, powershell",
+        help="script languages to allow: python, shell, php, nodejs, powershell",
     )
     parser.add_argument(
-        "--home", type=Path, metavar="DIR", help="folder of the journal and the token file (instance)"
+        "--home", type=Path, metavar="DIR", help="folder of the journal and the token file (default instance)"
     )
     parser.add_argument(
-        "--token-file", dest="access_tokens", type=lambda text: read_token_file(Path(text)), metavar="FILE"
+        "--token-file",
+        dest="access_tokens",
+        type=lambda text: read_token_file(Path(text)),
+        metavar="FILE",
+        help="file that holds the access token",
     )
     parser.add_argument("--metrics", action="store_true", default=None, help="serve GET /metrics")
     return parser
@@ -96,7 +106,7 @@ def _serve(modules: Sequence[str], settings: dict[str, Any]) -> int:
     _import_handlers(modules)
     registry.require_bound()
     if not registry.names() and not executor.config.allow_glue:
-        raise StartRefused("no handler: name a module that has @job functions, as in myapp.jobs")
+        raise StartRefused("no handler: name a module that has @job functions, for example myapp.jobs")
     executor.run()
     return 0
 
@@ -122,7 +132,7 @@ def _check_handlers(modules: Sequence[str]) -> Finding:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line, run, and return the exit code."""
+    """Run the command line and return the exit code."""
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
         options = vars(_parser().parse_intermixed_args(arguments))

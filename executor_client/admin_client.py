@@ -1,4 +1,4 @@
-"""Calls of an admin's ``/api``: registration and results. One instance a thread."""
+"""Admin client: calls an admin's ``/api`` to register and to report results. Not thread-safe."""
 
 import logging
 import re
@@ -22,16 +22,16 @@ from executor_client.protocol import (
     Reply,
 )
 
-#: an answer is not read beyond this
+#: longest response read, in bytes
 ANSWER_MAX_BYTES = 64 * 1024
 
-#: what stands in a library's complaint -> what happened
+#: text in a library's error -> what happened
 _BROKEN_ANSWERS = {
-    "RemoteDisconnected": "the connection was closed without an answer",
-    "IncompleteRead": "the connection was closed in the middle of the answer",
-    "BadStatusLine": "what answers there does not speak HTTP",
+    "RemoteDisconnected": "the connection was closed without a response",
+    "IncompleteRead": "the connection was closed in the middle of the response",
+    "BadStatusLine": "the server at this address does not speak HTTP",
 }
-#: how an admin of 3.5 refuses an array of results, and an older one the object
+#: how a 3.5 admin rejects an array of results, and an older admin the object
 _SHAPE_COMPLAINT = re.compile(
     r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL
 )
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class AdminClient:
-    """One admin address, as configured: its context path is the operator's business."""
+    """Client of one admin address, context path included."""
 
     def __init__(self, address: str, config: ExecutorConfig, boot_id: str) -> None:
         self.address = address.rstrip("/")
@@ -52,7 +52,7 @@ class AdminClient:
             {
                 "Content-Type": CONTENT_TYPE,
                 "User-Agent": "xxl-job-executor-python",
-                # present even if empty: admins 3.3.0 and 3.3.1 want it there
+                # present even if empty: 3.3.0 and 3.3.1 require the header
                 TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
                 APPNAME_HEADER: config.appname,
                 CAPABILITIES_HEADER: Capabilities(durable_dedup=True, boot_id=boot_id).to_header(),
@@ -60,17 +60,17 @@ class AdminClient:
         )
 
     def register(self, appname: str, address: str) -> Reply:
-        """Announce this executor; raise AdminUnreachable."""
+        """Register this executor; raise AdminUnreachable."""
         return self.call("registry", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire()))
 
     def remove(self, appname: str, address: str) -> Reply:
-        """Take the announcement back; raise AdminUnreachable."""
+        """Deregister this executor; raise AdminUnreachable."""
         return self.call(
             "registryRemove", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire())
         )
 
     def callback(self, items: list[CallbackItem]) -> Reply:
-        """Hand over results, in the form this admin takes; raise AdminUnreachable."""
+        """Report results, in the form that this admin accepts; raise AdminUnreachable."""
         reply = self.call("callback", callback_body(items, as_object=self._callback_as_object))
         if reply.code == FAIL and _SHAPE_COMPLAINT.search(reply.msg or ""):
             other = self.call("callback", callback_body(items, as_object=not self._callback_as_object))
@@ -80,7 +80,7 @@ class AdminClient:
         return reply
 
     def call(self, action: str, body: bytes) -> Reply:
-        """POST to ``/api/<action>``; whatever comes back is a Reply. Raise AdminUnreachable if nothing does."""
+        """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
         try:
             with self._session.post(
                 f"{self.address}/api/{action}",
@@ -93,7 +93,8 @@ class AdminClient:
                 if response.is_redirect:
                     return Reply(
                         FAIL,
-                        f"HTTP status {response.status_code}: redirected to {response.headers['location']}; is the path right?",
+                        f"HTTP status {response.status_code}: redirected to {response.headers['location']};"
+                        " check the path",
                     )
                 return Reply.parse(response.status_code, content)
         except (requests.RequestException, ValueError, OSError) as exc:
@@ -114,10 +115,10 @@ def _bounded(response: requests.Response) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Return what happened in a failed call, not the library's onion around it."""
+    """Return why a call failed, without the library's wrapping."""
     text = str(error)
     if isinstance(error, requests.Timeout):
-        return "no answer in time"
+        return "no response in time"
     found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
     if found:
         return found.group(1).strip()

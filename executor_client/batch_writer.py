@@ -1,7 +1,7 @@
 """Batch writer: one thread writes one SQLite file, many statements to a transaction.
 
-Statements that arrive during a commit go into the next one together, so a hundred callers share one ``fsync``.
-A single caller waits for its own commit only.
+Statements that arrive during a commit go into the next one together, so a hundred callers share one
+``fsync``. A single caller waits for its own commit only.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Results on their way to an admin: read from the journal, sent in batches, repeated until an admin says 200.
+"""Callback sender: reports results from the journal to an admin, in batches, until an admin replies 200.
 
-A result that an admin refuses steps aside for a while, so that it does not hold up the others; nothing is ever given up.
+A rejected result is deferred so that it does not block the others. No result is ever dropped.
 """
 
 import logging
@@ -23,11 +23,11 @@ from executor_client.protocol import (
 
 #: results in one request
 BATCH_MAX = 50
-#: a result that was refused alone is sent again after this
+#: retry delay of a result that was rejected on its own
 REFUSED_WAIT_S = 60.0
-#: so many refusals one after the other mean that the admin refuses everything
+#: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
-UNREACHABLE = "no admin could be reached"
+UNREACHABLE = "no admin is reachable"
 
 Stored = tuple[int, CallbackItem]
 
@@ -35,34 +35,34 @@ logger = logging.getLogger(__name__)
 
 
 class CallbackSender:
-    """The thread that hands over results."""
+    """Callback thread: sends results until they are acknowledged."""
 
     def __init__(self, admins: Sequence[AdminClient], parts: Parts, wake: threading.Event) -> None:
-        """``wake`` is set whenever there may be something to send; the admins belong to this thread."""
+        """``wake`` is set when there may be results to send; only this thread uses ``admins``."""
         self._admins = list(admins)
         self._parts = parts
         self._wake = wake
         self._stopping = threading.Event()
-        #: ends a wait after a failure early
+        #: cuts short the wait after a failure
         self._retry_requested = threading.Event()
-        #: refused results -> when to try them again
+        #: run id of a rejected result -> when to send it again, monotonic seconds
         self._deferred: dict[int, float] = {}
         self._failure_logged: set[int] = set()
         self._thread = threading.Thread(target=self._run, name="callback", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; what a former process left is sent at once."""
+        """Start the thread; results left by a previous process are sent at once."""
         self._wake.set()
         self._thread.start()
 
     def stop(self, *, drain_s: float) -> None:
-        """Send what is there, for at most ``drain_s``; the rest stays on disk."""
+        """Send pending results for at most ``drain_s``; the rest stays on disk."""
         self._stopping.set()
         self.retry_now()
         self._thread.join(drain_s)
 
     def retry_now(self) -> None:
-        """Try now: an admin has just been heard of."""
+        """Retry without delay, because an admin has just become reachable."""
         self._retry_requested.set()
         self._wake.set()
 
@@ -89,7 +89,7 @@ class CallbackSender:
             admin.close()
 
     def _send_all(self) -> bool:
-        """Send until nothing is left but what stands aside; False if nobody takes it."""
+        """Send all results that are not deferred; False if no admin accepts them."""
         try:
             while True:
                 now_s = monotonic_s()
@@ -103,12 +103,12 @@ class CallbackSender:
                 if reply.code != SUCCESS and not self._deliver_singly(batch, reply):
                     return False
         except JournalUnavailable as exc:
-            logger.warning("results wait for the journal error=%s", exc)
+            logger.warning("results not read from the journal error=%s", exc)
             return False
 
-    def _deliver_singly(self, batch: list[Stored], refusal: Reply) -> bool:
-        """Find out which results of a refused batch spoil it; False if the admin seems to refuse everything or is away."""
-        text = refusal.msg or ""
+    def _deliver_singly(self, batch: list[Stored], rejection: Reply) -> bool:
+        """Send a rejected batch one by one; False if the admin rejects everything or is unreachable."""
+        text = rejection.msg or ""
         if len(batch) == 1 or MSG_BAD_TOKEN in text or text.startswith(UNREACHABLE):
             return False
         in_a_row = 0
@@ -123,7 +123,7 @@ class CallbackSender:
         return True
 
     def _deliver(self, batch: list[Stored]) -> Reply:
-        """Send to the admin that answered last, then to the others; the first 200 counts."""
+        """Send to the admin that accepted last, then to the others, until one replies 200."""
         items = [item for _, item in batch]
         reply = Reply(FAIL, UNREACHABLE)
         for admin in list(self._admins):
@@ -138,7 +138,7 @@ class CallbackSender:
                 return reply
         self._parts.counters.add("callbacks_failed")
         logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
-        self._log_to_runs(batch, f"callback failed, will be repeated: {reply.msg}")
+        self._log_to_runs(batch, f"callback failed, will be retried: {reply.msg}")
         return reply
 
     def _acknowledge(self, batch: list[Stored]) -> None:
@@ -148,7 +148,7 @@ class CallbackSender:
         self._failure_logged.difference_update(run_id for run_id, _ in batch)
 
     def _log_to_runs(self, batch: list[Stored], text: str) -> None:
-        """Write into the logs of the runs; a failure once, not each time it is repeated."""
+        """Append a line to the logs of the runs; a failure only once per run."""
         failed = text.startswith("callback failed")
         for run_id, item in batch:
             if failed and run_id in self._failure_logged:

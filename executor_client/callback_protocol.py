@@ -1,6 +1,6 @@
 """Callback messages: the results an executor reports, in every form of XXL-JOB 2.2 to 3.4.
 
-Standard library only. Reading is lenient, see ``protocol``; unreadable input raises ``ValueError`` with the reason.
+Standard library only. Parsing is lenient, see ``protocol``; unreadable input raises ``ValueError``.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from executor_client.lenient_json import (
 
 @dataclass(frozen=True, slots=True)
 class CallbackItem:
-    """One element of ``/api/callback``: the result of one run."""
+    """Element of ``/api/callback``: the result of one run."""
 
     log_id: int
     log_date_time: int
-    #: 200, 500, 502 or what a handler chose; 0 is no result. Not limited to 32 bits here
+    #: 200, 500, 502 or a handler's own code; 0 is no result. Not limited to 32 bits here
     handle_code: int
     handle_msg: str | None
 
     def to_wire(self) -> dict[str, Any]:
-        """Return every spelling at once, so that admins from 2.2 to 3.4 find theirs."""
+        """Return the result in the spellings of all admin versions at once."""
         return {
             "logId": self.log_id,
             "logDateTim": self.log_date_time,
@@ -42,7 +42,7 @@ class CallbackItem:
 
     @classmethod
     def from_wire(cls, value: Any) -> "CallbackItem":
-        """Read a result in any spelling; ``executeResult`` stands in for what is missing."""
+        """Parse a result in any spelling; ``executeResult`` provides missing fields."""
         fields = object_of(value, "a callback element")
         nested = fields.get("executeResult")
         result = nested if isinstance(nested, dict) else {}
@@ -63,17 +63,17 @@ class CallbackItem:
 
 @dataclass(frozen=True, slots=True)
 class CallbackBatch:
-    """What one callback request held: the usable elements, and why the others are not."""
+    """Content of a callback request: readable elements, and the reasons for the others."""
 
     items: tuple[CallbackItem, ...]
-    #: one reason for each element that could not be read
+    #: one reason per unreadable element
     rejected: tuple[str, ...]
 
 
 def parse_callbacks(body: bytes) -> CallbackBatch:
-    """Read an array of results, or 3.5's ``{"callbackList": […]}``; raise ``ValueError`` if the body is neither.
+    """Parse an array of results, or the ``{"callbackList": […]}`` of 3.5; raise ``ValueError``.
 
-    ``null`` counts as an empty array. A bad element spoils only itself.
+    ``null`` counts as an empty array. Unreadable elements do not affect the others.
     """
     elements = _callback_elements(body)
     items: list[CallbackItem] = []
@@ -102,6 +102,6 @@ def _callback_elements(body: bytes) -> list[Any]:
 
 
 def callback_body(items: list[CallbackItem], *, as_object: bool = False) -> bytes:
-    """Return the body of ``/api/callback``: an array, or the object that admins of 3.5 want."""
+    """Return the body of ``/api/callback``: an array, or the object that 3.5 admins require."""
     elements = [item.to_wire() for item in items]
     return dump_json({"callbackList": elements} if as_object else elements)

@@ -1,4 +1,4 @@
-"""``python -m executor_client check``: tries admin, token, port and folders, and says in a line each what is wrong."""
+"""``python -m executor_client check``: check admin, token, port and folders, one line each."""
 
 import socket
 import tempfile
@@ -17,14 +17,14 @@ from executor_client.server import bound_socket
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was tried."""
+    """Result of one check."""
 
     is_fine: bool
     text: str
 
 
 def check(config: ExecutorConfig) -> Iterator[Finding]:
-    """Try everything a start needs; changes nothing anywhere."""
+    """Check everything that a start needs, without changing anything."""
     try:
         config.check()
         yield Finding(True, f"settings: app name {config.appname}")
@@ -38,7 +38,7 @@ def check(config: ExecutorConfig) -> Iterator[Finding]:
 
 
 def _check_admin(address: str, config: ExecutorConfig) -> Finding:
-    """Ask for an action that does not exist: the admin looks at the token first, so its answer tells what it thinks of it."""
+    """Call an action that does not exist: admins check the token first, so the reply shows its validity."""
     try:
         admin = AdminClient(address, config, boot_id="check")
         reply = admin.call("check", b"{}")
@@ -53,14 +53,14 @@ def _judge(address: str, reply: Reply, *, has_token: bool) -> Finding:
     lowered = text.lower()
     if "token" in lowered:
         problem = (
-            "it refuses the token: XXL_JOB_ACCESS_TOKEN must be"
+            "it rejects the token: XXL_JOB_ACCESS_TOKEN must be"
             if has_token
-            else "it wants a token: set XXL_JOB_ACCESS_TOKEN to"
+            else "it requires a token: set XXL_JOB_ACCESS_TOKEN to"
         )
         return Finding(False, f"admin {address}: reachable, but {problem} the admin's")
     if "uri-mapping" in lowered or "appname" in lowered:
         return Finding(True, f"admin {address}: reachable, token accepted")
-    return Finding(False, f"admin {address}: no XXL-JOB admin answers at this path ({text[:120]})")
+    return Finding(False, f"admin {address}: no XXL-JOB admin at this path ({text[:120]})")
 
 
 def _check_port(config: ExecutorConfig) -> Finding:
@@ -70,7 +70,7 @@ def _check_port(config: ExecutorConfig) -> Finding:
         if _is_executor(config):
             return Finding(
                 True,
-                f"port: {config.host}:{config.port} is served by an executor of this kind, fine if it is this one",
+                f"port: {config.host}:{config.port} is in use by a running executor; fine if it is this one",
             )
         return Finding(False, f"port: {exc}")
     bound.close()
@@ -78,7 +78,7 @@ def _check_port(config: ExecutorConfig) -> Finding:
 
 
 def _is_executor(config: ExecutorConfig) -> bool:
-    """Tell whether an executor of this kind answers at the configured port: ``check`` is asked beside a running one too."""
+    """Return whether an executor of this package is running on the configured port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.port}/beat"
     try:
@@ -94,13 +94,13 @@ def _is_executor(config: ExecutorConfig) -> bool:
 def _check_folder(name: str, folder: Path) -> Finding:
     try:
         with tempfile.TemporaryFile(dir=_existing(folder)):
-            return Finding(True, f"{name}: {folder} can be written")
+            return Finding(True, f"{name}: {folder} is writable")
     except OSError as exc:
-        return Finding(False, f"{name}: {folder} cannot be written: {exc.strerror}")
+        return Finding(False, f"{name}: {folder} is not writable: {exc.strerror}")
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that exists; raise OSError where that cannot be told."""
+    """Return the folder or its nearest existing ancestor; raise OSError if it cannot be determined."""
     path = folder.absolute()
     while path != path.parent:
         try:

@@ -1,6 +1,7 @@
-"""The process a ``process=True`` handler runs in: ``python -m executor_client.child <task> <answer>``, two open descriptors.
+"""Child process of a ``process=True`` handler: ``python -m executor_client.child <task> <result>``.
 
-SIGTERM sets ``context.cancelled``; a handler that goes on gets JobKilled raised in it. The parent kills the whole group in the end.
+Both arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
+JobKilled in the handler. Finally the parent kills the process group.
 """
 
 import importlib
@@ -25,7 +26,7 @@ from executor_client.work import FunctionWork, call_with_hooks, traceback_of
 
 
 def main(task_descriptor: int, result_descriptor: int) -> None:
-    """Read the order, carry it out, write the answer."""
+    """Read the task, run its handler, write the result."""
     with os.fdopen(task_descriptor, "rb") as stream:
         task = json.loads(stream.read())
     sys.path[:] = task["sys_path"]
@@ -48,7 +49,7 @@ def main(task_descriptor: int, result_descriptor: int) -> None:
 
 
 def _find_handler(task: dict[str, Any]) -> Handler:
-    """Import the handler's module, as the parent did, and return the handler."""
+    """Import the handler's module as the parent did and return the handler."""
     names: dict[str, Any] = {}
     try:
         if task["main"]:
@@ -56,13 +57,13 @@ def _find_handler(task: dict[str, Any]) -> Handler:
         else:
             names = vars(importlib.import_module(task["module"]))
     except ImportedOnly:
-        pass  # what follows its start is of no use here
+        pass  # the program has reached its start; its handlers are registered by now
     handler = registry.find(task["handler"])
     return handler or Handler(task["handler"], names[task["qualname"]])
 
 
 def _route_logging(level: int | None) -> None:
-    """Copy ``logging`` into the run's log as the executor does, if it does."""
+    """Copy ``logging`` into the run's log; None means that the executor does not."""
     if level is not None:
         logging.getLogger().setLevel(level)
         logging.getLogger().addHandler(JobLogHandler())

@@ -1,4 +1,4 @@
-"""The client's one reader of the wall clock; durations use ``monotonic_s``, which never jumps."""
+"""Clock: the only reader of the wall clock; durations use ``monotonic_s``, which never jumps."""
 
 import re
 import time
@@ -15,20 +15,20 @@ def now_ms() -> int:
 
 
 def local_day(epoch_ms: int) -> str:
-    """Return this machine's calendar day of an instant as ``2024-05-01``; raise ``ValueError`` outside years 1 to 9999."""
+    """Return the local date of an instant as ``2024-05-01``; raise ``ValueError`` outside years 1 to 9999."""
     try:
         return datetime.fromtimestamp(epoch_ms // 1000).strftime("%Y-%m-%d").zfill(10)
     except (OverflowError, OSError) as exc:
-        raise ValueError(f"{epoch_ms} is no instant of this calendar") from exc
+        raise ValueError(f"{epoch_ms} ms is out of range") from exc
 
 
 def local_stamp(epoch_ms: int) -> str:
-    """Return this machine's time of an instant as ``2024-05-01 03:04:05``."""
+    """Return the local time of an instant as ``2024-05-01 03:04:05``."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_ms // 1000))
 
 
 def parse_day(text: str) -> date | None:
-    """Read ``2024-05-01``; None for anything else, trailing text included."""
+    """Parse ``2024-05-01``; None for anything else, trailing text included."""
     if not _DAY.fullmatch(text):
         return None
     try:

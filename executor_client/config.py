@@ -1,4 +1,4 @@
-"""Every setting of an executor, checked once, before anything is opened."""
+"""Executor configuration: read from variables and options, checked before anything is opened."""
 
 import os
 import re
@@ -12,9 +12,9 @@ from executor_client.errors import StartRefused
 
 #: languages ``allow_glue`` may name
 GLUE_LANGUAGES = ("python", "shell", "php", "nodejs", "powershell")
-#: file in the home that holds the token made by a console on the same machine
+#: file in the home that holds the token of a console on the same machine
 TOKEN_FILE = "access_token"
-#: tokens the original shipped, and shorter ones than this, count as no token where others can reach the port
+#: well-known tokens, refused like shorter ones than MIN_TOKEN_LENGTH, except on loopback
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -23,65 +23,65 @@ ANY_HOSTS = frozenset({"0.0.0.0", "::"})
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Periods and limits; the defaults are the original's where it has them. Seconds unless the name says otherwise."""
+    """Periods and limits, in seconds unless the name has another unit. Defaults follow XXL-JOB."""
 
-    #: one call of an admin, connecting and answering each
+    #: connect and read timeout of a call to an admin
     admin_timeout_s: float = 3.0
     registry_period_s: float = 30.0
-    #: first and longest wait before results are sent again
+    #: shortest and longest delay before results are sent again
     callback_retry_min_s: float = 1.0
     callback_retry_max_s: float = 30.0
-    #: a job's thread without work ends after this
+    #: an idle job thread ends after this
     idle_limit_s: float = 93.0
-    #: a killed handler may end by itself this long; then an exception is raised in it
+    #: grace period of a killed handler; then an exception is raised in it
     cooperative_s: float = 1.0
-    #: a killed script or child process may end by itself this long; then its process tree is killed
+    #: grace period of a killed script or child process; then its process tree is killed
     terminate_s: float = 5.0
-    #: after that, a handler that cannot be ended is left behind and its job goes on without it
+    #: after that a handler that does not end is abandoned and its job continues in a new thread
     abandon_s: float = 10.0
-    #: an orderly stop waits this long for running handlers, then kills them
+    #: a graceful stop waits this long for running handlers, then kills them
     shutdown_wait_s: float = 30.0
-    #: an orderly stop tries this long to hand over results; the rest stays on disk
+    #: a graceful stop reports results for this long; the rest stays on disk
     drain_s: float = 5.0
     #: finished log ids are remembered this long
     dedup_retention_days: int = 30
-    #: accepted runs older than this are not started after a restart, but reported as failed
+    #: after a restart, accepted runs older than this are reported as failed instead of started
     restore_max_age_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorConfig:
-    """The settings; ``from_env`` reads the variables, ``check`` refuses what cannot work."""
+    """Settings of an executor; ``from_env`` reads the variables, ``check`` validates them."""
 
     admin_addresses: tuple[str, ...] = ()
     appname: str = ""
-    #: address the own server binds to
+    #: address to listen on
     host: str = "127.0.0.1"
-    #: 0 lets the system choose
+    #: 0: a free port
     port: int = 9999
-    #: complete URL to register instead of ``http://host:port/``
+    #: URL to register instead of ``http://host:port/``
     address: str = ""
     #: empty: ``executor-logs`` in the home
     log_path: Path | None = None
-    #: below 3: kept for ever
+    #: below 3: kept forever
     log_retention_days: int = 30
-    #: any of these opens the port; the first is sent to admins. Two while one is being replaced
+    #: accepted tokens; the first is sent to admins. Two during a token change
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     #: folder of the journal
     home: Path = Path("instance")
-    #: languages whose GLUE scripts may run here
+    #: languages of GLUE scripts that may run
     allow_glue: frozenset[str] = frozenset()
     #: serve ``GET /metrics``
     metrics: bool = False
-    #: copy what a handler logs by ``logging`` into its job log
+    #: copy a handler's ``logging`` records into its job log
     route_logging: bool = True
     timing: Timing = Timing()
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **settings: Any) -> "ExecutorConfig":
-        """Read the ``XXL_JOB_*`` variables; settings given by name win over them.
+        """Read the ``XXL_JOB_*`` variables; keyword arguments override them.
 
-        Raises StartRefused with one line that names the variable, its value and what would be right.
+        Raises StartRefused with one line that names the variable, its value and what is expected.
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
@@ -104,16 +104,17 @@ class ExecutorConfig:
         )
 
     def check(self) -> None:
-        """Raise StartRefused for the first setting that cannot work."""
+        """Raise StartRefused for the first invalid setting."""
         if not self.appname.strip():
             raise StartRefused("no app name: set XXL_JOB_EXECUTOR_APPNAME or --appname")
         if not self.admin_addresses:
             raise StartRefused(
-                "no admin address: set XXL_JOB_ADMIN_ADDRESSES or --admin, for example http://127.0.0.1:8080/xxl-job-admin"
+                "no admin address: set XXL_JOB_ADMIN_ADDRESSES or --admin,"
+                " for example http://127.0.0.1:8080/xxl-job-admin"
             )
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
-                raise StartRefused(f"{url!r} is not an address: http://host:port/ is expected")
+                raise StartRefused(f"{url!r} is not a URL: http://host:port/ is expected")
         unknown = self.allow_glue.difference(GLUE_LANGUAGES)
         if unknown:
             raise StartRefused(
@@ -122,29 +123,30 @@ class ExecutorConfig:
         self._check_token()
 
     def _check_token(self) -> None:
-        """Fail closed: whoever reaches the port without a secret could run this machine's handlers."""
+        """Refuse a weak or missing token on a reachable port: callers could run any handler."""
         weak = [
             token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS
         ]
         if self.is_loopback or (self.access_tokens and not weak):
             return
         problem = (
-            f"its access token is a known default or shorter than {MIN_TOKEN_LENGTH} characters"
+            f"the access token is a known default or shorter than {MIN_TOKEN_LENGTH} characters"
             if weak
-            else "it has no access token"
+            else "no access token is set"
         )
         raise StartRefused(
-            f"refused to start: others can reach {self.host_text}, and {problem}; set XXL_JOB_ACCESS_TOKEN"
+            f"refused to start: {self.host_text} is reachable from other hosts, and {problem};"
+            " set XXL_JOB_ACCESS_TOKEN"
         )
 
     @property
     def host_text(self) -> str:
-        """Where this executor can be reached, for messages."""
+        """Address of this executor, for messages."""
         return self.address or f"{self.host}:{self.port}"
 
     @property
     def is_loopback(self) -> bool:
-        """True if only this machine can reach the executor, by what is configured."""
+        """True if listening and registered address are both on loopback."""
         registered = urlsplit(self.address).hostname if self.address else self.host
         return self.host in LOOPBACK_HOSTS and registered in LOOPBACK_HOSTS
 
@@ -155,13 +157,13 @@ class ExecutorConfig:
 
     @property
     def journal_path(self) -> Path:
-        """The journal's file: one for each app name and port."""
+        """Journal file: one per app name and port."""
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
         return self.home / f"executor-{name}-{self.port}.sqlite3"
 
 
 def is_http_url(text: str) -> bool:
-    """Tell whether this is ``http://host[:port][/path]`` or the same with https."""
+    """Return whether a text is ``http://host[:port][/path]`` or the same with https."""
     try:
         parts = urlsplit(text)
         return (
@@ -174,7 +176,7 @@ def is_http_url(text: str) -> bool:
 
 
 def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
-    """Read the token, or two of them, from a file."""
+    """Read one or two tokens from a file; raise StartRefused if that fails."""
     try:
         return split_list(path.read_text(encoding="utf-8"))
     except FileNotFoundError as exc:
@@ -182,28 +184,28 @@ def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
             return ()
         raise StartRefused(f"{path}: no such token file") from exc
     except (OSError, UnicodeDecodeError) as exc:
-        raise StartRefused(f"{path}: the token file cannot be read: {exc}") from exc
+        raise StartRefused(f"{path}: cannot read the token file: {exc}") from exc
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Split at commas; blanks are trimmed, empty parts skipped."""
+    """Split at commas; trim the parts and skip empty ones."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def parse_languages(text: str) -> frozenset[str]:
-    """Read ``python,shell``."""
+    """Parse ``python,shell``."""
     return frozenset(part.lower() for part in split_list(text))
 
 
 def parse_port(text: str) -> int:
-    """Read a port; 0 lets the system choose."""
+    """Parse a port; 0 means a free port."""
     if text.isascii() and text.isdigit() and int(text) < 65_536:
         return int(text)
     raise ValueError(f"{text!r} is not a port (0 to 65535)")
 
 
 def parse_days(text: str) -> int:
-    """Read a number of days."""
+    """Parse a number of days."""
     try:
         return int(text)
     except ValueError as exc:

@@ -1,8 +1,8 @@
-"""What a handler sees of its run: ``context.param``, ``context.log(…)``, ``context.fail(…)``.
+"""Job context: ``context`` gives a handler the parameter, shard, log and result of its run.
 
-``context`` stands for the run of the calling thread or task. Tasks and ``asyncio.to_thread`` inherit it; a thread of your own does with
-``threading.Thread(target=contextvars.copy_context().run, args=(function,))``. Outside a run it says so: ids and shards are -1, the
-parameter is None, and calls return False.
+It refers to the run of the calling thread or task. Tasks and ``asyncio.to_thread`` inherit it; a new thread
+does with ``threading.Thread(target=contextvars.copy_context().run, args=(function,))``. Outside a run, ids
+and shards are -1, the parameter is None, and calls return False.
 """
 
 import logging
@@ -17,7 +17,7 @@ from typing import Any, cast
 from executor_client.clock import local_stamp, now_ms
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 
-#: results longer than this are cut, as in the original
+#: longer result messages are truncated, as in XXL-JOB
 MESSAGE_MAX = 50_000
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ LineSink = Callable[[str], bool]
 
 
 class JobContext:
-    """One run, as its handler sees it. The result is the last one set; nothing set means success."""
+    """The current run. Its result is the last one set; none set means success."""
 
     def __init__(self, request: RunRequest, write: LineSink) -> None:
         self.job_id = request.job_id
@@ -36,7 +36,7 @@ class JobContext:
         self.log_date_time = request.log_date_time
         self.shard_index = request.broadcast_index
         self.shard_total = request.broadcast_total
-        #: set as soon as the run shall end: wait on it instead of sleeping
+        #: set when the run has to end: wait on it instead of sleeping
         self.cancelled = threading.Event()
         self.handle_code = SUCCESS
         self.handle_msg: str | None = None
@@ -44,15 +44,15 @@ class JobContext:
 
     @property
     def idempotency_key(self) -> str:
-        """A text that is the same for every attempt to deliver this run, and for no other run."""
+        """Idempotency key: the same for all deliveries of this run, unique among runs."""
         return f"job-{self.job_id}-log-{self.log_id}-{self.log_date_time}"
 
     def log(self, message: object, *args: object) -> bool:
-        """Write a line into the run's log, ``%``-formatted like ``logging``; False if it could not be written."""
+        """Write a line into the run's log, ``%``-formatted like ``logging``; False if that failed."""
         return self._write(_line(_formatted(str(message), args), sys._getframe(1)))
 
     def log_exception(self, error: BaseException | None = None) -> bool:
-        """Write the traceback of an exception, by default the one being handled."""
+        """Write the traceback of an exception, by default of the one being handled, into the run's log."""
         error = error or sys.exc_info()[1]
         text = "".join(traceback.format_exception(error)) if error else "no exception"
         return self._write(_line(text.rstrip("\n"), sys._getframe(1)))
@@ -66,11 +66,11 @@ class JobContext:
         return self.result(FAIL, msg)
 
     def timeout(self, msg: str | None = None) -> bool:
-        """Set the result to "took too long"; does not end the handler."""
+        """Set the result to timed out; does not end the handler."""
         return self.result(TIMEOUT, msg)
 
     def result(self, code: int, msg: str | None = None) -> bool:
-        """Set any result code (1 to 2147483647; only 200 counts as success); no message leaves an earlier one in place."""
+        """Set a result code, 1 to 2147483647; only 200 is success. Without a message an earlier one stays."""
         self.handle_code = code
         if msg is not None:
             self.handle_msg = str(msg)
@@ -78,7 +78,7 @@ class JobContext:
 
 
 class _NoRun(JobContext):
-    """Stands where no run is: everything is -1 or None, text goes to the process log."""
+    """Context outside a run: attributes are -1 or None, log lines go to the process log."""
 
     def __init__(self) -> None:
         nothing = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
@@ -86,7 +86,7 @@ class _NoRun(JobContext):
         self.param = None
 
     def result(self, code: int, msg: str | None = None) -> bool:
-        """Refuse: there is no run."""
+        """Ignore the result; there is no run."""
         return False
 
 
@@ -100,13 +100,13 @@ _no_run = _NoRun()
 
 
 class _Current:
-    """Passes every access on to the run of the calling thread or task."""
+    """Proxy of the run of the calling thread or task."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_current.get() or _no_run, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("context cannot be changed; use context.success(), fail() or result()")
+        raise AttributeError("context is read-only; use context.success(), fail() or result()")
 
 
 #: the run of the calling thread or task
@@ -129,7 +129,7 @@ def entered(run: JobContext) -> Iterator[None]:
 
 
 class JobLogHandler(logging.Handler):
-    """Copies what a handler logs by ``logging`` into its run's log; records outside a run are left alone."""
+    """Logging handler: copies a job handler's records into its run's log; ignores records outside a run."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record; never raises."""
@@ -147,14 +147,14 @@ class JobLogHandler(logging.Handler):
             self.handleError(record)
 
     def _pass_on(self, record: logging.LogRecord) -> None:
-        """Where this is the root logger's only handler, do what ``logging`` would do if there were none."""
+        """Write to stderr as ``logging`` does without handlers, if this is the root logger's only handler."""
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and logging.getLogger().handlers == [self]:
             last.handle(record)
 
 
 def _formatted(message: str, args: tuple[object, ...]) -> str:
-    """Format like ``logging``, but never raise: a wrong placeholder must not fail a job."""
+    """Format like ``logging``, but never raise: a bad placeholder must not fail a job."""
     if not args:
         return message
     try:
@@ -164,7 +164,7 @@ def _formatted(message: str, args: tuple[object, ...]) -> str:
 
 
 def _line(text: str, frame: Any) -> str:
-    """Return ``2024-05-01 03:04:05 [jobs#demo]-[17]-[job-3] text``, the original's shape."""
+    """Return ``2024-05-01 03:04:05 [jobs#demo]-[17]-[job-3] text``, the format of XXL-JOB."""
     module = str(frame.f_globals.get("__name__", "?")).rpartition(".")[2]
     place = f"[{module}#{frame.f_code.co_name}]-[{frame.f_lineno}]-[{threading.current_thread().name}]"
     return f"{local_stamp(now_ms())} {place} {text}\n"

@@ -1,4 +1,4 @@
-"""Handlers to try things with: ``python -m executor_client executor_client.demo --admin … --appname …``."""
+"""Demo handlers: ``python -m executor_client executor_client.demo --admin … --appname …``."""
 
 from executor_client import context, job
 
@@ -21,7 +21,7 @@ def demo() -> str | None:
 
 @job("sleepJobHandler")
 def sleep() -> None:
-    """Take as many seconds as the parameter says, as in ``2.5``."""
+    """Sleep for the number of seconds in the parameter, for example ``2.5``."""
     try:
         seconds = float(context.param or "")
     except ValueError:
@@ -31,7 +31,7 @@ def sleep() -> None:
         return
     context.log("sleeping for %s s", seconds)
     if context.cancelled.wait(seconds):
-        context.log("woken by a kill or a time-out")
+        context.log("interrupted by a kill or a timeout")
     else:
         context.success(f"slept {seconds} s")
 
@@ -39,13 +39,13 @@ def sleep() -> None:
 @job("failJobHandler")
 def fail() -> None:
     """Fail, with a traceback in the log."""
-    raise RuntimeError(f"failJobHandler fails, as it is told to; parameter {context.param!r}")
+    raise RuntimeError(f"failJobHandler always fails; parameter {context.param!r}")
 
 
 @job("shardingJobHandler")
 def sharding() -> str:
-    """Say which shard this run is."""
+    """Log the shards and return which of them this run is."""
     text = f"shard {context.shard_index} of {context.shard_total}"
     for shard in range(max(context.shard_total, 0)):
-        context.log("shard %s: %s", shard, "mine" if shard == context.shard_index else "somebody else's")
+        context.log("shard %s: %s", shard, "this run" if shard == context.shard_index else "another run")
     return text

@@ -1,4 +1,4 @@
-"""What an executor answers to admins, apart from any web framework: checks in the original's order, then the call."""
+"""Executor endpoints without a web framework: checks in XXL-JOB's order, then the action."""
 
 import hmac
 import logging
@@ -25,9 +25,9 @@ from executor_client.protocol import (
     RunRequest,
 )
 
-#: a larger request is refused unread
+#: a larger request body is rejected unread
 BODY_MAX_BYTES = 5 * 1024 * 1024
-#: our own extension: what has become of a run, as in ``/known?logId=7``
+#: extension of this project: state of a run, ``/known?logId=7``
 KNOWN_PATH = "/known"
 PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/kill", "/log", KNOWN_PATH)
 
@@ -36,10 +36,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the checks need of an HTTP request."""
+    """HTTP request, reduced to what the endpoints need."""
 
     method: str
-    #: path and query, as in ``/run``
+    #: path and query, for example ``/run``
     target: str
     token: str
     #: the peer's address
@@ -48,10 +48,10 @@ class Request:
 
 
 class Endpoints:
-    """The six calls of an admin, and ``GET /known``."""
+    """Endpoints called by admins, and ``GET /known``."""
 
     def __init__(self, intake: Intake, logs: LogReader, tokens: tuple[str, ...]) -> None:
-        """Without tokens only this machine is answered."""
+        """Without tokens, only requests from loopback are allowed."""
         self._intake = intake
         self._logs = logs
         self._tokens = [sha256(token.encode()).digest() for token in tokens]
@@ -64,11 +64,11 @@ class Endpoints:
             "/log": self._log,
         }
 
-    def answer(self, request: Request) -> Reply:
-        """Answer any request; nothing here raises, and every answer is a Reply."""
+    def handle(self, request: Request) -> Reply:
+        """Return the reply to a request; never raises."""
         path, _, query = request.target.partition("?")
         if request.method == "GET" and path == KNOWN_PATH and self._is_allowed(request):
-            return self._carry_out(self._run_state, query.encode(), request)
+            return self._call(self._run_state, query.encode(), request)
         if request.method != "POST":
             return Reply(FAIL, MSG_METHOD)
         if not request.target:
@@ -76,11 +76,11 @@ class Endpoints:
         action = self._actions.get(request.target)
         if action is None or not self._is_allowed(request):
             return self._unknown(request)
-        return self._carry_out(action, request.body, request)
+        return self._call(action, request.body, request)
 
-    def _carry_out(self, action: Callable[[bytes], Reply], given: bytes, request: Request) -> Reply:
+    def _call(self, action: Callable[[bytes], Reply], argument: bytes, request: Request) -> Reply:
         try:
-            return action(given)
+            return action(argument)
         except ValueError as exc:
             return Reply(FAIL, f"{MSG_REQUEST_ERROR}{exc}")
         except Exception as exc:
@@ -88,13 +88,13 @@ class Endpoints:
             return Reply(FAIL, f"{MSG_REQUEST_ERROR}{type(exc).__name__}")
 
     def _unknown(self, request: Request) -> Reply:
-        """Refuse: the token first, so that a stranger learns nothing of the paths."""
+        """Reject an unknown path; the token comes first, so that paths cannot be probed without it."""
         if not self._is_allowed(request):
             return Reply(FAIL, MSG_BAD_TOKEN)
         return Reply(FAIL, MSG_URI_NOT_FOUND.format(request.target))
 
     def _is_allowed(self, request: Request) -> bool:
-        """Compare digests, all of them, so that the time taken says nothing."""
+        """Check the token in constant time: compare digests, and always all of them."""
         if not self._tokens:
             return request.peer in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
         given = sha256(request.token.encode("utf-8", "surrogateescape")).digest()
@@ -104,7 +104,7 @@ class Endpoints:
     def _run_state(self, query: bytes) -> Reply:
         log_id = long_field(dict(parse_qsl(query.decode("latin-1"))), "logId")
         if log_id <= 0:
-            raise ValueError(f"a logId is needed, as in {KNOWN_PATH}?logId=7")
+            raise ValueError(f"logId is required, for example {KNOWN_PATH}?logId=7")
         return self._intake.run_state(log_id)
 
     def _run(self, body: bytes) -> Reply:
@@ -113,7 +113,7 @@ class Endpoints:
     def _log(self, body: bytes) -> Reply:
         fields: Any = load_json(body)
         request = LogRequest.from_wire(fields)
-        # consoles that know the newer spelling ask again until nothing is left; older ones ask once
+        # consoles that send the newer spelling read page by page; older ones send a single request
         reads_in_pages = "logDateTime" in fields
         return Reply(
             SUCCESS,

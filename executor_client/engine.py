@@ -1,4 +1,4 @@
-"""The running parts of one executor, in the order they start and the order they stop. Without Flask: see ``server`` for the port."""
+"""Engine: builds, starts and stops the parts of an executor. The HTTP server is in ``server``."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ from executor_client.metrics import Counters, render
 from executor_client.parts import Parts
 from executor_client.watchdog import Watchdog
 
-#: logs and journal are cleaned at the start and then this often
+#: period of the clean-up of logs and journal; the first one runs at the start
 CLEANING_PERIOD_S = 6 * 3600.0
 DAY_MS = 86_400_000
 
@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 class Engine:
-    """Everything between the endpoints and the admins."""
+    """Parts of a running executor except its HTTP server."""
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry, address: str, boot_id: str) -> None:
-        """Open journal and log folder; raise StartRefused. ``address`` is what admins will call."""
+        """Open journal and log folder; raise StartRefused. ``address`` is the URL to register."""
         self._config = config
         _require_folder(config)
         self.counters = Counters()
@@ -58,19 +58,22 @@ class Engine:
         self._cleaning = threading.Thread(target=self._clean_periodically, name="cleaning", daemon=True)
 
     def restore(self) -> int:
-        """Take over what a former process left unfinished; return how many runs wait to be started. Before the port opens."""
+        """Recover the unfinished runs of a previous process; return how many were queued again.
+
+        Call before the port opens.
+        """
         self._watchdog.start()
         oldest_ms = now_ms() - int(self._config.timing.restore_max_age_s * 1000)
         return self._intake.restore(self._journal.open_runs(), not_before_ms=oldest_ms)
 
     def start(self) -> None:
-        """Start handing over results, registering and cleaning. After the port is open."""
+        """Start callbacks, registration and clean-up. Call after the port is open."""
         self._callback.start()
         self._heartbeat.start(self._callback.retry_now)
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None]) -> None:
-        """Stop in order: no new runs, out of the registry, wait for the running ones, port, results, journal."""
+        """Stop in order: intake, registration, running handlers, port, callbacks, journal."""
         self._stopping.set()
         timing = self._config.timing
         busy = self._intake.close()
@@ -90,7 +93,7 @@ class Engine:
         self._journal.close()
 
     def abort(self) -> None:
-        """Release what the constructor opened, when the start fails later on."""
+        """Release what the constructor opened after a failed start."""
         self._journal.close()
 
     def render_metrics(self) -> str:
@@ -112,7 +115,7 @@ class Engine:
 
 
 def registered_address(config: ExecutorConfig, port: int) -> str:
-    """Return the URL to register, always the same and with a slash at its end."""
+    """Return the URL to register, with a trailing slash; the same at every start."""
     if config.address:
         return config.address.rstrip("/") + "/"
     host = _outward_host(config.admin_addresses[0]) if config.host in ANY_HOSTS else config.host
@@ -120,7 +123,7 @@ def registered_address(config: ExecutorConfig, port: int) -> str:
 
 
 def _outward_host(admin: str) -> str:
-    """Return this machine's address as the admin sees it: the one a connection there would leave from. Nothing is sent."""
+    """Return the local address that a connection to the admin would use; nothing is sent."""
     parts = urlsplit(admin)
     try:
         port = parts.port or 80
@@ -130,7 +133,8 @@ def _outward_host(admin: str) -> str:
             return str(probe.getsockname()[0])
     except OSError as exc:
         raise StartRefused(
-            f"cannot tell which address of this machine {parts.hostname} reaches ({exc}): set XXL_JOB_EXECUTOR_ADDRESS"
+            f"cannot determine the address that {parts.hostname} can reach ({exc}):"
+            " set XXL_JOB_EXECUTOR_ADDRESS"
         ) from exc
 
 
@@ -144,7 +148,7 @@ def _require_folder(config: ExecutorConfig) -> None:
 
 
 def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> None:
-    """Wait for running handlers; kill those that take too long, and wait for that too."""
+    """Wait for running handlers, kill those still running after ``wait_s``, and wait up to ``kill_s``."""
     until_s = monotonic_s() + wait_s
     late = [thread for thread in threads if not thread.join(max(0.0, until_s - monotonic_s()))]
     for thread in late:
@@ -152,4 +156,4 @@ def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> N
     until_s = monotonic_s() + kill_s
     for thread in late:
         if not thread.join(max(0.0, until_s - monotonic_s())):
-            logger.warning("handler still running at the end job_id=%s", thread.job_id)
+            logger.warning("handler still running after stop job_id=%s", thread.job_id)

@@ -1,32 +1,32 @@
-"""The client's errors.
+"""Errors of the executor client.
 
 ExecutorError
-├── StartRefused          a setting, port, token or file forbids the start; one line for the person at the console
-│   └── HandlerConflict   two handlers of one name, or a function that cannot be a handler
-├── RunFailed             a run failed for a reason the executor knows; the text is its message
-├── JournalUnavailable    the journal cannot be written: nothing is accepted
-└── AdminUnreachable      an admin did not answer; names the address
-Interruption (BaseException)   raised inside a handler to end it; user code that catches ``Exception`` does not swallow it
+├── StartRefused          a setting, port, token or file prevents the start; one line for the operator
+│   └── HandlerConflict   two handlers with one name, or a function that cannot be a handler
+├── RunFailed             a run failed for a known reason; the text is its message
+├── JournalUnavailable    the journal cannot be written, so no run is accepted
+└── AdminUnreachable      an admin did not respond; names the address
+Interruption (BaseException)   raised inside a handler to end it; ``except Exception`` does not catch it
 ├── JobKilled
 └── JobTimedOut
-ImportedOnly (BaseException)   a program that starts an executor was imported for its handlers alone
+ImportedOnly (BaseException)   a program that starts an executor was imported for its handlers only
 """
 
 
 class ExecutorError(Exception):
-    """Base of the errors raised on purpose; the text is fit for the person who caused it."""
+    """Base of all deliberate errors; the text is fit for users."""
 
 
 class StartRefused(ExecutorError):
-    """The executor cannot start; the text says in one line what to change."""
+    """The executor cannot start; the text is one line that says what to change."""
 
 
 class HandlerConflict(StartRefused):
-    """Two handlers have one name, or a function cannot be a handler."""
+    """Two handlers have the same name, or a function cannot be a handler."""
 
 
 class RunFailed(ExecutorError):
-    """A script or child process could not be started, or ended badly; the text is the run's message."""
+    """A script or child process failed or could not be started; the text is the run's message."""
 
 
 class JournalUnavailable(ExecutorError):
@@ -34,7 +34,7 @@ class JournalUnavailable(ExecutorError):
 
 
 class AdminUnreachable(ExecutorError):
-    """An admin could not be asked."""
+    """An admin did not respond to a call."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"{address}: {reason}")
@@ -43,16 +43,19 @@ class AdminUnreachable(ExecutorError):
 
 
 class Interruption(BaseException):
-    """Ends a running handler from outside; re-raise it after cleaning up."""
+    """Raised in a running handler to end it; re-raise it after cleaning up."""
 
 
 class JobKilled(Interruption):
-    """The run was killed: by the console, by a newer trigger, by a new version, or because the executor stops."""
+    """The run was killed by the console, a newer trigger, a new script version or a stop of the executor."""
 
 
 class JobTimedOut(Interruption):
-    """The run took longer than its job allows."""
+    """The run exceeded the timeout of its job."""
 
 
 class ImportedOnly(BaseException):
-    """A program starts its executor; the child of a ``process=True`` handler, and the command line, import it up to there."""
+    """Stops the import of a program where it starts its executor.
+
+    Raised in children of ``process=True`` handlers and by the command line.
+    """

@@ -1,4 +1,4 @@
-"""The executor as its author sees it: built from one configuration, started, stopped, or run until a signal."""
+"""Executor: the public class; built from a configuration, started and stopped, or run until a signal."""
 
 import atexit
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from executor_client.engine import Engine
     from executor_client.server import OwnServer
 
-#: of the process log, unless the program has its own
+#: format of the process log unless the program has set up ``logging``
 LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
 
 logger = logging.getLogger(__name__)
@@ -34,15 +34,14 @@ logger = logging.getLogger(__name__)
 class Executor:
     """Serves handlers to XXL-JOB admins.
 
-    ``Executor.from_env().run()`` is a whole program. ``with Executor(config):`` serves inside the block. With ``blueprint()`` the calls
-    arrive at an application of your own; ``start()`` and ``stop()`` then concern everything but the port.
+    ``Executor.from_env().run()`` is a complete program; ``with Executor(config):`` serves inside the block.
+    ``blueprint()`` mounts the endpoints on a Flask application; then ``start()`` opens no port of its own.
     """
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry = registry) -> None:
-        """Check the settings; nothing is opened yet. Raises StartRefused with one line."""
-        from executor_client.server import (
-            Service,
-        )  # Flask is loaded with the first executor, not with the package
+        """Check the settings without opening anything. Raises StartRefused with one line."""
+        # imported here: Flask is loaded with the first executor, not with the package
+        from executor_client.server import Service
 
         config.check()
         self.config = config
@@ -53,27 +52,30 @@ class Executor:
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
         self._log_handler = JobLogHandler()
-        #: the URL admins call, once started
+        #: registered URL, once started
         self.address = ""
 
     @classmethod
     def from_env(cls, **settings: Any) -> "Executor":
-        """Build from the ``XXL_JOB_*`` variables; settings by name, as in ExecutorConfig, win over them."""
+        """Build from the ``XXL_JOB_*`` variables; fields of ExecutorConfig given by keyword override them."""
         return cls(ExecutorConfig.from_env(**settings))
 
     def blueprint(self) -> "Blueprint":
-        """Return the endpoints for an application of your own, which must answer at the registered address."""
+        """Return the endpoints for a Flask application, which has to serve the registered address."""
         from executor_client.server import make_blueprint
 
         self._mounted = True
         return make_blueprint(self._service, PATHS, metrics=self.config.metrics)
 
     def start(self) -> None:
-        """Open the port (unless there is a blueprint), take over unfinished runs, register. Raises StartRefused with one line."""
+        """Open the port unless mounted as a blueprint, recover unfinished runs, register.
+
+        Raises StartRefused with one line.
+        """
         if _in_child() or _handlers_only:
             raise ImportedOnly
         if self._engine is not None:
-            raise ExecutorError("the executor is started already")
+            raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
         server = None if self._mounted else self._bind()
         try:
@@ -92,7 +94,10 @@ class Executor:
         self._log_start(restored)
 
     def stop(self) -> None:
-        """Stop in order; running handlers get time to end, results are handed over or stay on disk. Harmless when not started."""
+        """Stop gracefully: wait for running handlers, report results or keep them on disk.
+
+        Does nothing if the executor is not started.
+        """
         engine, self._engine = self._engine, None
         if engine is None:
             return
@@ -102,7 +107,7 @@ class Executor:
         logging.getLogger().removeHandler(self._log_handler)
 
     def run(self) -> None:
-        """Serve until SIGTERM or Ctrl-C; a second one ends the process at once. Only in the main thread.
+        """Serve until SIGTERM or Ctrl-C; a second signal ends the process at once. Main thread only.
 
         Logs to stderr unless ``logging`` has been set up.
         """
@@ -149,7 +154,8 @@ class Executor:
     def _log_start(self, restored: int) -> None:
         config = self.config
         logger.info(
-            "executor started appname=%s address=%s admins=%s handlers=%s glue=%s journal=%s logs=%s restored=%s boot=%s",
+            "executor started appname=%s address=%s admins=%s handlers=%s glue=%s"
+            " journal=%s logs=%s restored=%s boot=%s",
             config.appname,
             self.address,
             ",".join(config.admin_addresses),
@@ -162,13 +168,13 @@ class Executor:
         )
 
 
-#: not empty while programs are imported for their handlers alone
+#: not empty while a program is imported for its handlers only
 _handlers_only: list[bool] = []
 
 
 @contextmanager
 def for_handlers_only() -> Iterator[None]:
-    """Import an author's program for its handlers: the import ends where the program starts its executor."""
+    """Import a program for its handlers only: the import ends where the program starts its executor."""
     _handlers_only.append(True)
     try:
         with suppress(ImportedOnly):
@@ -178,16 +184,16 @@ def for_handlers_only() -> Iterator[None]:
 
 
 def _in_child() -> bool:
-    """Tell whether this is the child process of a handler, which imports the author's program only to find the handler."""
+    """Return whether this is a handler's child process, which imports the program to find the handler."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return getattr(main, "name", "") == "executor_client.child"
 
 
 @contextmanager
 def _signals() -> "Iterator[Any]":
-    """Catch SIGTERM and SIGINT; the value is a function that waits for the first. A second one ends the process.
+    """Catch SIGTERM and SIGINT; yield a function that waits for the first. A second one ends the process.
 
-    The handlers do nothing that could take a lock: the interpreter writes the signal's number into a socket.
+    The handlers take no lock: the interpreter writes the signal's number to a socket.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)

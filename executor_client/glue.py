@@ -1,6 +1,6 @@
-"""GLUE scripts: source that travels with the trigger, kept as a file for each version and run as a child process.
+"""GLUE scripts: source sent with the trigger, saved as one file per version and run as a child process.
 
-Arguments are the job parameter, the shard index and the shard total; exit code 0 is success; output goes into the job log.
+Arguments are job parameter, shard index and shard total. Exit code 0 is success. Output goes to the job log.
 """
 
 import os
@@ -24,13 +24,13 @@ _FILE_MODE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A script language: how it is allowed, named and started."""
+    """Script language and its interpreters."""
 
-    #: what ``allow_glue`` calls it
+    #: name in ``allow_glue``
     name: str
-    #: what the original's refusal calls it
+    #: name in XXL-JOB's messages
     title: str
-    #: programs to try, first found wins; empty: the Python this executor runs on
+    #: interpreters, first one found is used; empty: the Python of this executor
     programs: tuple[str, ...]
     suffix: str
 
@@ -46,7 +46,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class GlueScript:
-    """One version of one job's script. Compared by ``same_version``: its source does not decide."""
+    """One version of a job's script, identified by its update time and not by its source."""
 
     job_id: int
     glue_type: str
@@ -54,12 +54,12 @@ class GlueScript:
     source: str
 
     def same_version(self, other: object) -> bool:
-        """True if ``other`` is the same version of the same script."""
+        """Return whether ``other`` is the same version of the same script."""
         mine = (self.job_id, self.glue_type, self.updatetime)
         return isinstance(other, GlueScript) and mine == (other.job_id, other.glue_type, other.updatetime)
 
     def prepare(self, root: Path) -> Path:
-        """Write the script's file if it is not there yet, removing former versions; return it. Raise ``OSError``."""
+        """Write the script file if needed, delete older versions, return the path; raise ``OSError``."""
         folder = root / SOURCE_FOLDER
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         path = folder / f"{self.job_id}_{self.updatetime}{LANGUAGES[self.glue_type].suffix}"
@@ -76,7 +76,7 @@ class GlueScript:
         return path
 
     def command(self, root: Path, context: JobContext) -> Command:
-        """Return how to run it, in a folder of the job's own; raise RunFailed if its language is not installed."""
+        """Return the command, with a work folder per job; raise RunFailed without an interpreter."""
         script = self.prepare(root)
         folder = root / WORK_FOLDER / str(self.job_id)
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
@@ -90,20 +90,20 @@ class GlueScript:
             return sys.executable
         found = next((path for path in map(shutil.which, language.programs) if path), None)
         if found is None:
-            raise RunFailed(f"{language.title}: {language.programs[0]} is not installed on this machine")
+            raise RunFailed(f"{language.title}: {language.programs[0]} is not installed on this host")
         return found
 
 
 def run_script(
     script: GlueScript, root: Path, context: JobContext, on_started: Callable[[ProcessTree], None]
 ) -> None:
-    """Run a script to its end; raise RunFailed unless it exits with 0. ``started`` gets the process at once."""
+    """Run a script and wait; raise RunFailed unless it exits with 0. ``on_started`` gets the process tree."""
     try:
         command = script.command(root, context)
         context.log("script %s", command.argv[1])
         tree = ProcessTree(command)
     except (OSError, ValueError) as exc:
-        raise RunFailed(f"the script cannot be started: {exc}") from exc
+        raise RunFailed(f"cannot start the script: {exc}") from exc
     on_started(tree)
     code = tree.follow(context._write)
     if code != 0:

@@ -1,4 +1,4 @@
-"""``@job``: how a function becomes a handler, and where handlers are found by name."""
+"""Handler registry: ``@job`` registers functions, executors look them up by name."""
 
 import inspect
 import threading
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from executor_client.errors import HandlerConflict
 
-#: attribute on a method that waits for its object, see ``register``
+#: attribute of a decorated method until ``register`` is called with its instance
 _MARK = "__executor_client_job__"
 
 Hook = Callable[[], Any]
@@ -17,32 +17,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A named function and what belongs to it; compared by identity, so a re-registered one replaces a job's thread."""
+    """Handler: a named function with its hooks.
+
+    Compared by identity, so registering it again replaces the thread of its job.
+    """
 
     name: str
     #: called without arguments; may be ``async def``
     function: Callable[[], Any]
-    #: called in the job's thread when it starts and when it ends
+    #: hooks, called in the job thread when it starts and when it ends
     init: Hook | None = None
     destroy: Hook | None = None
-    #: run each time in a child process that can be killed for certain
+    #: run in a child process, which can always be killed
     process: bool = False
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Module and qualified name of the function."""
+        """Return module and qualified name of the function."""
         return getattr(self.function, "__module__", ""), getattr(
             self.function, "__qualname__", repr(self.function)
         )
 
 
 class HandlerRegistry:
-    """Handlers by name. One instance, ``registry``, holds what ``@job`` finds; tests may make their own."""
+    """Handlers by name. ``registry`` is the default instance, used by ``@job``; tests may create others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._handlers: dict[str, Handler] = {}
-        #: marked methods whose object has not been registered yet: qualified name of the class -> handler name
+        #: decorated methods without a registered instance: qualified name of the class -> handler name
         self._unbound: dict[str, str] = {}
 
     def job(
@@ -53,12 +56,13 @@ class HandlerRegistry:
         destroy: Hook | str | None = None,
         process: bool = False,
     ) -> Callable[[F], F]:
-        """Make the decorated function the handler ``name``.
+        """Register the decorated function as the handler ``name``.
 
-        The function takes no arguments (parameter and shard come from ``context``) and may be ``async def``. Returning means success,
-        a returned text is the message, an exception means failure. ``init`` and ``destroy`` run at the start and end of the job's
-        thread. On a method this only leaves a mark (hooks are then names of methods): ``register(instance)`` makes it a handler.
-        Raises HandlerConflict for a blank or taken name and for a function that needs arguments.
+        The function takes no arguments (parameter and shard come from ``context``) and may be ``async def``.
+        Returning means success, a returned text is the message, an exception means failure. ``init`` and
+        ``destroy`` run at the start and end of the job thread. A decorated method becomes a handler with
+        ``register(instance)``; its hooks are names of methods. Raises HandlerConflict for a blank or taken
+        name and for a function that requires arguments.
         """
 
         def decorate(function: F) -> F:
@@ -74,7 +78,7 @@ class HandlerRegistry:
         return decorate
 
     def register(self, instance: object) -> None:
-        """Make every method of this object that carries ``@job`` a handler."""
+        """Register all methods of this object that are decorated with ``@job``."""
         for kind in type(instance).__mro__:
             with self._lock:
                 self._unbound.pop(f"{kind.__module__}.{kind.__qualname__}", None)
@@ -84,7 +88,7 @@ class HandlerRegistry:
                 name, init, destroy, process = mark
                 if process:
                     raise HandlerConflict(
-                        f"job handler {name!r}: process=True needs a function of a module, not a method"
+                        f"job handler {name!r}: process=True requires a module-level function, not a method"
                     )
                 hooks = [
                     _as_hook(getattr(instance, hook) if isinstance(hook, str) else hook)
@@ -93,13 +97,14 @@ class HandlerRegistry:
                 self.add(Handler(name, getattr(instance, attribute), hooks[0], hooks[1]))
 
     def add(self, handler: Handler) -> None:
-        """Take a handler; the same function again (a reloaded module) replaces its former self."""
+        """Add a handler; the same function, from a reloaded module, replaces the earlier one."""
         _require_usable(handler)
         with self._lock:
             known = self._handlers.get(handler.name)
             if known is not None and known.origin != handler.origin:
                 raise HandlerConflict(
-                    f"job handler {handler.name!r} naming conflicts: {'.'.join(known.origin)}, {'.'.join(handler.origin)}"
+                    f"job handler {handler.name!r} naming conflicts: {'.'.join(known.origin)},"
+                    f" {'.'.join(handler.origin)}"
                 )
             self._handlers[handler.name] = handler
 
@@ -114,18 +119,19 @@ class HandlerRegistry:
             return sorted(self._handlers)
 
     def require_bound(self) -> None:
-        """Raise HandlerConflict if a class with ``@job`` methods has no registered object."""
+        """Raise HandlerConflict if a class with ``@job`` methods has no registered instance."""
         with self._lock:
             unbound = dict(self._unbound)
         for owner, name in unbound.items():
             raise HandlerConflict(
-                f"job handler {name!r} is a method of {owner}: call executor_client.register() with an object of it"
+                f"job handler {name!r} is a method of {owner}:"
+                " call executor_client.register() with an instance"
             )
 
 
 def _as_hook(hook: Hook | str | None) -> Hook | None:
     if isinstance(hook, str):
-        raise HandlerConflict(f"hook {hook!r}: a name is only possible on methods; give the function itself")
+        raise HandlerConflict(f"hook {hook!r}: names are for methods only; pass the function itself")
     return hook
 
 
@@ -135,15 +141,18 @@ def _require_usable(handler: Handler) -> None:
     try:
         inspect.signature(handler.function).bind()
     except TypeError as exc:
-        text = f"job handler {handler.name!r}: {'.'.join(handler.origin)} must be callable without arguments ({exc})"
-        raise HandlerConflict(f"{text}; the parameter is context.param") from exc
+        raise HandlerConflict(
+            f"job handler {handler.name!r}: {'.'.join(handler.origin)} must be callable without arguments"
+            f" ({exc}); the parameter is context.param"
+        ) from exc
     if handler.process and not handler.origin[1].isidentifier():
         raise HandlerConflict(
-            f"job handler {handler.name!r}: process=True needs a function of a module, not {'.'.join(handler.origin)}"
+            f"job handler {handler.name!r}: process=True requires a module-level function,"
+            f" not {'.'.join(handler.origin)}"
         )
 
 
-#: what ``@job`` fills and an executor serves unless it is given another registry
+#: default registry of ``@job`` and of executors
 registry = HandlerRegistry()
 job = registry.job
 register = registry.register

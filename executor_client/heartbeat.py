@@ -1,4 +1,4 @@
-"""Registration: at every admin, every 30 seconds, until the executor stops and takes it back."""
+"""Heartbeat: registers the executor at every admin, every 30 seconds, and deregisters it at the stop."""
 
 import logging
 import threading
@@ -13,37 +13,40 @@ from executor_client.loops import survive
 from executor_client.metrics import Counters
 from executor_client.protocol import FAIL, SUCCESS, Reply
 
-#: while no admin has taken the registration, it is repeated this often
+#: period while no admin has accepted the registration
 UNREGISTERED_PERIOD_S = 3.0
 
 logger = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """The thread that keeps this executor registered. A refusal or an admin that is away is logged, never more."""
+    """Heartbeat thread. Rejections and unreachable admins are logged only."""
 
     def __init__(
         self, admins: Sequence[AdminClient], config: ExecutorConfig, address: str, counters: Counters
     ) -> None:
-        """``address`` is registered byte for byte each time; the admins belong to this thread."""
+        """``address`` is registered verbatim; only this thread uses ``admins``."""
         self._admins = list(admins)
         self._appname = config.appname
         self._address = address
         self._period_s = config.timing.registry_period_s
         self._counters = counters
         self._stopping = threading.Event()
-        #: admin address -> what it said last, so that a change is logged once
+        #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self, on_registered: Callable[[], None]) -> None:
-        """Register at once and then periodically; ``registered`` is called when an admin that was away has come back."""
+        """Register at once and then periodically.
+
+        ``on_registered`` is called when an admin accepts its first registration or the first after a failure.
+        """
         self._on_registered = on_registered
         self._thread.start()
 
     def stop(self, *, timeout_s: float) -> None:
-        """End the thread and take the registration back everywhere."""
+        """End the thread and deregister from all admins."""
         self._stopping.set()
         self._thread.join(timeout_s)
 

@@ -1,7 +1,7 @@
-"""``/run``, ``/kill`` and ``/idleBeat``: which thread takes a trigger, which trigger is refused, which thread dies.
+"""Intake: accepts or rejects triggers (``/run``) and handles ``/kill`` and ``/idleBeat``.
 
-The decisions of one job are taken one after the other. A run is on disk before anything else changes: a trigger that cannot be written,
-or was accepted before, kills nothing.
+Decisions about one job are serialized. A run is on disk before anything else changes: a trigger that cannot
+be written, or was accepted before, kills nothing.
 """
 
 import logging
@@ -36,33 +36,33 @@ REASON_SOURCE_CHANGED = "change job source or glue type, and terminate the old j
 REASON_KILLED = "scheduling center kill job."
 REASON_STOPPED = "web container destroy and kill the job."
 MSG_RESTARTED = "executor restarted while the job was running"
-MSG_TOO_OLD = "accepted before a restart, too long ago to be started now"
+MSG_TOO_OLD = "accepted before a restart and now too old to start"
 MSG_STOPPING = "the executor is stopping"
 
-#: decisions of jobs whose ids differ by this number wait for each other
+#: number of locks; jobs share them by id modulo this number
 LOCK_COUNT = 1024
 
 logger = logging.getLogger(__name__)
 
 
 class TriggerRefused(Exception):
-    """A trigger that is not taken; the text is the answer."""
+    """A trigger is rejected; the text is the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Which thread a run goes to."""
+    """Thread that executes a run."""
 
     handler: Handler | GlueScript
-    #: the thread that takes it; None: a new one
+    #: existing thread to use; None: a new one
     thread: JobThread | None
-    #: the thread that dies for it, and why
+    #: thread that the new one replaces, and why
     replaced: JobThread | None = None
     reason: str = ""
 
 
 class Intake:
-    """The jobs' threads, and all that changes which one there is."""
+    """Job threads by job id, and every change of them."""
 
     def __init__(self, handlers: HandlerRegistry, allow_glue: frozenset[str], parts: Parts) -> None:
         self._handlers = handlers
@@ -70,28 +70,28 @@ class Intake:
         self._parts = parts
         self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
-        #: job id -> set when the run that was killed last has ended
+        #: job id -> event that is set when the run killed last has ended
         self._killed_runs: dict[int, threading.Event] = {}
         self._closed = False
         self._owner = Owner(self._retire, self._replace_stuck)
 
     def run(self, request: RunRequest) -> Reply:
-        """Accept a trigger, or refuse it for good."""
+        """Accept or reject a trigger; both are final."""
         try:
             log_file(self._parts.log_root, request.log_id, request.log_date_time)
         except ValueError as exc:
-            return Reply(FAIL, f"a run needs a logId and a logDateTime: {exc}")
+            return Reply(FAIL, f"logId and logDateTime are required: {exc}")
         with self._lock_of(request.job_id):
             reply = self._accept(request)
         if reply.code != SUCCESS:
             self._parts.counters.add("runs_refused")
             logger.info(
-                "run refused job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg
+                "run rejected job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg
             )
         return reply
 
     def kill(self, job_id: int) -> Reply:
-        """Stop a job's thread with everything it has; answered before it has ended."""
+        """Stop a job's thread with its running and queued runs; returns before it has ended."""
         with self._lock_of(job_id):
             thread = self._threads.pop(job_id, None)
             if thread is None:
@@ -102,12 +102,12 @@ class Intake:
         return Reply(SUCCESS)
 
     def idle_beat(self, job_id: int) -> Reply:
-        """Tell whether a job has nothing to do here."""
+        """Reply 200 if the job is idle here, 500 if it is running or queued."""
         thread = self._threads.get(job_id)
         return Reply(FAIL, MSG_BUSY) if thread is not None and thread.is_busy else Reply(SUCCESS)
 
     def run_state(self, log_id: int) -> Reply:
-        """Tell what has become of a run: ``never`` accepted here (or forgotten), ``queued``, ``running``, or ``done(200)``."""
+        """Reply with the state of a run: ``never`` (or expired), ``queued``, ``running`` or ``done(200)``."""
         try:
             found = self._parts.journal.find_state(log_id)
         except JournalUnavailable as exc:
@@ -119,13 +119,16 @@ class Intake:
         return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
-        """Take over what a former process left: queued runs are queued again, started ones reported. Return how many wait."""
+        """Recover the runs of a previous process: queue queued ones again, report started ones as failed.
+
+        Return how many were queued.
+        """
         restored = 0
         for open_run in open_runs:
             if open_run.started:
                 if kill_leftover(open_run.process):
                     logger.warning(
-                        "process of a former executor ended job_id=%s log_id=%s",
+                        "killed process of a previous executor job_id=%s log_id=%s",
                         open_run.request.job_id,
                         open_run.request.log_id,
                     )
@@ -137,11 +140,11 @@ class Intake:
         return restored
 
     def close(self) -> list[JobThread]:
-        """Take no further trigger; what has not begun stays in the journal. Return the threads, of which some still run something."""
+        """Reject further triggers and keep queued runs in the journal; return the threads."""
         self._closed = True
         for lock in self._locks:
             with lock:
-                pass  # whoever was being accepted is in a queue now
+                pass  # a run being accepted is in a queue now
         threads = list(self._threads.values())
         for thread in threads:
             thread.close()
@@ -149,7 +152,7 @@ class Intake:
 
     @property
     def gauges(self) -> dict[str, int]:
-        """Present numbers, for the metrics."""
+        """Current numbers for the metrics."""
         threads = list(self._threads.values())
         running = sum(thread.current is not None for thread in threads)
         return {
@@ -162,7 +165,10 @@ class Intake:
         return self._locks[job_id % LOCK_COUNT]
 
     def _accept(self, request: RunRequest) -> Reply:
-        """Refusals are definite, so a run that was accepted before is never refused, whatever stands in the way now."""
+        """Accept a trigger; one that was accepted before is a duplicate and never rejected.
+
+        Admins treat a rejection as final, so it must not hide an accepted run.
+        """
         try:
             decision = self._decide(request)
             run_id = self._parts.journal.accept(request, now_ms=now_ms())
@@ -185,7 +191,7 @@ class Intake:
         return Reply(SUCCESS, f"duplicate: logId {request.log_id} was accepted before")
 
     def _decide(self, request: RunRequest) -> Decision:
-        """Choose handler and thread as the original does; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
+        """Choose handler and thread; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
         if self._closed:
             raise TriggerRefused(MSG_STOPPING)
         handler = self._handler_of(request)
@@ -212,7 +218,7 @@ class Intake:
             return handler
         language = LANGUAGES.get(request.glue_type)
         if language is None:
-            hint = " Groovy needs a Java executor." if request.glue_type == "GLUE_GROOVY" else ""
+            hint = " Groovy requires a Java executor." if request.glue_type == "GLUE_GROOVY" else ""
             raise TriggerRefused(MSG_GLUE_NOT_VALID.format(request.glue_type) + hint)
         if language.name not in self._allow_glue:
             hint = f"start this executor with --allow-glue {language.name} to allow it"
@@ -220,7 +226,7 @@ class Intake:
         return GlueScript(request.job_id, request.glue_type, request.glue_updatetime, request.glue_source)
 
     def _enqueue(self, decision: Decision, run: Run) -> None:
-        """Carry out a decision. The new thread begins when the one it replaces has ended its run."""
+        """Apply a decision. A new thread starts work when the run of the thread it replaces has ended."""
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
@@ -239,7 +245,7 @@ class Intake:
         thread.push(run)
 
     def _retire(self, thread: JobThread) -> bool:
-        """Take a thread without work out, unless a trigger came in between."""
+        """Remove an idle thread; False if a trigger arrived in the meantime."""
         with self._lock_of(thread.job_id):
             if thread.is_busy:
                 return False
@@ -249,7 +255,7 @@ class Intake:
             return True
 
     def _replace_stuck(self, stuck: JobThread) -> None:
-        """Give the queue of a thread that cannot be ended to a new one."""
+        """Move the queue of a thread that cannot be ended to a new thread."""
         with self._lock_of(stuck.job_id):
             if self._threads.get(stuck.job_id) is not stuck:
                 return

@@ -1,7 +1,7 @@
-"""Raising an exception in another thread, while it runs a given function and never after.
+"""Interruptible call: raise an exception in another thread while it runs a given function, never after it.
 
-CPython delivers such an exception between two bytecodes: a loop ends, a call into C (``time.sleep``, a socket without time-out) ends
-first when it returns.
+CPython delivers the exception between two bytecodes: a loop ends at once, a call into C (``time.sleep``, a
+socket without a timeout) only when it returns.
 """
 
 import ctypes
@@ -13,16 +13,17 @@ from executor_client.errors import Interruption
 
 
 def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
-    """Make an exception pending in a thread; None takes a pending one back."""
+    """Make an exception pending in a thread; None clears a pending one."""
     exception = None if kind is None else ctypes.py_object(kind)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), exception)
 
 
 class InterruptibleCall:
-    """A function, called once in one thread, that other threads can interrupt.
+    """Function call that other threads can interrupt.
 
-    The called thread takes no lock (an exception could arrive while it holds it); ``_open`` and ``_raising`` are a handshake: whoever
-    raises says so first and looks at ``_open`` afterwards, whoever closes does it the other way round.
+    The calling thread takes no lock, because an exception could arrive while it holds it. ``_open`` and
+    ``_raising`` are a handshake: the interrupter sets ``_raising`` before it reads ``_open``, the calling
+    thread clears ``_open`` before it reads ``_raising``.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -33,7 +34,7 @@ class InterruptibleCall:
         self._raisers = threading.Lock()
 
     def run(self) -> tuple[Any, BaseException | None]:
-        """Call the function in this thread; return its value and None, or None and what it raised, an Interruption included."""
+        """Call the function in this thread; return its value and the exception raised, or None for it."""
         self._thread_id = threading.get_ident()
         value: Any = None
         error: BaseException | None = None
@@ -44,13 +45,13 @@ class InterruptibleCall:
             except BaseException as exc:
                 error = exc
             self._close()
-        except Interruption as exc:  # it came after the function, before the door was shut
+        except Interruption as exc:  # raised after the function returned, before _close()
             error = error or exc
             self._close_despite_interruption()
         return value, error
 
     def interrupt(self, kind: type[Interruption]) -> bool:
-        """Raise in the called thread; False if the function is not running."""
+        """Raise in the calling thread; False if the function is not running."""
         with self._raisers:
             self._raising = True
             try:

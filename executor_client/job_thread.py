@@ -1,4 +1,4 @@
-"""One job's thread: its queue, its runs one after the other, their ends."""
+"""Job thread: executes the runs of one job in order, and ends them on timeout or kill."""
 
 import logging
 import threading
@@ -15,14 +15,14 @@ from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
 from executor_client.run import Run, RunResult, Work
 from executor_client.work import ChildWork, FunctionWork, ScriptWork, call_hook, traceback_of
 
-#: wait before a start that could not be written to the journal is tried again
+#: retry delay of a start that could not be written to the journal
 JOURNAL_RETRY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
 
 class JobThread:
-    """Carries out the runs of one job with one handler, in the order of their acceptance."""
+    """Executes the runs of one job with one handler, in the order of their acceptance."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class JobThread:
         owner: "Owner",
         wait_for: threading.Event | None = None,
     ) -> None:
-        """``after`` is set when the last run of a thread before this one has ended: the first run here waits for it."""
+        """``wait_for`` is set when the previous thread's last run has ended; the first run waits for it."""
         self.job_id = job_id
         self.handler = handler
         self._parts = parts
@@ -45,7 +45,7 @@ class JobThread:
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; raise RuntimeError if the system has no more threads."""
+        """Start the thread; raise RuntimeError if no thread can be created."""
         self._thread.start()
 
     def push(self, run: Run) -> None:
@@ -56,30 +56,30 @@ class JobThread:
 
     @property
     def current(self) -> Run | None:
-        """The run being carried out."""
+        """The running run, None if idle."""
         with self._changed:
             return self._current
 
     @property
     def run_ended(self) -> threading.Event | None:
-        """What a thread that takes this one's place has to wait for; None if nothing runs."""
+        """Event that a replacing thread has to wait for; None if nothing is running."""
         with self._changed:
             return self._current.ended if self._current is not None else self._wait_for
 
     @property
     def is_busy(self) -> bool:
-        """True while a run is being carried out or waits."""
+        """True while a run is running or queued."""
         with self._changed:
             return self._current is not None or bool(self._queue)
 
     @property
     def waiting(self) -> int:
-        """How many runs wait in the queue."""
+        """Number of queued runs."""
         with self._changed:
             return len(self._queue)
 
     def stop(self, reason: str) -> None:
-        """End this thread for good: kill the run, fail the queued ones, each with the original's words."""
+        """End this thread: kill the running run and fail the queued ones with XXL-JOB's messages."""
         for run in self.close():
             result = RunResult(FAIL, f"{reason} [job not executed, in the job queue, killed.]")
             run.freeze(result)
@@ -89,7 +89,7 @@ class JobThread:
             self._terminate(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
 
     def close(self) -> list[Run]:
-        """Take no further run; return those that have not begun."""
+        """Reject further runs; return those that have not started."""
         with self._changed:
             left = list(self._queue)
             self._queue.clear()
@@ -98,7 +98,7 @@ class JobThread:
         return left
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread's end; False if it goes on."""
+        """Wait for the thread to end; False if it is still alive."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -117,10 +117,10 @@ class JobThread:
                 self._execute(run)
             except (Exception, Interruption):
                 logger.exception(
-                    "run failed inside the executor job_id=%s log_id=%s", self.job_id, run.request.log_id
+                    "run failed by an internal error job_id=%s log_id=%s", self.job_id, run.request.log_id
                 )
                 self._parts.report(
-                    run, run.settle(RuntimeError("error inside the executor, see its own log"))
+                    run, run.settle(RuntimeError("internal error of the executor, see its log"))
                 )
         if function:
             call_hook(
@@ -129,7 +129,7 @@ class JobThread:
             )
 
     def _take(self) -> Run | None:
-        """Wait for the next run; None when this thread is to end."""
+        """Wait for the next run; None when this thread has to end."""
         while True:
             with self._changed:
                 self._current = None
@@ -144,16 +144,16 @@ class JobThread:
                 return None
 
     def _execute(self, run: Run) -> None:
-        """Take one run from its place in the queue to its stored result; one that has a result already only gets that stored."""
+        """Execute a run and store its result; a run that already has a result is only stored."""
         if run.result is None and self._may_start(run):
-            self._carry_out(run)
+            self._run_handler(run)
         with self._changed:
             self._current = None
         result = run.result
         if result is not None:
             self._parts.report(run, result)
 
-    def _carry_out(self, run: Run) -> None:
+    def _run_handler(self, run: Run) -> None:
         run.log.open()
         self._banner(run, f"job execute start, param: {run.request.executor_params or 'null'}")
         work = self._work_of(run)
@@ -165,7 +165,7 @@ class JobThread:
         self._banner(run, f"job execute {end}, handleCode: {result.code}, handleMsg: {result.msg or 'null'}")
 
     def _call(self, run: Run, work: Work) -> BaseException | None:
-        """Run the user's code; return what it raised."""
+        """Call the handler; return the exception it raised."""
         limit_s = run.request.executor_timeout
         timed_out = RunResult(TIMEOUT, MSG_TIMEOUT)
         deadline = (
@@ -184,13 +184,13 @@ class JobThread:
         return error
 
     def _may_start(self, run: Run) -> bool:
-        """Move the run to STARTED on disk; wait while the journal cannot be written. False if it must not start."""
+        """Move the run to STARTED on disk, retrying while the journal fails; False if it must not start."""
         while run.result is None:
             try:
                 return self._parts.journal.start(run.run_id)
             except JournalUnavailable as exc:
                 logger.warning(
-                    "start not written job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc
+                    "start not stored job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc
                 )
                 if self._stopped.wait(JOURNAL_RETRY_S):
                     break
@@ -209,18 +209,16 @@ class JobThread:
         return FunctionWork(self.handler, run.context, parts.timing)
 
     def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
-        """Freeze the result of a run and see to it that it ends."""
+        """Freeze the result of a run and end its handler."""
         work = run.abort(result)
         if work is not None:
-            self._banner(run, f"job is being ended: {result.msg}")
+            self._banner(run, f"ending the job: {result.msg}")
             Termination(run, work, kind, self._parts, self._abandon).start()
 
     def _abandon(self, run: Run) -> None:
-        """Report a run whose handler cannot be ended, and let the job go on without this thread."""
-        self._banner(
-            run, "the handler ignores its end; it goes on in the background, its result does not count"
-        )
-        logger.warning("handler left behind job_id=%s log_id=%s", self.job_id, run.request.log_id)
+        """Report a run whose handler does not end; a new thread takes over the job."""
+        self._banner(run, "handler does not end; it continues in the background and its result is ignored")
+        logger.warning("handler abandoned job_id=%s log_id=%s", self.job_id, run.request.log_id)
         if self._parts.report(run, run.settle(None)):
             self._parts.counters.add("runs_abandoned")
             self._owner.replace(self)
@@ -230,10 +228,10 @@ class JobThread:
 
 
 class Owner:
-    """What a job's thread asks of the one who made it."""
+    """Callbacks from job threads to the intake."""
 
     def __init__(self, retire: Callable[[JobThread], bool], replace: Callable[[JobThread], None]) -> None:
-        #: called without work for a while: True if the thread has been taken out and may end
+        #: called by an idle thread: True if it has been removed and may end
         self.retire = retire
-        #: called when the thread is stuck in a handler: its queue shall go on in a new one
+        #: called for a thread stuck in a handler: moves its queue to a new one
         self.replace = replace

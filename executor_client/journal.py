@@ -1,10 +1,11 @@
-"""What this executor accepted, started, finished and got acknowledged: the truth that survives it.
+"""Journal: durable state of the accepted runs, in SQLite.
 
-A yes is said only for a row from which the run can be started, a run starts only by moving its row from ACCEPTED to STARTED, and a
-result stays FINISHED until an admin has taken it. Rows of acknowledged runs remain, so that a log id is recognised for weeks.
+A trigger is accepted only after its row is written. A run starts only by moving its row from ACCEPTED to
+STARTED, and a result stays FINISHED until an admin acknowledges it. Acknowledged runs are kept for weeks to
+recognize duplicates.
 
-A log id is never run twice. It is taken for another run only if it comes from another database, whose ids began anew: it names another
-job, or the run known by it has long been acknowledged and was triggered at another time.
+A log id never runs twice, unless it comes from another database whose ids started again: then it belongs to
+another job, or its known run was acknowledged long ago and triggered at another time.
 """
 
 import contextlib
@@ -28,11 +29,11 @@ from executor_client.protocol import (
     RunRequest,
 )
 
-#: two triggers of one log id whose times differ by less are one run, whatever has become of it
+#: triggers of one log id whose times differ by less are the same run in any state
 SAME_TIME_MS = 10_000
-#: an admin that has acknowledged a result may still have sent its trigger again this long before, with another time
+#: an admin may send a trigger again, with another time, until this long after it acknowledged the result
 RESENT_MS = 60_000
-#: acknowledged rows kept at most, whatever their age
+#: largest number of rows kept, regardless of age
 REMEMBERED_MAX = 2_000_000
 #: rows deleted in one transaction
 PRUNE_BATCH = 1_000
@@ -59,7 +60,7 @@ CREATE INDEX run_open ON run (state, id) WHERE state < 4;
 
 
 class RunState(IntEnum):
-    """Where a run is; it only ever goes forward."""
+    """State of a run; it only moves forward."""
 
     ACCEPTED = 1
     STARTED = 2
@@ -69,21 +70,21 @@ class RunState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that a former process accepted and did not finish."""
+    """Unfinished run of a previous process."""
 
     run_id: int
     request: RunRequest
     accepted_ms: int
     started: bool
-    #: the child process it ran in, as ``processes.identity`` wrote it; "" if none
+    #: its child process, see ``processes.identity_of``; "" if there was none
     process: str
 
 
 class Journal:
-    """The journal's file, locked for this process. Methods may be called from any thread."""
+    """Journal file, locked for this process. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file; raise StartRefused with one line if that is impossible."""
+        """Open or create the file; raise StartRefused with one line if that fails."""
         with contextlib.ExitStack() as opened:
             self._lock_descriptor = _lock(path)
             opened.callback(os.close, self._lock_descriptor)
@@ -100,67 +101,71 @@ class Journal:
         self._writer.start()
 
     def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
-        """Put a run on disk and return its id; None if it was accepted before. Raise JournalUnavailable."""
+        """Store a run and return its id, None for a duplicate; raise JournalUnavailable."""
         wire = dump_json(request.to_wire()).decode()
         values = (request.log_id, request.log_date_time, request.job_id, wire, now_ms)
 
         def insert(connection: sqlite3.Connection) -> int | None:
             known = _find(connection, request, now_ms)
             if known is not None:
-                # a re-send of a run whose result an admin has taken: that admin may have lost it
+                # redelivery of an acknowledged run: the admin may have lost its result, so send it again
                 connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
                 return None
-            sql = "INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms) VALUES (?, ?, ?, 1, ?, ?)"
+            sql = """INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms)
+                     VALUES (?, ?, ?, 1, ?, ?)"""
             return connection.execute(sql, values).lastrowid
 
         return self._writer.submit(insert).result()
 
     def is_known(self, request: RunRequest, *, now_ms: int) -> bool:
-        """Tell whether this run was accepted before."""
+        """Return whether this run was accepted before."""
         with self._reading:
             return _find(self._reader, request, now_ms) is not None
 
     def find_state(self, log_id: int) -> tuple[RunState, int | None] | None:
-        """Return state and result code of the newest run of a log id, None if there is none. Raise JournalUnavailable."""
+        """Return state and result code of the newest run of a log id, or None; raise JournalUnavailable."""
         rows = self._select(
             "SELECT state, handle_code FROM run WHERE log_id = ? ORDER BY id DESC LIMIT 1", (log_id,)
         )
         return (RunState(rows[0][0]), rows[0][1]) if rows else None
 
     def start(self, run_id: int) -> bool:
-        """Move a run from ACCEPTED to STARTED; True for exactly one caller. Raise JournalUnavailable."""
+        """Move a run from ACCEPTED to STARTED; True for exactly one caller; raise JournalUnavailable."""
         sql = "UPDATE run SET state = 2 WHERE id = ? AND state = 1"
         return self._writer.submit(
             lambda connection: connection.execute(sql, (run_id,)).rowcount == 1
         ).result()
 
     def record_process(self, run_id: int, identity: str) -> None:
-        """Remember the child process of a run, so that a restart can end what is left of it."""
+        """Store the child process of a run, so that a restart can kill what is left of it."""
         self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
 
     def finish(self, run_id: int, code: int, msg: str | None, *, now_ms: int) -> "Future[None]":
-        """Store a result; the first one stays. Not lost while the file cannot be written, only late."""
-        sql = "UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ? WHERE id = ? AND state < 3"
+        """Store a result; the first one stays. Retried while the file cannot be written."""
+        sql = """UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ?
+                 WHERE id = ? AND state < 3"""
         return self._update(sql, (now_ms, code, msg, run_id))
 
     def acknowledge(self, run_ids: Collection[int], *, now_ms: int) -> "Future[None]":
-        """Mark results as taken by an admin."""
+        """Mark results as acknowledged by an admin."""
         marks = ",".join("?" * len(run_ids))
-        sql = f"UPDATE run SET state = 4, acknowledged_ms = ?, handle_msg = substr(handle_msg, 1, 1000) WHERE id IN ({marks}) AND state = 3"
+        sql = f"""UPDATE run SET state = 4, acknowledged_ms = ?, handle_msg = substr(handle_msg, 1, 1000)
+                  WHERE id IN ({marks}) AND state = 3"""
         return self._update(sql, (now_ms, *run_ids))
 
     def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
-        """Return the oldest results that no admin has taken yet, but for those in ``skip``."""
-        sql = "SELECT id, log_id, log_date_time, handle_code, handle_msg FROM run WHERE state = 3 ORDER BY id LIMIT ?"
+        """Return the oldest unacknowledged results with their run ids, except those in ``skip``."""
+        sql = """SELECT id, log_id, log_date_time, handle_code, handle_msg FROM run
+                 WHERE state = 3 ORDER BY id LIMIT ?"""
         rows = [row for row in self._select(sql, (limit + len(skip),)) if row[0] not in skip]
         return [(row[0], CallbackItem(row[1], row[2], row[3], row[4])) for row in rows[:limit]]
 
     def count_unacknowledged(self) -> int:
-        """Return how many results wait for an admin."""
+        """Return the number of unacknowledged results."""
         return int(self._select("SELECT count(*) FROM run WHERE state = 3", ())[0][0])
 
     def open_runs(self) -> list[OpenRun]:
-        """Return what a former process left unfinished, in the order of acceptance."""
+        """Return the unfinished runs of a previous process in the order of acceptance."""
         rows = self._select(
             "SELECT id, request, accepted_ms, state, process FROM run WHERE state < 3 ORDER BY id", ()
         )
@@ -172,11 +177,12 @@ class Journal:
         ]
 
     def prune(self, *, before_ms: int) -> int:
-        """Forget acknowledged runs that finished before an instant, and the oldest beyond ``REMEMBERED_MAX``; return how many."""
+        """Delete acknowledged runs, finished before an instant or beyond REMEMBERED_MAX; return how many."""
         newest = self._select("SELECT max(id) FROM run", ())[0][0] or 0
         pruned = 0
         while True:
-            sql = "SELECT id FROM run WHERE state = 4 AND (finished_ms < ? OR id <= ?) AND id <= ? ORDER BY id LIMIT ?"
+            sql = """SELECT id FROM run WHERE state = 4 AND (finished_ms < ? OR id <= ?) AND id <= ?
+                     ORDER BY id LIMIT ?"""
             oldest = self._select(sql, (before_ms, newest - REMEMBERED_MAX, newest, PRUNE_BATCH))
             if not oldest:
                 return pruned
@@ -185,11 +191,11 @@ class Journal:
             pruned += len(oldest)
 
     def flush(self) -> None:
-        """Wait until everything given so far is written; raise JournalUnavailable if it cannot be."""
+        """Wait until everything submitted so far is written; raise JournalUnavailable if it cannot be."""
         self._writer.submit(lambda connection: None).result()
 
     def close(self) -> None:
-        """Write what is queued and release the file."""
+        """Write queued statements and release the file."""
         self._writer.close()
         with self._reading:
             self._reader.close()
@@ -203,7 +209,7 @@ class Journal:
             raise JournalUnavailable(f"the journal cannot be read: {exc}") from exc
 
     def _update(self, sql: str, values: tuple[Any, ...]) -> "Future[None]":
-        """Queue a statement that is repeated until it is written."""
+        """Queue a statement that is retried until it is written."""
 
         def execute(connection: sqlite3.Connection) -> None:
             connection.execute(sql, values)
@@ -212,7 +218,7 @@ class Journal:
 
 
 def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> int | None:
-    """Return the row of this very run."""
+    """Return the row id of this run, or None."""
     sql = """SELECT id FROM run WHERE log_id = ? AND job_id = ?
              AND (state < 4 OR abs(log_date_time - ?) < ? OR acknowledged_ms > ?) ORDER BY id DESC"""
     values = (request.log_id, request.job_id, request.log_date_time, SAME_TIME_MS, now_ms - RESENT_MS)
@@ -237,12 +243,15 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
     elif version != SCHEMA_VERSION:
         raise StartRefused(
-            f"journal {path}: its format {version} is not the format {SCHEMA_VERSION} of this version"
+            f"journal {path}: format {version} is not supported, this version uses format {SCHEMA_VERSION}"
         )
 
 
 def _lock(path: Path) -> int:
-    """Take the file for this process: two executors on one journal would run the same work. The kernel frees it with the process."""
+    """Lock the file for this process, because two executors would run the same work.
+
+    The kernel releases the lock when the process ends.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -252,11 +261,13 @@ def _lock(path: Path) -> int:
         )
     except OSError as exc:
         raise StartRefused(
-            f"journal {path}: cannot be made: {exc.strerror}; set XXL_JOB_HOME to a folder this user can write"
+            f"journal {path}: cannot create it: {exc.strerror}; set XXL_JOB_HOME to a writable folder"
         ) from exc
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         os.close(descriptor)
-        raise StartRefused(f"journal {path}: another executor of this app name and port is running") from exc
+        raise StartRefused(
+            f"journal {path}: another executor with this app name and port is running"
+        ) from exc
     return descriptor

@@ -1,6 +1,7 @@
-"""Reading JSON as leniently as the programs that send it deserve, and writing it compactly.
+"""Lenient JSON: tolerant parsing of what different clients send, and compact output.
 
-Numeric strings count as numbers, absent and null alike become 0 or "". What cannot be read raises ``ValueError`` with a reason.
+Numeric strings count as numbers; absent and null fields become 0 or "". Anything else raises ``Unreadable``,
+a ``ValueError`` with the reason.
 """
 
 import json
@@ -14,7 +15,7 @@ _TRAILING_COMMA = re.compile(r",\s*\]\s*\Z")
 
 
 class Unreadable(ValueError):
-    """A body or a field is not what the protocol says; the text names it."""
+    """A body or field violates the protocol; the text names it."""
 
 
 def dump_json(value: Any) -> bytes:
@@ -23,9 +24,9 @@ def dump_json(value: Any) -> bytes:
 
 
 def load_json(body: bytes, *, trailing_comma: bool = False) -> Any:
-    """Read JSON whatever its content type said; raise ``Unreadable`` for anything that is none.
+    """Parse JSON regardless of the content type; raise ``Unreadable``.
 
-    With ``trailing_comma``, ``[1,]`` is ``[1, null]``, as the original's parser has it.
+    With ``trailing_comma``, ``[1,]`` is ``[1, null]``, as in XXL-JOB's parser.
     """
     text = body.decode("utf-8-sig", "replace")
     if trailing_comma:
@@ -46,31 +47,31 @@ def _refuse_constant(name: str) -> Any:
     raise Unreadable(f"{name} is not JSON")
 
 
-#: made once: making them costs as much as a small body
+#: created once, because that costs as much as coding a small body
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def object_of(value: Any, what: str) -> dict[str, Any]:
-    """Return the value if it is a JSON object; ``what`` names it in the refusal."""
+    """Return a JSON object; raise ``Unreadable``, naming it ``what``, for anything else."""
     if not isinstance(value, dict):
         raise Unreadable(f"{what} must be a JSON object, not {kind_of(value)}")
     return value
 
 
 def kind_of(value: Any) -> str:
-    """Name the JSON type of a value, for messages."""
+    """Return the JSON type of a value, for messages."""
     names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def first_of(fields: dict[str, Any], *names: str) -> Any:
-    """Return the first of these fields that is neither absent nor null."""
+    """Return the first of these fields that is neither absent nor null, or None."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def whole_number(value: Any, name: str) -> int:
-    """Read ``17``, ``17.0``, ``"17"`` and null (0); refuse everything else."""
+    """Parse ``17``, ``17.0``, ``"17"`` and null (0); raise ``Unreadable`` for anything else."""
     if value is None or value == "":
         return 0
     if isinstance(value, int) and not isinstance(value, bool):
@@ -83,7 +84,7 @@ def whole_number(value: Any, name: str) -> int:
 
 
 def long_field(fields: dict[str, Any], *names: str) -> int:
-    """Read a 64-bit number from the first of these fields that holds one."""
+    """Parse a 64-bit number from the first of these fields that is present."""
     number = whole_number(first_of(fields, *names), names[0])
     if abs(number) > _LONG_MAX:
         raise Unreadable(f"{names[0]} is out of range")
@@ -91,13 +92,13 @@ def long_field(fields: dict[str, Any], *names: str) -> int:
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, anything else as JSON; half surrogates become question marks, NUL is dropped."""
+    """Return a string as is, anything else as JSON; lone surrogates become "?", NUL is dropped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
 
 
 def text_field(fields: dict[str, Any], name: str) -> str:
-    """Read a text; null and absent are "", numbers their text."""
+    """Parse a string; null and absent are "", numbers become strings."""
     value = fields.get(name)
     if isinstance(value, (dict, list)):
         raise Unreadable(f"{name} must be a text, not {kind_of(value)}")

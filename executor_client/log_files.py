@@ -1,6 +1,6 @@
-"""Job logs: ``<log root>/2024-05-01/90213.log``, written in whole lines, expired by day.
+"""Job log files: ``<log root>/2024-05-01/90213.log``, written in whole lines, expired by day.
 
-A file exists if and only if its run was started: reading and reporting never create one.
+A file exists only if its run was started: reading and callbacks never create one.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from executor_client.clock import local_day, local_stamp, parse_day
 
-#: a retention below this keeps logs for ever, as in the original
+#: a shorter retention keeps logs forever, as in XXL-JOB
 MIN_RETENTION_DAYS = 3
 
 _DAY_MODE = 0o750
@@ -24,25 +24,25 @@ logger = logging.getLogger(__name__)
 
 
 def log_file(root: Path, log_id: int, log_date_time: int) -> Path:
-    """Return a run's log path, made from two integers only; raise ``ValueError`` if no run can have them."""
+    """Return a run's log path, built from two integers only; raise ``ValueError`` for impossible ones."""
     if log_id <= 0 or log_date_time <= 0:
         raise ValueError(f"no log for id {log_id} at {log_date_time}")
     return root / local_day(log_date_time) / f"{log_id:d}.log"
 
 
 def open_file(path: Path, flags: int) -> int:
-    """Open a log without following a link, neither of the file nor of its day; raise ``OSError``."""
+    """Open a log without following links, of file or folder; raise ``OSError``."""
     if path.parent.is_symlink():
-        raise OSError(f"{path.parent} is a link")
+        raise OSError(f"{path.parent} is a symbolic link")
     descriptor = os.open(path, flags | _SAFE | getattr(os, "O_NONBLOCK", 0), _FILE_MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path} is not a plain file")
+        raise OSError(f"{path} is not a regular file")
     return descriptor
 
 
 def append_line(path: Path, text: str, *, now_ms: int) -> bool:
-    """Add a line to a log that exists; False if there is none or it cannot be written."""
+    """Append a line to an existing log; False if it does not exist or cannot be written."""
     try:
         descriptor = open_file(path, os.O_WRONLY | os.O_APPEND)
     except OSError:
@@ -54,7 +54,7 @@ def append_line(path: Path, text: str, *, now_ms: int) -> bool:
 
 
 class RunLog:
-    """The log of one run: opened when it starts, closed when it ends; later lines still arrive."""
+    """Log of one run, open while it runs; later lines are still appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +62,7 @@ class RunLog:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Create the file, and its day's folder. What fails here costs the log, not the run."""
+        """Create the file and its folder; a failure is logged and does not fail the run."""
         try:
             self.path.parent.mkdir(mode=_DAY_MODE, parents=True, exist_ok=True)
             self._descriptor = open_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -70,7 +70,7 @@ class RunLog:
             logger.warning("job log not writable path=%s error=%s", self.path, exc)
 
     def write(self, text: str) -> bool:
-        """Add whole lines; every line end becomes LF. False if they could not be written."""
+        """Append whole lines with LF line ends; False if they could not be written."""
         if not text:
             return True
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -81,7 +81,7 @@ class RunLog:
         return self._write_late(text)
 
     def _write_late(self, text: str) -> bool:
-        """Add lines of a handler that goes on after its run has ended."""
+        """Append lines of a handler that continues after its run has ended."""
         try:
             descriptor = open_file(self.path, os.O_WRONLY | os.O_APPEND)
         except OSError:
@@ -92,7 +92,7 @@ class RunLog:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
+        """Close the file; idempotent."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
@@ -111,7 +111,7 @@ def _write_all(descriptor: int, text: str) -> bool:
 
 
 def expire_logs(root: Path, retention_days: int, *, now_ms: int) -> list[str]:
-    """Delete the folders of days that are ``retention_days`` or more ago; return their names. Files and other folders stay."""
+    """Delete the folders of days ``retention_days`` or more ago; return their names."""
     if retention_days < MIN_RETENTION_DAYS or not root.is_dir():
         return []
     today = parse_day(local_day(now_ms))

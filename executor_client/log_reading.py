@@ -1,7 +1,7 @@
-"""Reading a job log from a line on, without reading what lies before it.
+"""Log reader: reads a job log from a given line, without scanning the lines before it again.
 
-Lines end in LF and count from 1; only whole lines are handed out. A reader that follows a growing log asks for the line after the last
-it got, so the byte offset of that line is remembered for the logs read last.
+Lines end in LF and count from 1; only whole lines are returned. A client that follows a growing log requests
+the line after the last one it received, so its byte offset is cached for recently read logs.
 """
 
 import json
@@ -14,12 +14,12 @@ from pathlib import Path
 from executor_client.log_files import log_file, open_file
 from executor_client.protocol import MSG_LOG_NOT_EXISTS, MSG_LOG_NOT_FOUND, LogRequest, LogResult
 
-#: bytes of JSON the text may take in one answer to a console that asks again: twice this (``content`` and ``data``) and the envelope
-#: stay below 512 KiB
+#: bytes of JSON text in a page, for consoles that read page by page: twice this (``content`` and ``data``)
+#: plus the envelope stays below 512 KiB
 PAGE_MAX_BYTES = 254 * 1024
-#: the same for the original's console, which asks once for a finished run and never again
+#: the same for XXL-JOB's console, which requests the log of a finished run only once
 WHOLE_MAX_BYTES = 8 * 1024 * 1024
-#: logs whose last position is remembered
+#: logs with a cached position
 REMEMBERED_LOGS = 512
 
 _CHUNK = 64 * 1024
@@ -28,7 +28,7 @@ _CUT_MARK = " …[line cut]"
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """Line ``line`` of the file ``inode`` begins at byte ``offset``."""
+    """Line ``line`` of the file ``inode`` starts at byte ``offset``."""
 
     inode: int
     line: int
@@ -39,7 +39,7 @@ _FIRST_LINE = 1
 
 
 class LogReader:
-    """Answers ``/log``. One instance an executor, used by all its request threads."""
+    """Log reader of an executor, for ``/log``. Thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -47,7 +47,7 @@ class LogReader:
         self._positions: OrderedDict[Path, _Position] = OrderedDict()
 
     def read(self, request: LogRequest, *, max_bytes: int = PAGE_MAX_BYTES) -> LogResult:
-        """Return the lines from ``from_line_num`` on, as many as fit into ``max_bytes`` of JSON."""
+        """Return as many lines from ``from_line_num`` on as fit into ``max_bytes`` of JSON."""
         try:
             path = log_file(self._root, request.log_id, request.log_date_time)
         except ValueError:
@@ -66,16 +66,16 @@ class LogReader:
         wanted = max(from_line, _FIRST_LINE)
         if start.line > wanted:
             start = _Position(start.inode, _FIRST_LINE, 0)
-        begin = _skip_lines(descriptor, start, wanted)
-        if begin.line < wanted:
-            self._remember(path, begin)
-            return LogResult(from_line, begin.line - 1, "", is_end=False)
-        text, end = _take_lines(descriptor, begin, max_bytes)
+        first = _skip_lines(descriptor, start, wanted)
+        if first.line < wanted:
+            self._remember(path, first)
+            return LogResult(from_line, first.line - 1, "", is_end=False)
+        text, end = _take_lines(descriptor, first, max_bytes)
         self._remember(path, end)
         return LogResult(from_line, end.line - 1, text, is_end=False)
 
     def _start(self, path: Path, status: os.stat_result) -> _Position:
-        """Return the remembered position if it is still one of this file."""
+        """Return the cached position if it is still valid for this file, else the first line."""
         with self._lock:
             position = self._positions.get(path)
         if position is not None and position.inode == status.st_ino and position.offset <= status.st_size:
@@ -91,7 +91,7 @@ class LogReader:
 
 
 def _skip_lines(descriptor: int, start: _Position, wanted: int) -> _Position:
-    """Walk from ``start`` to the beginning of line ``wanted``, or of the line after the last whole one."""
+    """Return the start of line ``wanted``, or of the line after the last whole one."""
     line, offset, position = start.line, start.offset, start.offset
     while line < wanted:
         chunk = os.pread(descriptor, _CHUNK, position)
@@ -110,14 +110,14 @@ def _skip_lines(descriptor: int, start: _Position, wanted: int) -> _Position:
     return _Position(start.inode, line, offset)
 
 
-def _take_lines(descriptor: int, begin: _Position, max_bytes: int) -> tuple[str, _Position]:
-    """Return whole lines from ``begin`` on and the position after them; one line that is too long alone is cut and says so."""
-    data = os.pread(descriptor, max_bytes + 1, begin.offset)
+def _take_lines(descriptor: int, first: _Position, max_bytes: int) -> tuple[str, _Position]:
+    """Return whole lines from ``first`` on and the position after them; an overlong first line is cut."""
+    data = os.pread(descriptor, max_bytes + 1, first.offset)
     end = data.rfind(b"\n") + 1
     if not end:
         if len(data) <= max_bytes:
-            return "", begin
-        return _cut_line(descriptor, begin, data, max_bytes)
+            return "", first
+        return _cut_line(descriptor, first, data, max_bytes)
     lines = data[:end].split(b"\n")[:-1]
     texts, used, length = [], 0, 0
     for line in lines:
@@ -128,19 +128,19 @@ def _take_lines(descriptor: int, begin: _Position, max_bytes: int) -> tuple[str,
         texts.append(text)
         length += len(line) + 1
     if not texts:
-        return _cut_line(descriptor, begin, lines[0], max_bytes)
-    return "".join(texts), _Position(begin.inode, begin.line + len(texts), begin.offset + length)
+        return _cut_line(descriptor, first, lines[0], max_bytes)
+    return "".join(texts), _Position(first.inode, first.line + len(texts), first.offset + length)
 
 
-def _cut_line(descriptor: int, begin: _Position, data: bytes, max_bytes: int) -> tuple[str, _Position]:
-    """Return the beginning of one over-long line and the position after all of it."""
-    after = _skip_lines(descriptor, begin, begin.line + 1)
-    if after.line == begin.line:
-        return "", begin
+def _cut_line(descriptor: int, first: _Position, data: bytes, max_bytes: int) -> tuple[str, _Position]:
+    """Return the start of an overlong line and the position after the whole line."""
+    after = _skip_lines(descriptor, first, first.line + 1)
+    if after.line == first.line:
+        return "", first
     text = data[: max_bytes // 6].decode("utf-8", "replace")
     return f"{text}{_CUT_MARK}\n", after
 
 
 def _json_size(text: str) -> int:
-    """Return how many bytes the text takes inside a JSON string."""
+    """Return the size of a text inside a JSON string, in bytes."""
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2

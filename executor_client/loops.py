@@ -1,4 +1,4 @@
-"""What every endless thread of the executor wraps its steps in."""
+"""Error boundary of loops: an unexpected error is logged and does not end the thread."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def survive(step: Callable[[], T], otherwise: T, what: str) -> T:
-    """Take one step of a loop; an error nobody foresaw is logged, once each time, and does not end the thread."""
+    """Run one step of a loop; on an unexpected error log it and return ``otherwise``."""
     try:
         return step()
     except Exception:

@@ -1,4 +1,4 @@
-"""What the parts of one running executor share."""
+"""Shared parts of a running executor, and the termination of runs."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from executor_client.protocol import SUCCESS
 from executor_client.run import Run, RunResult, Work
 from executor_client.watchdog import Watchdog
 
-#: a run that ignores its end is interrupted again this often
+#: a handler that does not end is interrupted again at this period
 FORCE_PERIOD_S = 1.0
 
 logger = logging.getLogger(__name__)
@@ -23,18 +23,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Journal, deadlines, counters and settings of one executor."""
+    """Journal, watchdog, counters and settings of an executor."""
 
     journal: Journal
     watchdog: Watchdog
     counters: Counters
     timing: Timing
     log_root: Path
-    #: called when a result has reached the disk
+    #: called when a result is on disk
     result_stored: Callable[[], None]
 
     def report(self, run: Run, result: RunResult) -> bool:
-        """Store a run's result, once; True for the caller that did it."""
+        """Store a run's result; True for the first caller, later ones do nothing."""
         if not run.mark_reported():
             return False
         stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms())
@@ -49,7 +49,7 @@ class Parts:
 
 
 class Termination:
-    """Ends a run from outside: asks it, forces it, and at last leaves it behind. Steps run in the watchdog's thread."""
+    """Termination of a run: cancel it, then force it, finally abandon it. Runs in the watchdog thread."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Termination:
         self._started_s = monotonic_s()
 
     def start(self) -> None:
-        """Ask it to end; the rest follows by itself."""
+        """Cancel the run and schedule the next steps."""
         self._run.context.cancelled.set()
         self._work.cancel(self._kind)
         self._parts.watchdog.after(self._work.grace_s, self._force)
@@ -76,7 +76,7 @@ class Termination:
         if self._run.ended.is_set():
             return
         if monotonic_s() - self._started_s >= self._work.grace_s + self._parts.timing.abandon_s:
-            # not in this thread: it takes a lock that may be held while a commit is under way
+            # in its own thread: it takes a lock that may be held during a commit
             threading.Thread(target=self._abandon, args=(self._run,), name="abandon", daemon=True).start()
             return
         self._work.force(self._kind)

@@ -1,4 +1,4 @@
-"""Child processes with all their descendants: started in a group of their own, listened to, ended for certain."""
+"""Process trees: child processes in their own group, with captured output, killed as a whole."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from executor_client.clock import monotonic_s
 
-#: a line longer than this is written in pieces
+#: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
-#: after the process has ended, its descendants' output is taken for this long
+#: after the process has ended, output of its descendants is read for this long
 DRAIN_S = 1.0
 _POLL_S = 0.1
 
-#: what a script may see of this process's environment: no token, no database address
+#: environment variables that scripts inherit: no token, no database address
 ENVIRONMENT = (
     "PATH",
     "HOME",
@@ -33,18 +33,18 @@ ENVIRONMENT = (
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables a script inherits."""
+    """Return the variables that a script inherits."""
     return {name: value for name, value in environ.items() if name in ENVIRONMENT or name.startswith("LC_")}
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start, and in what surroundings."""
+    """Command line, folder and environment of a child process."""
 
     argv: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
-    #: open descriptors the child inherits
+    #: open file descriptors that the child inherits
     descriptors: tuple[int, ...] = field(default=())
 
 
@@ -52,7 +52,7 @@ class ProcessTree:
     """A running child and its descendants, in a session of their own."""
 
     def __init__(self, command: Command) -> None:
-        """Start it; raise ``OSError`` if it cannot be started and ``ValueError`` for an argument with a NUL."""
+        """Start the command; raise ``OSError`` if that fails, ``ValueError`` for NUL in an argument."""
         self._terminating = False
         self._exited = False
         self._process = subprocess.Popen(
@@ -68,11 +68,11 @@ class ProcessTree:
 
     @property
     def identity(self) -> str:
-        """A text that names this process and no later one of the same number; "" where the system cannot tell."""
+        """Identity of the process, unlike that of a later process with the same pid; "" if unknown."""
         return identity_of(self._process.pid)
 
     def follow(self, write: Callable[[str], object]) -> int:
-        """Copy the output, whole lines at a time, until the process ends; return its exit code, negative for a signal."""
+        """Copy the output by lines until the process ends; return its exit code, negative for a signal."""
         assert self._process.stdout is not None
         with self._process.stdout as stream:
             _copy_lines(stream.fileno(), write, lambda: self._process.poll() is not None)
@@ -83,11 +83,11 @@ class ProcessTree:
         return code
 
     def terminate(self) -> None:
-        """Ask the whole tree to end."""
+        """Send SIGTERM to the whole tree."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the whole tree."""
+        """Send SIGKILL to the whole tree."""
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -97,13 +97,13 @@ class ProcessTree:
 
 
 def kill_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group; one that is gone is fine."""
+    """Send a signal to a process group; ignore a group that no longer exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def identity_of(pid: int) -> str:
-    """Return ``pid:start time`` by Linux's /proc, "" elsewhere or when the process is gone."""
+    """Return ``pid:start time`` from Linux's /proc; "" on other systems and for a process that has ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -112,7 +112,7 @@ def identity_of(pid: int) -> str:
 
 
 def kill_leftover(identity: str) -> bool:
-    """End the process tree a former executor left behind; True if it was still there."""
+    """Kill a process tree left by a previous executor; True if it was still running."""
     pid = identity.partition(":")[0]
     if not pid.isdigit() or identity_of(int(pid)) != identity:
         return False
@@ -121,7 +121,7 @@ def kill_leftover(identity: str) -> bool:
 
 
 def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> None:
-    """Write lines as they come, until the end of the stream or, after the process has ended, until it is silent."""
+    """Copy lines until the end of the stream or, after the process has ended, until the output pauses."""
     os.set_blocking(descriptor, False)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -143,7 +143,7 @@ def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable
 
 
 def _write_whole_lines(data: bytes, write: Callable[[str], object]) -> bytes:
-    """Write what ends in a line end and return the rest; a rest that is too long is written as a line."""
+    """Write whole lines and return the rest; an overlong rest is written as a line."""
     whole, mark, rest = data.rpartition(b"\n")
     if mark:
         write((whole + mark).decode("utf-8", "replace"))

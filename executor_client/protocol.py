@@ -1,8 +1,8 @@
-"""The wire between admin and executor, for both sides: requests, replies, codes, header names, texts.
+"""Wire protocol between admin and executor, for both sides: requests, replies, codes, header names, messages.
 
-Only the standard library. Writing sends the common denominator of XXL-JOB 2.2 to 3.4; reading is lenient: numeric strings count
-as numbers, absent and null alike become 0 or "", unknown fields are ignored. What cannot be read at all raises ``ValueError`` with a
-reason. Times are UTC epoch milliseconds.
+Standard library only. Output is the common denominator of XXL-JOB 2.2 to 3.4. Parsing is lenient: numeric
+strings count as numbers, absent and null fields become 0 or "", unknown fields are ignored; unreadable input
+raises ``ValueError`` with the reason. Times are UTC epoch milliseconds.
 """
 
 from dataclasses import dataclass, field
@@ -21,15 +21,15 @@ from executor_client.lenient_json import (
 
 TOKEN_HEADER = "XXL-JOB-ACCESS-TOKEN"
 APPNAME_HEADER = "XXL-JOB-APPNAME"
-#: our own executors announce what they can do, as in ``durable-dedup,boot=5f0c…``; others send nothing
+#: extension of this project: capabilities of an executor, ``durable-dedup,boot=5f0c…``
 CAPABILITIES_HEADER = "X-Exec-Capabilities"
 CONTENT_TYPE = "application/json;charset=UTF-8"
-#: the only ``registryGroup`` executors use
+#: the only ``registryGroup`` that executors use
 REGISTRY_GROUP = "EXECUTOR"
 
 SUCCESS = 200
 FAIL = 500
-#: a job result only, never the code of a reply
+#: code of a job result, never of a reply
 TIMEOUT = 502
 
 MSG_BAD_TOKEN = "The access token is wrong."
@@ -48,12 +48,12 @@ MSG_TIMEOUT = "job execute timeout "
 MSG_LOG_NOT_FOUND = "readLog fail, logFile not found"
 MSG_LOG_NOT_EXISTS = "readLog fail, logFile not exists"
 
-#: what remains of a foreign answer that is no envelope, in characters
+#: longest excerpt of a malformed response, in characters
 FOREIGN_TEXT_MAX = 4_000
 
 
 class RunRequest(NamedTuple):
-    """The body of ``/run``: one trigger of one job on one executor."""
+    """Body of ``/run``: one trigger of one job on one executor."""
 
     job_id: int
     executor_handler: str
@@ -70,7 +70,7 @@ class RunRequest(NamedTuple):
     broadcast_total: int
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the twelve fields in the original's order, none null: some clients refuse anything else."""
+        """Return the twelve fields in XXL-JOB's order, none null: some clients reject anything else."""
         return {
             "jobId": self.job_id,
             "executorHandler": self.executor_handler,
@@ -88,7 +88,7 @@ class RunRequest(NamedTuple):
 
     @classmethod
     def from_wire(cls, value: Any) -> "RunRequest":
-        """Read a trigger; raise ``ValueError`` where a field has the wrong type."""
+        """Parse a trigger; raise ``ValueError`` for a field of the wrong type."""
         fields = object_of(value, "the trigger")
         return cls(
             job_id=long_field(fields, "jobId"),
@@ -108,7 +108,7 @@ class RunRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistryRequest:
-    """The body of ``/api/registry`` and ``/api/registryRemove``."""
+    """Body of ``/api/registry`` and ``/api/registryRemove``."""
 
     registry_group: str
     #: the app name
@@ -126,7 +126,7 @@ class RegistryRequest:
 
     @classmethod
     def from_wire(cls, value: Any) -> "RegistryRequest":
-        """Read a registration; missing fields are "", for the caller to refuse."""
+        """Parse a registration; missing fields are "", for the caller to reject."""
         fields = object_of(value, "the registration")
         return cls(
             text_field(fields, "registryGroup"),
@@ -137,7 +137,7 @@ class RegistryRequest:
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """The body of ``/log``: which run, and from which line on (1-based)."""
+    """Body of ``/log``: a run and the first line to return, counted from 1."""
 
     log_id: int
     log_date_time: int
@@ -154,7 +154,7 @@ class LogRequest:
 
     @classmethod
     def from_wire(cls, value: Any) -> "LogRequest":
-        """Read the request in either spelling."""
+        """Parse the request in either spelling."""
         fields = object_of(value, "the log request")
         return cls(
             long_field(fields, "logId"),
@@ -165,17 +165,17 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """A piece of a run's log; nothing new is ``from_line_num > to_line_num``, or an empty text."""
+    """Page of a run's log; without new lines ``from_line_num > to_line_num`` or the text is empty."""
 
     from_line_num: int
-    #: number of the last line handed over
+    #: number of the last line returned
     to_line_num: int
     log_content: str
-    #: Java never says so while the file exists
+    #: Java executors never set it while the file exists
     is_end: bool
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the payload as executors send it: the flag is ``isEnd``."""
+        """Return the payload; the flag is ``isEnd`` on the wire."""
         return {
             "fromLineNum": self.from_line_num,
             "toLineNum": self.to_line_num,
@@ -185,7 +185,7 @@ class LogResult:
 
     @classmethod
     def from_wire(cls, value: Any, *, from_line_num: int = 1) -> "LogResult":
-        """Read the payload of any executor: an object, a bare text, or nothing at all."""
+        """Parse the payload of any executor: an object, a bare string, or null."""
         fields = value if isinstance(value, dict) else {"logContent": value}
         content = "" if fields.get("logContent") is None else as_text(fields["logContent"])
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
@@ -200,7 +200,7 @@ class LogResult:
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """The body of ``/idleBeat`` and ``/kill``: a job, not a run."""
+    """Body of ``/idleBeat`` and ``/kill``: a job, not a run."""
 
     job_id: int
 
@@ -210,29 +210,29 @@ class JobRequest:
 
     @classmethod
     def from_wire(cls, value: Any) -> "JobRequest":
-        """Read the job id."""
+        """Parse the job id."""
         return cls(long_field(object_of(value, "the request"), "jobId"))
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The envelope of every answer in both directions."""
+    """Envelope of every response, in both directions."""
 
     code: int
     msg: str | None = None
-    #: payload: ``content`` up to 3.2, ``data`` from 3.3 on
+    #: payload; ``content`` up to 3.2, ``data`` since 3.3
     content: Any = None
-    #: False: what came is no envelope with an integer code, so ``code`` and ``msg`` are ours
+    #: False: the response was not an envelope with an integer code; the parser set ``code`` and ``msg``
     well_formed: bool = field(default=True, compare=False)
 
     def to_wire(self, *, with_data: bool = True) -> dict[str, Any]:
-        """Return ``code, msg, content`` in this order, then the payload again as ``data`` for 3.3 and later."""
+        """Return ``code, msg, content`` in this order, then the payload again as ``data`` for 3.3 and up."""
         fields = {"code": self.code, "msg": self.msg, "content": self.content}
         return {**fields, "data": self.content} if with_data else fields
 
     @classmethod
     def parse(cls, status: int, body: bytes) -> "Reply":
-        """Read an answer; whatever is no envelope with an integer ``code`` is a failure that carries its text."""
+        """Parse a response; without an envelope and integer ``code`` it is a failure with its text."""
         text = body[: FOREIGN_TEXT_MAX * 4].decode("utf-8", "replace").strip()[:FOREIGN_TEXT_MAX]
         try:
             value = load_json(body)
@@ -241,7 +241,7 @@ class Reply:
             code = whole_number(value["code"], "code")
         except ValueError:
             value, code = {}, None
-        if status != SUCCESS:  # litert repeats its code as the HTTP status
+        if status != SUCCESS:  # litert sends its code as the HTTP status too
             return cls(FAIL, f"HTTP status {status}: {as_text(text)}", well_formed=code == status)
         if code is None:
             return cls(
@@ -254,27 +254,27 @@ class Reply:
 
 
 def is_repeated_trigger(reply: Reply) -> bool:
-    """Tell whether an executor refused a run because it already holds this log id: that proves acceptance."""
+    """Return whether an executor rejected a run as a duplicate: that proves that it was accepted."""
     return reply.code == FAIL and (reply.msg or "").startswith(("repeate trigger job", "repeat trigger job"))
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an executor announces in ``CAPABILITIES_HEADER``; foreign executors announce nothing."""
+    """Capabilities in ``CAPABILITIES_HEADER``; only executors of this project send it."""
 
-    #: a log id is started at most once, also across restarts
+    #: a log id starts at most once, also across restarts
     durable_dedup: bool = False
     #: changes with every start of the process; "" if unknown
     boot_id: str = ""
 
     def to_header(self) -> str:
-        """Return the header's value, as in ``durable-dedup,boot=5f0c…``."""
+        """Return the header value, for example ``durable-dedup,boot=5f0c…``."""
         parts = ["durable-dedup"] if self.durable_dedup else []
         return ",".join([*parts, f"boot={self.boot_id}"] if self.boot_id else parts)
 
     @classmethod
     def from_header(cls, value: str | None) -> "Capabilities":
-        """Read the header; unknown words are ignored."""
+        """Parse the header; ignore unknown words."""
         words = [word.strip() for word in (value or "").split(",")]
         boots = [word[len("boot=") :] for word in words if word.startswith("boot=")]
         return cls(

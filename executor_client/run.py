@@ -1,4 +1,4 @@
-"""One run on its way through this process: its context, its log, and the one result it will have."""
+"""Run: an accepted run with its context, log and result."""
 
 import threading
 from dataclasses import dataclass
@@ -10,44 +10,44 @@ from executor_client.errors import Interruption, RunFailed
 from executor_client.log_files import RunLog, log_file
 from executor_client.protocol import FAIL, RunRequest
 
-#: largest result code the admins' tables hold
+#: largest result code that admins can store
 CODE_MAX = 2**31 - 1
 MSG_RESULT_LOST = "job handle result lost."
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result that is reported: 200, 500, 502 or a handler's own code, and its text."""
+    """Reported result of a run: 200, 500, 502 or a handler's own code, and the message."""
 
     code: int
     msg: str | None
 
 
 class Work(Protocol):
-    """How a handler is carried out: in this thread, or as a child process."""
+    """Execution of a handler: in the job thread or as a child process."""
 
-    #: how long it may end by itself after ``cancel``, in seconds
+    #: grace period after ``cancel``, in seconds
     grace_s: float
 
     def run(self) -> None:
-        """Carry it out in the calling thread; raise whatever makes it a failure."""
+        """Execute in the calling thread; any exception is a failure."""
 
     def cancel(self, kind: type[Interruption]) -> None:
-        """Ask it to end. Called once, from another thread."""
+        """Request the end. Called once, from another thread."""
 
     def force(self, kind: type[Interruption]) -> None:
-        """Make it end. Called repeatedly, from another thread."""
+        """Force the end. Called repeatedly, from another thread."""
 
 
 class Run:
-    """A run accepted by this executor. Its result is frozen once: by the handler's end, a time-out, or a kill."""
+    """Accepted run. Its result is frozen once, by the end of the handler, a timeout or a kill."""
 
     def __init__(self, run_id: int, request: RunRequest, log_root: Path) -> None:
         self.run_id = run_id
         self.request = request
         self.log = RunLog(log_file(log_root, request.log_id, request.log_date_time))
         self.context = JobContext(request, self.log.write)
-        #: set when the run has ended, or was left behind
+        #: set when the run has ended or was abandoned
         self.ended = threading.Event()
         self._lock = threading.Lock()
         self._result: RunResult | None = None
@@ -56,19 +56,19 @@ class Run:
 
     @property
     def result(self) -> RunResult | None:
-        """The frozen result, None while the run is open."""
+        """Frozen result, None while the run is open."""
         with self._lock:
             return self._result
 
     def start(self, work: Work) -> bool:
-        """Note how the run is carried out; False if it was ended before it began."""
+        """Attach the work; False if the run has a result already and must not start."""
         with self._lock:
             if self._result is None:
                 self._work = work
             return self._result is None
 
     def freeze(self, result: RunResult) -> bool:
-        """Set the result; True for the first caller, whose result stays."""
+        """Set the result; True for the first caller, whose result is kept."""
         with self._lock:
             if self._result is None:
                 self._result = _limited(result)
@@ -76,24 +76,24 @@ class Run:
             return False
 
     def abort(self, result: RunResult) -> Work | None:
-        """Freeze the result from outside; return the work that now has to be ended, None if there is none."""
+        """Freeze the result from another thread; return the work to end, None if there is none."""
         return self._work if self.freeze(result) else None
 
     def settle(self, error: BaseException | None) -> RunResult:
-        """Freeze the result the handler left behind; return what counts."""
+        """Freeze the result of the handler; return the one that was frozen first."""
         result = result_of(self.context, error)
         self.freeze(result)
         return self.result or result
 
     def mark_reported(self) -> bool:
-        """Mark the end; True for exactly one caller, who reports the result."""
+        """Mark the run as reported; True for exactly one caller."""
         with self._lock:
             first, self._reported = not self._reported, True
         return first
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line, the first of its text: ``ValueError: bad day (jobs.py:12)``."""
+    """Describe an exception by the first line of its text: ``ValueError: bad day (jobs.py:12)``."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -105,7 +105,7 @@ def describe(error: BaseException) -> str:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return an exception's own text; "" where the author's code cannot make it."""
+    """Return the text of an exception; "" if its ``__str__`` fails."""
     try:
         return str(error)
     except Exception:
@@ -113,7 +113,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def result_of(context: JobContext, error: BaseException | None) -> RunResult:
-    """Return the result a handler left behind: what it raised, else what it set, else success."""
+    """Return the result of a handler: the error it raised, else the result it set, else success."""
     if error is not None:
         return RunResult(FAIL, str(error) if isinstance(error, RunFailed) else describe(error))
     code = context.handle_code
@@ -123,7 +123,7 @@ def result_of(context: JobContext, error: BaseException | None) -> RunResult:
 
 
 def _limited(result: RunResult) -> RunResult:
-    """Cut a long text, and replace what cannot be stored or sent."""
+    """Truncate a long message and replace characters that cannot be stored or sent."""
     if result.msg is None:
         return result
     msg = result.msg.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")

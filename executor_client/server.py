@@ -1,4 +1,4 @@
-"""The endpoints as a Flask blueprint, and the executor's own server around it."""
+"""HTTP server: the endpoints as a Flask blueprint, and the executor's own waitress server."""
 
 import errno
 import socket
@@ -16,15 +16,15 @@ from executor_client.lenient_json import dump_json
 from executor_client.protocol import CAPABILITIES_HEADER, CONTENT_TYPE, FAIL, TOKEN_HEADER, Reply
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
-#: an admin has at most 32 calls under way at one address
+#: an admin has at most 32 requests in flight to one address
 SERVER_THREADS = 16
-#: an idle connection is closed after this, as in the original
+#: an idle connection is closed after this, as in XXL-JOB
 IDLE_CONNECTION_S = 90
 CONNECTION_MAX = 1_000
 
 
 class Service:
-    """What stands behind the blueprint; before the executor is started, every call is refused."""
+    """Blueprint service; rejects every call until the executor is started."""
 
     def __init__(self) -> None:
         self.endpoints: Endpoints | None = None
@@ -32,8 +32,8 @@ class Service:
         #: text of ``GET /metrics``; None: not served
         self.metrics: Callable[[], str] | None = None
 
-    def answer(self, target: str) -> Response:
-        """Answer Flask's current request."""
+    def handle(self, target: str) -> Response:
+        """Handle Flask's current request."""
         if self.endpoints is None:
             return self._response(Reply(FAIL, "the executor is not started"))
         if (request.content_length or 0) > BODY_MAX_BYTES:
@@ -41,7 +41,7 @@ class Service:
         body = request.stream.read(BODY_MAX_BYTES + 1)
         token = request.headers.get(TOKEN_HEADER, "")
         return self._response(
-            self.endpoints.answer(Request(request.method, target, token, request.remote_addr or "", body))
+            self.endpoints.handle(Request(request.method, target, token, request.remote_addr or "", body))
         )
 
     def _response(self, reply: Reply) -> Response:
@@ -50,19 +50,19 @@ class Service:
             response.headers[CAPABILITIES_HEADER] = self.capabilities
         return response
 
-    def answer_metrics(self) -> Response:
-        """Answer ``GET /metrics``."""
+    def handle_metrics(self) -> Response:
+        """Handle ``GET /metrics``."""
         if self.metrics is None:
-            return self.answer("/metrics")
+            return self.handle("/metrics")
         return Response(self.metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def make_blueprint(service: Service, paths: Sequence[str], *, metrics: bool) -> Blueprint:
-    """Return the blueprint: exactly the executor's paths, so that the application keeps all others."""
+    """Return a blueprint with the executor's paths only; all others stay with the application."""
     blueprint = Blueprint("xxl_job_executor", __name__)
 
     def view(path: str) -> Callable[[], Response]:
-        return lambda: service.answer(
+        return lambda: service.handle(
             path + ("?" + request.query_string.decode("latin-1") if request.query_string else "")
         )
 
@@ -75,23 +75,23 @@ def make_blueprint(service: Service, paths: Sequence[str], *, metrics: bool) -> 
         blueprint.add_url_rule(path, endpoint=path.strip("/"), view_func=view(path), **options)
     if metrics:
         blueprint.add_url_rule(
-            "/metrics", endpoint="metrics", view_func=service.answer_metrics, methods=["GET"]
+            "/metrics", endpoint="metrics", view_func=service.handle_metrics, methods=["GET"]
         )
     return blueprint
 
 
 def make_app(service: Service, paths: Sequence[str], *, metrics: bool) -> Flask:
-    """Return the executor's own application: the blueprint, and the original's answer for every other path and method."""
+    """Return a Flask application with the blueprint and XXL-JOB's replies for all other requests."""
     app = Flask("xxl_job_executor", static_folder=None)
     app.url_map.merge_slashes = False
     app.register_blueprint(make_blueprint(service, paths, metrics=metrics))
 
-    def elsewhere(error: Exception) -> Response:
+    def reject(error: Exception) -> Response:
         target = request.full_path if request.query_string else request.path
-        return service.answer(target)
+        return service.handle(target)
 
     for code in (404, 405):
-        app.register_error_handler(code, elsewhere)
+        app.register_error_handler(code, reject)
     return app
 
 
@@ -118,7 +118,7 @@ class OwnServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """Listening port."""
         return int(self._socket.getsockname()[1])
 
     def start(self) -> None:
@@ -126,7 +126,7 @@ class OwnServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port; requests under way end first."""
+        """Close the port after the requests in flight have ended."""
         self._stopping.set()
         if self._thread.ident is None:
             self._close()
@@ -145,21 +145,20 @@ class OwnServer:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to this address; raise StartRefused with one line."""
+    """Return a socket bound to an address; raise StartRefused with one line."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as exc:
         raise StartRefused(f"cannot listen on {host}:{port}: {exc.strerror}") from exc
     except UnicodeError as exc:
-        raise StartRefused(f"cannot listen on {host}:{port}: this is no host name") from exc
+        raise StartRefused(f"cannot listen on {host}:{port}: not a host name") from exc
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except OSError as exc:
         bound.close()
-        taken = exc.errno == errno.EADDRINUSE
-        raise StartRefused(
-            f"cannot listen on {host}:{port}: {'the port is in use by another program' if taken else exc.strerror}"
-        ) from exc
+        in_use = exc.errno == errno.EADDRINUSE
+        reason = "the port is in use by another program" if in_use else exc.strerror
+        raise StartRefused(f"cannot listen on {host}:{port}: {reason}") from exc
     return bound

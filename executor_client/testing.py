@@ -1,4 +1,4 @@
-"""Run a handler in a test: no server, no admin, no files.
+"""Test helper: run a handler without server, admin or files.
 
 result = run_handler("reportHandler", "day=2024-05-01")
 assert result.code == 200 and "42 rows" in result.log
@@ -17,19 +17,19 @@ from executor_client.protocol import RunRequest
 from executor_client.run import result_of
 from executor_client.work import FunctionWork, call_with_hooks
 
-#: what a run looks like unless the test says otherwise
+#: default request of a run
 _REQUEST = RunRequest(1, "", "", "SERIAL_EXECUTION", 0, 1, 1, "BEAN", "", 0, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerResult:
-    """How a handler ended."""
+    """Result of a handler under test."""
 
     code: int
     msg: str | None
-    #: everything it wrote into its log
+    #: its log
     log: str
-    #: what it raised, if anything
+    #: the exception it raised, if any
     error: BaseException | None
 
 
@@ -41,9 +41,10 @@ def run_handler(
     cancelled: bool = False,
     handlers: HandlerRegistry = registry,
 ) -> HandlerResult:
-    """Run a handler, by name or the function itself, in this thread, with its hooks; return how it ended.
+    """Run a handler, by name or as a function, with its hooks in this thread; return its result.
 
-    ``shard`` is index and total; with ``cancelled`` the run is told to end before it begins. Raises ExecutorError for an unknown name.
+    ``shard`` is index and total; ``cancelled`` cancels the run before it starts. Raises ExecutorError for an
+    unknown name.
     """
     found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
     if found is None:

@@ -1,4 +1,4 @@
-"""One thread for all deadlines: time-outs of runs, and the steps that end a killed one."""
+"""Watchdog: one thread for all deadlines, such as timeouts of runs and the steps of a termination."""
 
 import heapq
 import itertools
@@ -10,7 +10,7 @@ from executor_client.loops import survive
 
 
 class Deadline:
-    """Something that shall happen at an instant, unless it is cancelled first."""
+    """Action scheduled for an instant, unless it is cancelled first."""
 
     __slots__ = ("_action",)
 
@@ -18,18 +18,18 @@ class Deadline:
         self._action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Forget it; harmless when it has happened."""
+        """Drop the action; does nothing if it has run."""
         self._action = None
 
     def expire(self) -> None:
-        """Do it once, if it was not cancelled."""
+        """Run the action once, if it was not cancelled."""
         action, self._action = self._action, None
         if action is not None:
             action()
 
 
 class Watchdog:
-    """Calls short actions at their time, in its own thread. An action must not wait."""
+    """Thread that runs short actions when they are due. An action must not block."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -43,14 +43,14 @@ class Watchdog:
         self._thread.start()
 
     def stop(self, *, timeout_s: float = 2.0) -> None:
-        """End the thread; what is still to come is dropped."""
+        """End the thread and drop pending actions."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._thread.join(timeout_s)
 
     def after(self, delay_s: float, action: Callable[[], None]) -> Deadline:
-        """Call the action once, ``delay_s`` from now."""
+        """Schedule an action ``delay_s`` from now."""
         deadline = Deadline(action)
         with self._changed:
             heapq.heappush(self._heap, (monotonic_s() + delay_s, next(self._numbers), deadline))

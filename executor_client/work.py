@@ -1,4 +1,4 @@
-"""The three ways to carry out a handler: a function in the job's thread, a function in a child process, a script."""
+"""Work: executes a run as a function in the job thread, in a child process, or as a script."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from executor_client.run import Run, Work
 
 
 class FunctionWork:
-    """A function or coroutine function in the calling thread; ended by its own will, then by an exception raised in it."""
+    """Function or coroutine function in the calling thread; cancelled, then ended by an exception."""
 
     def __init__(self, handler: Handler, context: JobContext, timing: Timing) -> None:
         self.grace_s = timing.cooperative_s
@@ -34,7 +34,7 @@ class FunctionWork:
         self._cancel_task: Callable[[], Any] | None = None
 
     def run(self) -> None:
-        """Call the handler; a returned text becomes the message."""
+        """Call the handler; a returned string becomes the message."""
         value, error = self._call.run()
         if error is not None:
             raise error
@@ -42,13 +42,13 @@ class FunctionWork:
             self._context.handle_msg = value
 
     def cancel(self, kind: type[Interruption]) -> None:
-        """Cancel an async handler's task; a plain function has seen ``context.cancelled``."""
+        """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
         if self._cancel_task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed already
+            with contextlib.suppress(RuntimeError):  # its loop is closed
                 self._cancel_task()
 
     def force(self, kind: type[Interruption]) -> None:
-        """Raise in the handler."""
+        """Raise an exception in the handler."""
         self._call.interrupt(kind)
 
     def _call_handler(self) -> Any:
@@ -64,7 +64,7 @@ class FunctionWork:
 
 
 class _TreeWork:
-    """What scripts and child processes share: the whole tree is asked to end, then killed."""
+    """Base of scripts and child processes: SIGTERM, then SIGKILL, to the whole process tree."""
 
     def __init__(self, timing: Timing, record_process: Callable[[str], None]) -> None:
         self.grace_s = timing.terminate_s
@@ -91,7 +91,7 @@ class _TreeWork:
 
 
 class ScriptWork(_TreeWork):
-    """A GLUE script."""
+    """GLUE script."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ScriptWork(_TreeWork):
 
 
 class ChildWork(_TreeWork):
-    """A ``process=True`` handler in a child process of its own; see ``executor_client.child``."""
+    """``process=True`` handler in its own child process, see ``executor_client.child``."""
 
     def __init__(
         self, handler: Handler, run: Run, timing: Timing, record_process: Callable[[str], None]
@@ -123,7 +123,7 @@ class ChildWork(_TreeWork):
         self._timing = timing
 
     def run(self) -> None:
-        """Run the handler; its result arrives by a file that has no name."""
+        """Run the handler; task and result are passed through unnamed temporary files."""
         with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as result_file:
             task_file.write(json.dumps(self._task()).encode())
             task_file.flush()
@@ -151,28 +151,28 @@ class ChildWork(_TreeWork):
             "sys_path": sys.path,
         }
 
-    def _take_result(self, answer: bytes, code: int) -> None:
-        if not answer:
+    def _take_result(self, result_json: bytes, code: int) -> None:
+        if not result_json:
             raise RunFailed(f"the handler's process ended without a result, exit value({code})")
-        result = json.loads(answer)
+        result = json.loads(result_json)
         self._run.context.result(result["code"], result["msg"])
 
 
 def _routed_level() -> int | None:
-    """Return from which level on ``logging`` is copied into job logs here, None if it is not."""
+    """Return the level from which ``logging`` is copied into job logs, None if it is not."""
     root = logging.getLogger()
     return root.level if any(isinstance(handler, JobLogHandler) for handler in root.handlers) else None
 
 
 def _child_environment() -> dict[str, str]:
-    """Return this process's environment, with a path on which the child finds this package."""
+    """Return this environment with a PYTHONPATH on which the child finds this package."""
     here = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
 
 
 def call_with_hooks(handler: Handler, context: JobContext, work: Work) -> None:
-    """Call init, the handler and destroy; errors of the hooks are logged and otherwise ignored."""
+    """Call init, the handler and destroy; errors in hooks are logged only."""
     call_hook(handler.init, context.log_exception)
     try:
         work.run()
@@ -181,7 +181,7 @@ def call_with_hooks(handler: Handler, context: JobContext, work: Work) -> None:
 
 
 def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], object]) -> None:
-    """Call an init or destroy hook; whatever it raises is reported and goes no further."""
+    """Call an init or destroy hook; pass an exception to ``report``."""
     if hook is None:
         return
     try:
@@ -191,7 +191,7 @@ def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], 
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback of a handler's error, from the handler's own frame on."""
+    """Return the traceback of a handler's error, starting at the handler's frame."""
     frame = error.__traceback__
     here = Path(__file__).parent
     while (

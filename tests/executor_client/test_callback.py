@@ -40,7 +40,7 @@ def test_an_admin_of_any_version_gets_results(
     eventually(lambda: "callback finished" in caller.log(2)["logContent"])
 
 
-def test_the_form_an_admin_wants_is_remembered(
+def test_the_callback_form_of_an_admin_is_remembered(
     of_version: Callable[[str], StandInAdmin], start: MakeExecutor
 ) -> None:
     admin = of_version("3.5")
@@ -52,7 +52,7 @@ def test_the_form_an_admin_wants_is_remembered(
     assert shapes == ["list", "dict", "dict", "dict"]
 
 
-def test_results_wait_for_an_admin_that_is_away(
+def test_results_are_kept_while_the_admin_is_down(
     caller: Caller, admin: StandInAdmin, handlers: HandlerRegistry
 ) -> None:
     handlers.job("fail")(lambda: context.fail("no"))
@@ -76,7 +76,7 @@ def test_results_wait_for_an_admin_that_is_away(
         None,
     ],
 )
-def test_a_refused_delivery_is_repeated_and_never_a_failure(
+def test_a_rejected_callback_is_retried(
     caller: Caller, admin: StandInAdmin, result: Result, refusal: dict[str, Any] | None
 ) -> None:
     tries = []
@@ -94,7 +94,7 @@ def test_a_refused_delivery_is_repeated_and_never_a_failure(
     assert admin.repeats()[1] == 1
 
 
-def test_a_result_that_is_refused_does_not_hold_up_the_others(caller: Caller, admin: StandInAdmin) -> None:
+def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: StandInAdmin) -> None:
     def refuse_first(action: str, body: Any) -> dict[str, Any]:
         poisoned = action == "callback" and any(item["logId"] == 1 for item in body)
         return {"code": 500, "msg": "cannot store that"} if poisoned else {}
@@ -106,7 +106,7 @@ def test_a_result_that_is_refused_does_not_hold_up_the_others(caller: Caller, ad
     assert 1 not in admin.codes()
 
 
-def test_the_second_admin_gets_what_the_first_cannot_take(
+def test_callbacks_fail_over_to_the_second_admin(
     of_version: Callable[[str], StandInAdmin], start: MakeExecutor, admin: StandInAdmin
 ) -> None:
     other = of_version("3.4")
@@ -120,9 +120,7 @@ def test_the_second_admin_gets_what_the_first_cannot_take(
     eventually(lambda: other.codes() == {2: 200}, 30)
 
 
-def test_a_wrong_token_is_no_reason_to_drop_results(
-    caller: Caller, admin: StandInAdmin, result: Result
-) -> None:
+def test_a_wrong_token_does_not_drop_results(caller: Caller, admin: StandInAdmin, result: Result) -> None:
     right, admin.token = admin.token, "another-token-0123456789"
     caller.accepted(1)
     eventually(lambda: "The access token is wrong" in caller.log(1)["logContent"])
@@ -130,7 +128,7 @@ def test_a_wrong_token_is_no_reason_to_drop_results(
     assert result(1) == (200, None)
 
 
-def test_a_slow_admin_delays_results_only(caller: Caller, admin: StandInAdmin, result: Result) -> None:
+def test_a_slow_admin_does_not_block_runs(caller: Caller, admin: StandInAdmin, result: Result) -> None:
     release = threading.Event()
 
     def slow(action: str, body: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def lines_of(home: Path, admin: str, *words: str, **environment: str) -> tuple[i
     return ended.returncode, ended.stdout.splitlines()
 
 
-def test_all_is_well(tmp_path: Path, admin: StandInAdmin) -> None:
+def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
     code, lines = lines_of(tmp_path, admin.url)
     assert code == 0
     assert all(line.startswith("ok ") for line in lines)
@@ -59,12 +59,12 @@ def test_all_is_well(tmp_path: Path, admin: StandInAdmin) -> None:
 @pytest.mark.parametrize(
     ("path", "token", "words"),
     [
-        ("", "wrong-token-0123456789", "it refuses the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
-        ("", "", "it wants a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
-        ("/nope", TOKEN, "no XXL-JOB admin answers at this path"),
+        ("", "wrong-token-0123456789", "it rejects the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
+        ("", "", "it requires a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
+        ("/nope", TOKEN, "no XXL-JOB admin at this path"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_admin_problems_are_reported(
     tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str
 ) -> None:
     code, lines = lines_of(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_said(
     assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
 
 
-def test_an_admin_that_is_away_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_admin_is_reported(tmp_path: Path) -> None:
     code, lines = lines_of(tmp_path, "http://127.0.0.1:1/x")
     assert (code, problems(lines)) == (
         1,
@@ -80,15 +80,15 @@ def test_an_admin_that_is_away_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_an_address_that_is_none_is_named_once(tmp_path: Path) -> None:
+def test_an_invalid_address_is_reported_once(tmp_path: Path) -> None:
     code, lines = lines_of(tmp_path, "127.0.0.1:8080/x")
     assert (code, problems(lines)) == (
         1,
-        ["PROBLEM settings: '127.0.0.1:8080/x' is not an address: http://host:port/ is expected"],
+        ["PROBLEM settings: '127.0.0.1:8080/x' is not a URL: http://host:port/ is expected"],
     )
 
 
-def test_a_port_in_use_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path, admin: StandInAdmin) -> None:
     taken = admin.url.removeprefix("http://").partition("/")[0]
     code, lines = lines_of(tmp_path, admin.url, "--port", taken.partition(":")[2])
     assert (code, problems(lines)) == (
@@ -97,17 +97,14 @@ def test_a_port_in_use_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
     )
 
 
-def test_an_executor_that_runs_already_is_no_problem(
+def test_a_running_executor_is_not_a_problem(
     tmp_path: Path, admin: StandInAdmin, config: Callable[..., ExecutorConfig], handlers: HandlerRegistry
 ) -> None:
     with Executor(config(), handlers) as executor:
         port = executor.address.rstrip("/").rpartition(":")[2]
         code, lines = lines_of(tmp_path, admin.url, "--port", port)
     assert (code, problems(lines)) == (0, [])
-    assert (
-        f"ok      port: 127.0.0.1:{port} is served by an executor of this kind, fine if it is this one"
-        in lines
-    )
+    assert f"ok      port: 127.0.0.1:{port} is in use by a running executor; fine if it is this one" in lines
 
 
 @pytest.mark.parametrize(
@@ -118,20 +115,18 @@ def test_an_executor_that_runs_already_is_no_problem(
         ("loop", "Too many levels of symbolic links"),
     ],
 )
-def test_folders_that_cannot_be_written_are_named(
-    tmp_path: Path, admin: StandInAdmin, home: str, reason: str
-) -> None:
+def test_unwritable_folders_are_reported(tmp_path: Path, admin: StandInAdmin, home: str, reason: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     code, lines = lines_of(tmp_path, admin.url, "--home", home)
     named = [
-        f"PROBLEM {name} cannot be written: {reason}"
+        f"PROBLEM {name} is not writable: {reason}"
         for name in (f"XXL_JOB_HOME: {home}", f"log path: {home}/executor-logs")
     ]
     assert (code, problems(lines)) == (1, named)
 
 
-def test_a_host_that_is_none_is_named(tmp_path: Path, admin: StandInAdmin) -> None:
+def test_an_invalid_host_is_reported(tmp_path: Path, admin: StandInAdmin) -> None:
     code, lines = lines_of(tmp_path, admin.url, "--host", "a..b")
     (line,) = problems(lines)
     assert code == 1
@@ -141,15 +136,15 @@ def test_a_host_that_is_none_is_named(tmp_path: Path, admin: StandInAdmin) -> No
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"", "the connection was closed without an answer"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "what answers there does not speak HTTP"),
+        (b"", "the connection was closed without a response"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "the server at this address does not speak HTTP"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
-            "the connection was closed in the middle of the answer",
+            "the connection was closed in the middle of the response",
         ),
     ],
 )
-def test_what_is_no_web_server_is_named(tmp_path: Path, answer: bytes, reason: str) -> None:
+def test_a_server_that_does_not_speak_http_is_reported(tmp_path: Path, answer: bytes, reason: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, Answering(server, answer):
         url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
         code, lines = lines_of(tmp_path, url)
@@ -179,7 +174,7 @@ def test_what_is_no_web_server_is_named(tmp_path: Path, answer: bytes, reason: s
         ),
     ],
 )
-def test_the_modules_are_tried_too(
+def test_modules_are_imported_by_check(
     tmp_path: Path, admin: StandInAdmin, source: str, code: int, line: str
 ) -> None:
     (tmp_path / "mine.py").write_text(source + "\n")

@@ -55,14 +55,14 @@ def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.Mo
     assert config.journal_path == Path("instance/executor-my_app_1-9999.sqlite3")
 
 
-def test_the_token_of_a_console_on_the_same_machine_is_found(tmp_path: Path) -> None:
+def test_the_token_of_a_local_console_is_found(tmp_path: Path) -> None:
     (tmp_path / "access_token").write_text(TOKEN + "\n")
     assert ExecutorConfig.from_env({"XXL_JOB_HOME": str(tmp_path)}).access_tokens == (TOKEN,)
     given = {"XXL_JOB_HOME": str(tmp_path), "XXL_JOB_ACCESS_TOKEN": "another-0123456789"}
     assert ExecutorConfig.from_env(given).access_tokens == ("another-0123456789",)
 
 
-def test_a_setting_by_name_wins() -> None:
+def test_a_keyword_overrides_the_variable() -> None:
     assert ExecutorConfig.from_env({"XXL_JOB_EXECUTOR_PORT": "nonsense"}, port=1234).port == 1234
 
 
@@ -75,7 +75,7 @@ def test_a_setting_by_name_wins() -> None:
         ("XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS", "x", "is not a number of days"),
     ],
 )
-def test_a_bad_variable_is_named(variable: str, value: str, words: str) -> None:
+def test_an_invalid_variable_is_named(variable: str, value: str, words: str) -> None:
     with pytest.raises(StartRefused, match=f"^{variable}: .*{words}"):
         ExecutorConfig.from_env({variable: value})
 
@@ -85,18 +85,18 @@ def test_a_bad_variable_is_named(variable: str, value: str, words: str) -> None:
     [
         ({"appname": " "}, "no app name"),
         ({"admin_addresses": ()}, "no admin address"),
-        ({"admin_addresses": ("localhost:8080",)}, "is not an address"),
-        ({"admin_addresses": ("http://h:x",)}, "is not an address"),
-        ({"address": "10.1.2.3:9999"}, "is not an address"),
+        ({"admin_addresses": ("localhost:8080",)}, "is not a URL"),
+        ({"admin_addresses": ("http://h:x",)}, "is not a URL"),
+        ({"address": "10.1.2.3:9999"}, "is not a URL"),
         ({"allow_glue": frozenset({"python", "groovy"})}, "groovy is not one of"),
-        ({"host": "0.0.0.0"}, "it has no access token"),
-        ({"address": "http://10.1.2.3:9999"}, "it has no access token"),
+        ({"host": "0.0.0.0"}, "no access token is set"),
+        ({"address": "http://10.1.2.3:9999"}, "no access token is set"),
         ({"host": "10.1.2.3", "access_tokens": ("default_token",)}, "known default or shorter"),
         ({"host": "10.1.2.3", "access_tokens": ("short",)}, "known default or shorter"),
         ({"host": "10.1.2.3", "access_tokens": (TOKEN, "short")}, "known default or shorter"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(StartRefused, match=words) as refused:
         ExecutorConfig(**{**GOOD, **settings}).check()
     assert "\n" not in str(refused.value)
@@ -105,5 +105,5 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], words: 
 @pytest.mark.parametrize(
     "settings", [{}, {"access_tokens": ("default_token",)}, {"host": "0.0.0.0", "access_tokens": (TOKEN,)}]
 )
-def test_settings_that_work_are_taken(settings: dict[str, Any]) -> None:
+def test_valid_settings_are_accepted(settings: dict[str, Any]) -> None:
     ExecutorConfig(**{**GOOD, **settings}).check()

@@ -28,7 +28,7 @@ def test_every_snippet_is_python(number: int) -> None:
     compile(SNIPPETS[number], f"snippet {number}", "exec")
 
 
-def test_the_first_handler_passes_the_test_shown_for_it(tmp_path: Path) -> None:
+def test_the_first_example_passes_its_example_test(tmp_path: Path) -> None:
     (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py"))
     (tmp_path / "test_myjobs.py").write_text(snippet("run_handler"))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -44,7 +44,7 @@ def test_the_first_handler_passes_the_test_shown_for_it(tmp_path: Path) -> None:
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
-def test_the_handlers_shown_are_handlers(tmp_path: Path) -> None:
+def test_example_handlers_can_be_registered(tmp_path: Path) -> None:
     foreign = "open_pool = close_pool = print\ndatabase = None\n"
     classes = snippet("class Reports:").replace(
         "class Reports:", "class Reports:\n    def __init__(self, database): ...\n"
@@ -64,7 +64,7 @@ def test_the_handlers_shown_are_handlers(tmp_path: Path) -> None:
     assert ended.stdout == "moveAccounts name nightly\n", ended.stderr
 
 
-def test_every_setting_is_in_the_table_and_no_other() -> None:
+def test_the_settings_table_is_complete() -> None:
     assert set(re.findall(r"`(XXL_JOB_\w+)`", SETTINGS)) == set(VARIABLES)
     options = {name for action in _parser()._actions for name in action.option_strings} - {"-h", "--help"}
     assert set(re.findall(r"`(--[a-z-]+)`", SETTINGS)) == options
@@ -73,7 +73,7 @@ def test_every_setting_is_in_the_table_and_no_other() -> None:
     ) == list(GLUE_LANGUAGES)
 
 
-def test_every_path_and_metric_named_exists() -> None:
+def test_documented_paths_and_metrics_exist() -> None:
     assert snippet("register_blueprint").partition("blueprint())  # ")[2].partition("\n")[0].split() == list(
         PATHS
     )
@@ -83,7 +83,7 @@ def test_every_path_and_metric_named_exists() -> None:
     assert [name for name in named if f"\n{name} 0\n" not in served] == []
 
 
-def test_what_production_starts_has_only_options_there_are() -> None:
+def test_production_examples_use_existing_options() -> None:
     (unit,) = re.findall(r"^ExecStart=\S+ -m executor_client (.*)$", TEXT, re.MULTILINE)
     (container,) = re.findall(r'^CMD \["python", "-m", "executor_client", (.*)\]$', TEXT, re.MULTILINE)
     options = [word for word in (unit + " " + container.replace('"', "")).split() if word.startswith("--")]

@@ -29,9 +29,9 @@ BAD_TOKEN = "The access token is wrong."
         ("OPTIONS", "/run", TOKEN, None, METHOD),
         ("FETCH", "/run", TOKEN, None, METHOD),
         ("GET", "/known?logId=1", "", None, METHOD),
-        ("GET", "/known", TOKEN, None, "request error:a logId is needed"),
+        ("GET", "/known", TOKEN, None, "request error:logId is required"),
         ("GET", "/known?logId=x", TOKEN, None, "request error:logId"),
-        ("GET", "/known?logId=-7", TOKEN, None, "request error:a logId is needed"),
+        ("GET", "/known?logId=-7", TOKEN, None, "request error:logId is required"),
         ("GET", f"/known?logId={2**63}", TOKEN, None, "request error:logId is out of range"),
         ("GET", f"/known?logId={'9' * 5_000}", TOKEN, None, "request error:logId must be a whole number"),
         ("POST", "/known?logId=1", TOKEN, b"", "invalid request, uri-mapping(/known?logId=1) not found."),
@@ -62,11 +62,11 @@ BAD_TOKEN = "The access token is wrong."
             "/run",
             TOKEN,
             b'{"jobId":1,"glueType":"BEAN","executorHandler":"ok"}',
-            "a run needs a logId",
+            "logId and logDateTime are required",
         ),
     ],
 )
-def test_a_bad_request_gets_the_originals_answer(
+def test_a_bad_request_gets_xxl_jobs_reply(
     caller: Caller, method: str, path: str, token: str, body: bytes | None, expected: str
 ) -> None:
     connection = http.client.HTTPConnection(caller.base.removeprefix("http://"), timeout=10)
@@ -79,7 +79,7 @@ def test_a_bad_request_gets_the_originals_answer(
     assert answer["msg"].startswith(expected)
 
 
-def test_what_has_become_of_a_run_can_be_asked(
+def test_the_state_of_a_run_can_be_queried(
     caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     release = threading.Event()
@@ -106,7 +106,7 @@ def test_what_has_become_of_a_run_can_be_asked(
 
 
 @pytest.mark.parametrize("body", [b'""', b"{}", b"", None])
-def test_beat_takes_any_body(caller: Caller, body: bytes | None) -> None:
+def test_beat_accepts_any_body(caller: Caller, body: bytes | None) -> None:
     assert (
         caller.session.post(
             caller.base + "/beat", data=body, headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10
@@ -115,7 +115,7 @@ def test_beat_takes_any_body(caller: Caller, body: bytes | None) -> None:
     )
 
 
-def test_beat_takes_a_request_without_any_length(caller: Caller) -> None:
+def test_beat_accepts_a_request_without_content_length(caller: Caller) -> None:
     host, port = caller.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(
@@ -127,13 +127,13 @@ def test_beat_takes_a_request_without_any_length(caller: Caller) -> None:
     assert json.loads(body) == {"code": 200, "msg": None, "content": None, "data": None}
 
 
-def test_every_answer_announces_what_this_executor_can_do(caller: Caller) -> None:
+def test_every_response_has_the_capabilities_header(caller: Caller) -> None:
     response = requests.post(caller.base + "/beat", headers={"XXL-JOB-ACCESS-TOKEN": TOKEN}, timeout=10)
     assert response.headers["X-Exec-Capabilities"].startswith("durable-dedup,boot=")
     assert response.headers["Content-Type"] == "application/json;charset=UTF-8"
 
 
-def test_a_request_that_is_too_large_is_refused_unread(caller: Caller) -> None:
+def test_an_oversized_request_is_rejected_unread(caller: Caller) -> None:
     response = requests.post(
         caller.base + "/run",
         data=b"x" * (5 * 1024 * 1024 + 1),
@@ -152,14 +152,14 @@ def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "strip", [dict, without_nulls, lambda fields: {**fields, "executorParams": None, "somethingNew": [1]}]
 )
-def test_a_trigger_of_any_version_is_taken(
+def test_a_trigger_of_any_version_is_accepted(
     caller: Caller, admin: StandInAdmin, path: str, strip: Any
 ) -> None:
     assert caller.post(path, strip(run_fields(5)))["code"] == 200
     eventually(lambda: admin.codes() == {5: 200})
 
 
-def test_a_log_is_answered_for_both_spellings_in_both_places(
+def test_log_accepts_both_spellings_and_fills_both_fields(
     caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     handlers.job("talk")(lambda: context.log("hello %s", context.param))
@@ -180,25 +180,25 @@ def test_a_log_is_answered_for_both_spellings_in_both_places(
         (5, 10**18, "readLog fail, logFile not found"),
     ],
 )
-def test_a_log_that_is_not_there_says_so(caller: Caller, log_id: int, time_ms: int, text: str) -> None:
+def test_a_missing_log_is_reported(caller: Caller, log_id: int, time_ms: int, text: str) -> None:
     reply = caller.post("/log", {"logId": log_id, "logDateTim": time_ms, "fromLineNum": 1})
     assert reply["code"] == 200
     assert reply["content"] == {"fromLineNum": 1, "toLineNum": 0, "logContent": text, "isEnd": True}
 
 
-def test_a_second_token_opens_the_port_while_one_is_replaced(start: MakeExecutor) -> None:
+def test_a_second_token_is_accepted_during_a_token_change(start: MakeExecutor) -> None:
     caller = start(access_tokens=(TOKEN, "the-next-token-012345"))
     caller.token = "the-next-token-012345"
     assert caller.post("/beat")["code"] == 200
 
 
-def test_without_a_token_only_this_machine_is_answered(start: MakeExecutor) -> None:
+def test_without_a_token_only_loopback_is_allowed(start: MakeExecutor) -> None:
     caller = start(access_tokens=())
     caller.token = ""
     assert caller.post("/beat")["code"] == 200
 
 
-def test_metrics_are_served_only_if_asked_for(start: MakeExecutor, admin: StandInAdmin) -> None:
+def test_metrics_are_served_if_enabled(start: MakeExecutor, admin: StandInAdmin) -> None:
     caller = start(metrics=True)
     caller.accepted(1)
     eventually(lambda: admin.codes() == {1: 200})
@@ -211,7 +211,7 @@ def test_without_metrics_the_path_is_unknown(caller: Caller) -> None:
     assert requests.get(caller.base + "/metrics", timeout=10).json()["msg"] == METHOD
 
 
-def test_a_blueprint_serves_its_own_paths_and_no_other(
+def test_a_blueprint_serves_its_own_paths_only(
     config: Any, handlers: HandlerRegistry, executors: list[Executor]
 ) -> None:
     executor = Executor(config(port=5000), handlers)
@@ -236,7 +236,7 @@ def test_a_blueprint_serves_its_own_paths_and_no_other(
     assert client.post("/nope", headers=headers).status_code == 404
 
 
-def test_a_blueprint_may_live_under_a_prefix(
+def test_a_blueprint_can_have_a_prefix(
     config: Any, handlers: HandlerRegistry, executors: list[Executor]
 ) -> None:
     executor = Executor(config(address="http://127.0.0.1:5000/jobs"), handlers)
@@ -251,7 +251,7 @@ def test_a_blueprint_may_live_under_a_prefix(
     )
 
 
-def test_a_blueprint_without_token_answers_no_other_machine(
+def test_a_blueprint_without_token_rejects_other_hosts(
     config: Any, handlers: HandlerRegistry, executors: list[Executor]
 ) -> None:
     executor = Executor(config(access_tokens=()), handlers)

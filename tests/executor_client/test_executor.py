@@ -21,7 +21,7 @@ from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 MakeConfig = Callable[..., ExecutorConfig]
 
 
-def test_importing_the_package_costs_the_standard_library_only(tmp_path: Path) -> None:
+def test_importing_the_package_loads_the_standard_library_only(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from executor_client import Executor, job, context\n"
@@ -45,7 +45,7 @@ def test_a_with_block_starts_and_stops(
         caller = Caller(executor.address.rstrip("/"))
         caller.accepted(1)
         eventually(lambda: admin.codes() == {1: 200})
-        with pytest.raises(ExecutorError, match="started already"):
+        with pytest.raises(ExecutorError, match="already started"):
             executor.start()
     executor.stop()
     with socket.socket() as probe:
@@ -60,7 +60,7 @@ def test_it_can_be_started_again(config: MakeConfig, handlers: HandlerRegistry, 
             eventually(lambda log_id=log_id: log_id in admin.codes())
 
 
-def test_what_runs_too_long_at_the_stop_is_killed(
+def test_a_long_run_is_killed_at_the_stop(
     config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     def spin() -> None:
@@ -76,7 +76,7 @@ def test_what_runs_too_long_at_the_stop_is_killed(
     assert admin.message(1) == "web container destroy and kill the job. [job running, killed]"
 
 
-def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
+def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(
     config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     release = threading.Event()
@@ -96,7 +96,7 @@ def test_a_stopping_executor_takes_nothing_new_and_denies_nothing(
     assert admin.codes() == {1: 200}
 
 
-def test_a_port_in_use_is_refused_and_leaves_nothing_open(
+def test_a_port_in_use_fails_the_start_and_leaves_nothing_open(
     config: MakeConfig, handlers: HandlerRegistry
 ) -> None:
     with socket.socket() as taken:
@@ -144,7 +144,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         (
             (*GOOD, "--host", "a..b"),
             {"XXL_JOB_ACCESS_TOKEN": TOKEN},
-            "cannot listen on a..b:0: this is no host name",
+            "cannot listen on a..b:0: not a host name",
         ),
         ((*GOOD, "--token-file", "none"), {}, "no such token file"),
         ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
@@ -167,7 +167,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         (GOOD, {"XXL_JOB_HOME": "/proc/nope"}, "XXL_JOB_"),
     ],
 )
-def test_a_start_that_cannot_work_ends_in_one_line(
+def test_an_impossible_start_ends_with_one_line(
     tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], words: str
 ) -> None:
     (tmp_path / "broken.py").write_text("1 // 0\n")
@@ -187,7 +187,7 @@ def test_a_start_that_cannot_work_ends_in_one_line(
     assert ended.stdout == ""
 
 
-def test_the_port_of_another_program_is_named(tmp_path: Path) -> None:
+def test_a_port_of_another_program_is_reported(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -236,7 +236,7 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
     assert TOKEN.encode() not in errors
 
 
-def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: StandInAdmin) -> None:
+def test_a_program_given_as_a_module_is_served_once(tmp_path: Path, admin: StandInAdmin) -> None:
     (tmp_path / "mine.py").write_text(
         "from executor_client import Executor, job\n@job('h')\ndef h(): ...\nExecutor.from_env().run()\n"
     )
@@ -267,9 +267,7 @@ def test_a_program_named_as_a_module_is_served_once(tmp_path: Path, admin: Stand
 @pytest.mark.parametrize(
     "main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"]
 )
-def test_a_process_handler_may_live_in_the_program_itself(
-    tmp_path: Path, admin: StandInAdmin, main: str
-) -> None:
+def test_a_process_handler_can_be_in_the_main_program(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
     (tmp_path / "mine.py").write_text(
         "from executor_client import Executor, context, job\n@job('h', process=True)\ndef handle():\n    return 'from the child'\n"
         + main

@@ -44,9 +44,7 @@ def needing(program: str, language: str, *values: str) -> Any:
         needing("pwsh", "POWERSHELL", "Write-Output \"got $($args -join '|')\"\nexit 4"),
     ],
 )
-def test_a_script_gets_parameter_and_shard_and_its_exit_code_counts(
-    glue: Caller, result: Result, language: str, source: str
-) -> None:
+def test_a_script_gets_parameter_and_shard(glue: Caller, result: Result, language: str, source: str) -> None:
     fields = {"executorParams": "a b", "broadcastIndex": 1, "broadcastTotal": 3}
     glue.accepted(1, **script(language, source, **fields))
     assert result(1) == (500, "script exit value(4) is failed")
@@ -76,7 +74,7 @@ exit 5
         ("POWERSHELL", "powershell", ".ps1"),
     ],
 )
-def test_an_interpreter_is_started_with_file_parameter_index_and_total(
+def test_an_interpreter_gets_file_parameter_index_and_total(
     glue: Caller,
     result: Result,
     tmp_path: Path,
@@ -102,13 +100,13 @@ def test_an_interpreter_is_started_with_file_parameter_index_and_total(
 @pytest.mark.parametrize(
     ("language", "program"), [("SHELL", "bash"), ("NODEJS", "node"), ("PHP", "php"), ("POWERSHELL", "pwsh")]
 )
-def test_a_language_that_is_not_installed_is_named(
+def test_a_missing_interpreter_is_reported(
     glue: Caller, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, program: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     glue.accepted(1, **script(language, "x"))
     code, msg = result(1)
-    assert (code, (msg or "").partition(": ")[2]) == (500, f"{program} is not installed on this machine")
+    assert (code, (msg or "").partition(": ")[2]) == (500, f"{program} is not installed on this host")
 
 
 def test_the_exit_code_is_the_result(glue: Caller, result: Result) -> None:
@@ -119,7 +117,7 @@ def test_the_exit_code_is_the_result(glue: Caller, result: Result) -> None:
     assert "err\n" in text
 
 
-def test_output_arrives_line_by_line_while_it_runs(glue: Caller, result: Result, tmp_path: Path) -> None:
+def test_output_arrives_by_line_while_the_script_runs(glue: Caller, result: Result, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     glue.accepted(
         1, **script("SHELL", f"echo first; until [ -e {flag} ]; do sleep 0.02; done; printf 'a\\r\\nlast'")
@@ -130,7 +128,7 @@ def test_output_arrives_line_by_line_while_it_runs(glue: Caller, result: Result,
     assert "\na\nlast\n" in glue.log(1)["logContent"]
 
 
-def test_a_script_sees_no_secret_and_works_in_its_own_folder(glue: Caller, result: Result) -> None:
+def test_a_script_sees_no_secret_and_has_its_own_folder(glue: Caller, result: Result) -> None:
     glue.accepted(1, **script("SHELL", "env; pwd; stat -c '%a' . $0"))
     result(1)
     text = glue.log(1)["logContent"]
@@ -151,9 +149,7 @@ def test_a_new_version_replaces_script_and_thread(glue: Caller, result: Result, 
     assert [path.name for path in (tmp_path / "executor-logs" / "gluesource").iterdir()] == ["1_2000.sh"]
 
 
-def test_a_script_that_was_tampered_with_is_written_anew(
-    glue: Caller, result: Result, tmp_path: Path
-) -> None:
+def test_a_modified_script_file_is_rewritten(glue: Caller, result: Result, tmp_path: Path) -> None:
     fields = script("SHELL", "echo mine", glueUpdatetime=5)
     glue.accepted(1, **fields)
     result(1)
@@ -168,7 +164,9 @@ def test_a_script_that_was_tampered_with_is_written_anew(
     ["sleep 60 & echo ready; sleep 60", "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done"],
 )
 @pytest.mark.parametrize("timeout", [0, 1])
-def test_a_script_dies_with_its_descendants(glue: Caller, result: Result, source: str, timeout: int) -> None:
+def test_a_script_is_killed_with_its_descendants(
+    glue: Caller, result: Result, source: str, timeout: int
+) -> None:
     glue.accepted(1, **script("SHELL", source, executorTimeout=timeout))
     eventually(lambda: "ready" in glue.log(1)["logContent"])
     mine = eventually(sleepers)
@@ -181,13 +179,13 @@ def test_a_script_dies_with_its_descendants(glue: Caller, result: Result, source
     eventually(lambda: not any(thread.name == "job-1" and glue.is_busy() for thread in threading.enumerate()))
 
 
-def test_a_script_may_leave_something_behind_without_blocking(glue: Caller, result: Result) -> None:
+def test_a_background_process_does_not_block_the_run(glue: Caller, result: Result) -> None:
     glue.accepted(1, **script("SHELL", "sleep 3 & echo done"))
     assert result(1) == (200, None)
     assert "done\n" in glue.log(1)["logContent"]
 
 
-def test_much_output_is_kept_whole(glue: Caller, result: Result) -> None:
+def test_large_output_is_complete(glue: Caller, result: Result) -> None:
     glue.accepted(1, **script("PYTHON", "for i in range(20000): print(i)\nprint('x' * 200000)"))
     assert result(1) == (200, None)
     lines, line = [], 1
@@ -209,13 +207,13 @@ def test_much_output_is_kept_whole(glue: Caller, result: Result) -> None:
     assert sum(text.count("x") for text in lines if text.startswith("xx")) == 200000
 
 
-def test_only_named_languages_run(start: MakeExecutor) -> None:
+def test_only_allowed_languages_run(start: MakeExecutor) -> None:
     caller = start(allow_glue=frozenset({"python"}))
     assert caller.run(1, **script("SHELL", "echo"))["code"] == 500
     assert caller.run(2, jobId=2, **script("PYTHON", "pass"))["code"] == 200
 
 
-def test_a_leftover_is_ended_only_if_it_is_the_same_process() -> None:
+def test_a_leftover_process_is_killed_only_if_it_is_the_same() -> None:
     import subprocess
 
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:

@@ -42,7 +42,7 @@ def test_functions_methods_and_coroutines_become_handlers(handlers: HandlerRegis
     assert [run_handler(name, "2", handlers=handlers).msg for name in "abc"] == ["free", "awaited", "7"]
 
 
-def test_marked_methods_become_handlers_with_their_object(handlers: HandlerRegistry) -> None:
+def test_decorated_methods_become_handlers_with_their_instance(handlers: HandlerRegistry) -> None:
     class Marked(Jobs):
         @handlers.job("marked", init="open")
         def go(self) -> str:
@@ -55,7 +55,7 @@ def test_marked_methods_become_handlers_with_their_object(handlers: HandlerRegis
     assert run_handler("marked", "1", handlers=handlers).msg == "12"
 
 
-def test_the_decorated_function_stays_itself(handlers: HandlerRegistry) -> None:
+def test_the_decorator_returns_the_function(handlers: HandlerRegistry) -> None:
     assert handlers.job("a")(free) is free
 
 
@@ -69,18 +69,18 @@ def needs_argument(day: str) -> None:
         ("", free, {}, "must not be blank"),
         ("ok", free, {}, "naming conflicts"),
         ("x", needs_argument, {}, "must be callable without arguments"),
-        ("x", lambda: None, {"process": True}, "needs a function of a module"),
-        ("x", free, {"init": "open"}, "only possible on methods"),
+        ("x", lambda: None, {"process": True}, "requires a module-level function"),
+        ("x", free, {"init": "open"}, "for methods only"),
     ],
 )
-def test_what_cannot_be_a_handler_is_refused(
+def test_invalid_handlers_are_refused(
     handlers: HandlerRegistry, name: str, function: Any, options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(HandlerConflict, match=words):
         handlers.job(name, **options)(function)
 
 
-def test_a_reloaded_function_replaces_itself(handlers: HandlerRegistry) -> None:
+def test_a_reloaded_function_replaces_the_earlier_one(handlers: HandlerRegistry) -> None:
     handlers.job("a")(free)
     before = handlers.find("a")
     handlers.job("a")(free)
@@ -102,7 +102,7 @@ def test_any_callable_can_be_a_handler(handlers: HandlerRegistry) -> None:
     assert run_handler("partial", handlers=handlers).msg == "X"
 
 
-def test_outside_a_run_the_context_says_so() -> None:
+def test_the_context_outside_a_run() -> None:
     assert (context.job_id, context.log_id, context.shard_index, context.shard_total, context.param) == (
         -1,
         -1,
@@ -161,7 +161,7 @@ class Wordless(Exception):
         raise KeyError("day")
 
 
-def test_an_error_that_cannot_say_itself_is_named() -> None:
+def test_an_error_without_text_is_named() -> None:
     def handler() -> None:
         raise Wordless
 
@@ -175,12 +175,12 @@ def test_run_handler_can_start_cancelled() -> None:
     assert run_handler(lambda: str(context.cancelled.is_set()), cancelled=True).msg == "True"
 
 
-def test_run_handler_names_what_it_knows(handlers: HandlerRegistry) -> None:
+def test_run_handler_lists_the_known_handlers(handlers: HandlerRegistry) -> None:
     with pytest.raises(ExecutorError, match="known: ok"):
         run_handler("nope", handlers=handlers)
 
 
-def test_the_idempotency_key_is_one_runs_own() -> None:
+def test_the_idempotency_key_names_the_run() -> None:
     assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
 
 
@@ -205,11 +205,11 @@ def test_a_thread_of_the_handler_can_share_its_run() -> None:
         ("sleepJobHandler", "", 500, "must be a number of seconds"),
         ("sleepJobHandler", "nan", 500, "must be a number of seconds"),
         ("sleepJobHandler", "-1", 500, "must be a number of seconds"),
-        ("failJobHandler", "x", 500, "RuntimeError: failJobHandler fails"),
+        ("failJobHandler", "x", 500, "RuntimeError: failJobHandler always fails"),
         ("shardingJobHandler", "", 200, "shard 1 of 3"),
     ],
 )
-def test_the_demo_handlers_do_what_they_say(name: str, param: str, code: int, words: str) -> None:
+def test_the_demo_handlers(name: str, param: str, code: int, words: str) -> None:
     import executor_client.demo  # noqa: F401 - registers them
 
     result = run_handler(name, param, shard=(1, 3))

@@ -12,7 +12,7 @@ from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 
-def test_it_registers_at_once_and_again_and_removes_itself(
+def test_an_executor_registers_periodically_and_deregisters(
     start: MakeExecutor, executors: list[Executor], admin: StandInAdmin
 ) -> None:
     caller = start()
@@ -30,12 +30,12 @@ def test_it_registers_at_once_and_again_and_removes_itself(
     assert admin.requests[-1][0].endswith("/registryRemove"), "nothing registers it again afterwards"
 
 
-def test_headers_are_spelt_as_the_original_spells_them(caller: Caller, admin: StandInAdmin) -> None:
+def test_headers_are_spelt_as_in_xxl_job(caller: Caller, admin: StandInAdmin) -> None:
     eventually(lambda: admin.bodies("registry"))
     assert {"XXL-JOB-ACCESS-TOKEN", "XXL-JOB-APPNAME", "Content-Length"} <= set(admin.headers("registry"))
 
 
-def test_without_token_the_header_is_there_and_empty(start: MakeExecutor, admin: StandInAdmin) -> None:
+def test_without_a_token_the_header_is_empty(start: MakeExecutor, admin: StandInAdmin) -> None:
     admin.token = ""
     start(access_tokens=())
     eventually(lambda: admin.bodies("registry"))
@@ -43,7 +43,9 @@ def test_without_token_the_header_is_there_and_empty(start: MakeExecutor, admin:
 
 
 @pytest.mark.parametrize("refusal", [{"code": 500, "msg": "address not allowed"}, None])
-def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandInAdmin, refusal: Any) -> None:
+def test_a_rejected_registration_does_not_stop_the_executor(
+    start: MakeExecutor, admin: StandInAdmin, refusal: Any
+) -> None:
     admin.refuse = lambda action, body: refusal
     caller = start()
     eventually(lambda: len(admin.bodies("registry")) >= 2)
@@ -56,7 +58,7 @@ def test_a_refused_registration_ends_nothing(start: MakeExecutor, admin: StandIn
 @pytest.mark.parametrize(
     ("away", "words"), [(False, "deregistered admin="), (True, "deregistration failed admin=")]
 )
-def test_a_goodbye_that_nobody_takes_is_not_called_one(
+def test_a_failed_deregistration_is_logged(
     start: MakeExecutor,
     executors: list[Executor],
     admin: StandInAdmin,
@@ -75,7 +77,7 @@ def test_a_goodbye_that_nobody_takes_is_not_called_one(
     ] == [True]
 
 
-def test_an_admin_that_comes_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:
+def test_an_admin_that_starts_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:
     admin.down()
     caller = start()
     caller.accepted(1)
@@ -99,7 +101,7 @@ def test_the_registered_address(settings: dict[str, Any], expected: str, tmp_pat
     assert registered_address(config, 9000) == expected
 
 
-def test_an_address_that_cannot_be_told_is_asked_for() -> None:
+def test_an_unknown_outward_address_must_be_configured() -> None:
     config = ExecutorConfig(("http://nowhere.invalid:8080/",), "test", host="0.0.0.0")
     with pytest.raises(StartRefused, match="XXL_JOB_EXECUTOR_ADDRESS"):
         registered_address(config, 9000)

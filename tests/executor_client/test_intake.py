@@ -63,7 +63,7 @@ def test_different_jobs_run_at_once(caller: Caller, gate: Gate) -> None:
     begin(caller, gate, 2, jobId=2)
 
 
-def test_discard_later_refuses_while_busy(caller: Caller, gate: Gate, result: Result) -> None:
+def test_discard_later_rejects_while_busy(caller: Caller, gate: Gate, result: Result) -> None:
     begin(caller, gate, 1)
     reply = caller.run(2, executorHandler="gate", executorBlockStrategy="DISCARD_LATER")
     assert (reply["code"], reply["msg"]) == (500, "block strategy effect\uff1aDiscard Later")
@@ -73,7 +73,7 @@ def test_discard_later_refuses_while_busy(caller: Caller, gate: Gate, result: Re
     assert result(3) == (200, None)
 
 
-def test_cover_early_ends_the_running_one_first(caller: Caller, gate: Gate, result: Result) -> None:
+def test_cover_early_ends_the_running_run_first(caller: Caller, gate: Gate, result: Result) -> None:
     begin(caller, gate, 1)
     caller.accepted(2, executorHandler="gate")
     begin(caller, gate, 3, executorBlockStrategy="COVER_EARLY")
@@ -88,7 +88,7 @@ def test_cover_early_ends_the_running_one_first(caller: Caller, gate: Gate, resu
     assert gate.begun == [1, 3]
 
 
-def test_kill_ends_the_running_and_drops_the_waiting(caller: Caller, gate: Gate, result: Result) -> None:
+def test_kill_ends_the_running_run_and_drops_the_queue(caller: Caller, gate: Gate, result: Result) -> None:
     begin(caller, gate, 1)
     caller.accepted(2, executorHandler="gate")
     assert caller.post("/kill", {"jobId": 1}) == {"code": 200, "msg": None, "content": None, "data": None}
@@ -98,7 +98,7 @@ def test_kill_ends_the_running_and_drops_the_waiting(caller: Caller, gate: Gate,
     assert caller.log(2)["isEnd"] is True, "a run that never started has no log"
 
 
-def test_a_run_after_a_kill_begins_at_once(caller: Caller, gate: Gate, result: Result) -> None:
+def test_a_run_after_a_kill_starts_at_once(caller: Caller, gate: Gate, result: Result) -> None:
     begin(caller, gate, 1)
     caller.post("/kill", {"jobId": 1})
     gate.open.set()
@@ -106,7 +106,7 @@ def test_a_run_after_a_kill_begins_at_once(caller: Caller, gate: Gate, result: R
     assert result(2) == (200, None)
 
 
-def test_nothing_overlaps_a_run_that_is_slow_to_end(
+def test_no_run_overlaps_one_that_is_slow_to_end(
     start: MakeExecutor, handlers: HandlerRegistry, result: Result
 ) -> None:
     """Whatever takes its place, and however often that is replaced, begins when it has ended."""
@@ -136,7 +136,7 @@ def test_nothing_overlaps_a_run_that_is_slow_to_end(
     assert events == ["begin", "end"] * 2
 
 
-def test_idle_beat_tells_whether_the_job_is_busy(caller: Caller, gate: Gate, result: Result) -> None:
+def test_idle_beat_reports_a_busy_job(caller: Caller, gate: Gate, result: Result) -> None:
     assert not caller.is_busy()
     begin(caller, gate, 1)
     assert caller.post("/idleBeat", {"jobId": 1})["msg"] == "job thread is running or has trigger queue."
@@ -162,7 +162,7 @@ def test_a_log_id_runs_once(caller: Caller, gate: Gate, result: Result) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["DISCARD_LATER", "COVER_EARLY"])
-def test_a_repeated_trigger_never_harms_its_own_run(
+def test_a_repeated_trigger_does_not_affect_its_run(
     caller: Caller, gate: Gate, result: Result, strategy: str
 ) -> None:
     begin(caller, gate, 1, executorBlockStrategy=strategy)
@@ -190,7 +190,7 @@ def test_a_trigger_sent_again_with_another_time_is_the_same_run(
     assert gate.begun == [1]
 
 
-def test_an_admin_that_asks_again_is_told_the_result_again(caller: Caller, admin: StandInAdmin) -> None:
+def test_a_repeated_trigger_sends_the_result_again(caller: Caller, admin: StandInAdmin) -> None:
     caller.accepted(1)
     eventually(lambda: admin.repeats()[1] == 1)
     eventually(lambda: "callback finished" in caller.log(1)["logContent"])
@@ -198,7 +198,7 @@ def test_an_admin_that_asks_again_is_told_the_result_again(caller: Caller, admin
     eventually(lambda: admin.repeats()[1] == 2)
 
 
-def test_many_at_once_with_one_log_id_run_once(
+def test_concurrent_triggers_of_one_log_id_run_once(
     caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     begun: list[int] = []
@@ -228,7 +228,7 @@ def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result:
     assert result(2) == (200, None)
 
 
-def test_an_unknown_handler_is_refused_and_leaves_the_thread_alone(
+def test_an_unknown_handler_is_rejected_and_keeps_the_thread(
     caller: Caller, gate: Gate, result: Result
 ) -> None:
     begin(caller, gate, 1)
@@ -238,7 +238,7 @@ def test_an_unknown_handler_is_refused_and_leaves_the_thread_alone(
     assert result(1) == (200, None)
 
 
-def test_a_thread_without_work_ends_and_comes_back(start: MakeExecutor, gate: Gate, result: Result) -> None:
+def test_an_idle_thread_ends_and_is_recreated(start: MakeExecutor, gate: Gate, result: Result) -> None:
     caller = start(timing=replace(FAST, idle_limit_s=0.05))
     gate.open.set()
     caller.accepted(1, executorHandler="gate", jobId=77)
@@ -252,7 +252,7 @@ def test_a_thread_without_work_ends_and_comes_back(start: MakeExecutor, gate: Ga
     assert result(2) == (200, None)
 
 
-def test_a_trigger_never_meets_a_thread_that_is_ending(
+def test_a_trigger_never_reaches_an_ending_thread(
     start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
     caller = start(timing=replace(FAST, idle_limit_s=0.001))
@@ -271,7 +271,7 @@ def test_a_trigger_never_meets_a_thread_that_is_ending(
         ("GLUE_SHELL", "fail, current glue type [GLUE(Shell)] not supported."),
     ],
 )
-def test_what_cannot_run_here_is_refused(caller: Caller, glue_type: str, text: str) -> None:
+def test_unsupported_glue_types_are_rejected(caller: Caller, glue_type: str, text: str) -> None:
     reply = caller.run(1, glueType=glue_type, glueSource="echo")
     assert reply["code"] == 500
     assert reply["msg"].startswith(text)

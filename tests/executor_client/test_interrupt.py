@@ -14,7 +14,7 @@ from executor_client.watchdog import Watchdog
 from tests.eventually import eventually
 
 
-def test_a_call_returns_what_its_function_does() -> None:
+def test_a_call_returns_value_or_error() -> None:
     assert InterruptibleCall(lambda: 5).run() == (5, None)
     value, error = InterruptibleCall(lambda: 1 // 0).run()
     assert value is None
@@ -84,7 +84,7 @@ def test_an_interruption_never_escapes_the_call() -> None:
     assert min(seen.values()) >= 100, seen
 
 
-def test_deadlines_come_in_order_unless_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+def test_deadlines_expire_in_order_unless_cancelled(caplog: pytest.LogCaptureFixture) -> None:
     watchdog, seen = Watchdog(), []
     watchdog.after(0.05, lambda: seen.append("second"))
     watchdog.after(0.02, lambda: seen.append("first"))

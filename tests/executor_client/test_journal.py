@@ -64,7 +64,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     assert journal.is_known(REQUEST, now_ms=T0)
 
 
-def test_a_run_that_has_a_result_is_not_started(journal: Journal) -> None:
+def test_a_run_with_a_result_does_not_start(journal: Journal) -> None:
     run_id = accept(journal) or 0
     journal.finish(run_id, 500, "killed", now_ms=T0).result(5)
     assert not journal.start(run_id)
@@ -111,7 +111,7 @@ def test_a_log_id_is_one_run(
     assert (journal.accept(again, now_ms=T0 + HOUR_MS) is None) == known
 
 
-def test_a_trigger_sent_again_while_its_result_was_under_way_is_known(journal: Journal) -> None:
+def test_a_trigger_sent_again_during_its_callback_is_known(journal: Journal) -> None:
     run_id = accept(journal) or 0
     journal.finish(run_id, 200, None, now_ms=T0).result(5)
     journal.acknowledge([run_id], now_ms=T0).result(5)
@@ -119,7 +119,7 @@ def test_a_trigger_sent_again_while_its_result_was_under_way_is_known(journal: J
     assert journal.is_known(again, now_ms=T0 + 41_000)
 
 
-def test_it_survives_its_process(path: Path) -> None:
+def test_the_journal_survives_its_process(path: Path) -> None:
     first = Journal(path)
     ids = [accept(first, log_id) or 0 for log_id in (1, 2, 3)]
     first.start(ids[1])
@@ -135,17 +135,17 @@ def test_it_survives_its_process(path: Path) -> None:
     second.close()
 
 
-def test_two_executors_never_share_one(journal: Journal, path: Path) -> None:
+def test_two_executors_cannot_share_a_journal(journal: Journal, path: Path) -> None:
     with pytest.raises(StartRefused, match="another executor"):
         Journal(path)
 
 
-def test_it_is_readable_by_its_owner_only(journal: Journal, path: Path) -> None:
+def test_the_journal_is_readable_by_its_owner_only(journal: Journal, path: Path) -> None:
     accept(journal)
     assert {file.stat().st_mode & 0o077 for file in (path, path.parent)} == {0}
 
 
-def test_a_file_that_is_no_journal_is_refused_in_one_line(path: Path) -> None:
+def test_an_invalid_file_is_refused_in_one_line(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("x" * 5000)
     with pytest.raises(StartRefused, match="not a database"):
@@ -162,13 +162,13 @@ def test_a_newer_format_is_refused(path: Path) -> None:
             Journal(path)
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartRefused, match="XXL_JOB_HOME"):
         Journal(tmp_path / "file" / "journal.sqlite3")
 
 
-def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> None:
+def test_only_old_acknowledged_runs_are_pruned(journal: Journal) -> None:
     ids = [accept(journal, log_id) or 0 for log_id in range(1, 2_101)]
     for number, run_id in enumerate(ids[:2_050]):
         journal.finish(run_id, 200, None, now_ms=T0 + number)
@@ -180,7 +180,7 @@ def test_old_acknowledged_runs_are_forgotten_and_no_others(journal: Journal) -> 
     assert len(journal.open_runs()) == 50
 
 
-def test_many_writers_each_get_their_own_run(journal: Journal) -> None:
+def test_concurrent_writers_get_distinct_ids(journal: Journal) -> None:
     accepted: list[int | None] = []
     threads = [
         threading.Thread(
@@ -196,7 +196,7 @@ def test_many_writers_each_get_their_own_run(journal: Journal) -> None:
     assert None not in accepted
 
 
-def test_what_waits_for_a_commit_shares_the_next_one(tmp_path: Path) -> None:
+def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")
     said: list[str] = []
@@ -222,7 +222,7 @@ def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
     assert (full, wal) == (2, "wal")
 
 
-def test_a_value_that_cannot_be_stored_spoils_only_its_own_statement(tmp_path: Path) -> None:
+def test_a_bad_value_fails_only_its_own_statement(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")
     writer = BatchWriter(connection)
@@ -248,7 +248,7 @@ def full_disk() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_without_disk_nothing_is_accepted_and_nothing_is_lost(
+def test_a_full_disk_rejects_new_runs_and_loses_none(
     caller: Caller,
     handlers: HandlerRegistry,
     admin: StandInAdmin,

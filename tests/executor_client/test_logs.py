@@ -48,7 +48,7 @@ def test_reading_from_a_line(tmp_path: Path, from_line: int, to_line: int, text:
     ("content", "to_line", "text"),
     [(b"", 0, ""), (b"half", 0, ""), (b"a\nhalf", 1, "a\n"), (b"\n\n", 2, "\n\n")],
 )
-def test_only_whole_lines_are_handed_out(tmp_path: Path, content: bytes, to_line: int, text: str) -> None:
+def test_only_whole_lines_are_returned(tmp_path: Path, content: bytes, to_line: int, text: str) -> None:
     make_log(tmp_path, content)
     assert read(tmp_path) == LogResult(1, to_line, text, is_end=False)
 
@@ -66,7 +66,7 @@ def test_a_follower_gets_each_line_once(tmp_path: Path) -> None:
     assert got == [f"line {number}" for number in range(300) for _ in range(number % 3)]
 
 
-def test_following_a_large_log_does_not_read_what_lies_before(
+def test_following_a_large_log_skips_the_lines_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_log(tmp_path, b"x" * 99 + b"\n" + (b"y" * 99 + b"\n") * 100_000)
@@ -85,7 +85,7 @@ def test_following_a_large_log_does_not_read_what_lies_before(
     assert min(offsets) >= 10_000_000
 
 
-def test_a_log_that_was_replaced_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_replaced_log_is_read_from_its_start(tmp_path: Path) -> None:
     path = make_log(tmp_path, b"a\n" * 100)
     reader = LogReader(tmp_path)
     reader.read(LogRequest(5, T0, 101))
@@ -95,7 +95,7 @@ def test_a_log_that_was_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("line", [b"z" * 1000, b'"' * 1000, b"\x01" * 200, "ü".encode() * 300, b"\xff" * 400])
-def test_an_answer_is_bounded_and_loses_nothing(tmp_path: Path, line: bytes) -> None:
+def test_a_page_is_bounded_and_loses_nothing(tmp_path: Path, line: bytes) -> None:
     make_log(tmp_path, (line + b"\n") * 50)
     reader, got, start = LogReader(tmp_path), 0, 1
     while (piece := reader.read(LogRequest(5, T0, start), max_bytes=5_000)).log_content:
@@ -123,7 +123,7 @@ def test_one_overlong_line_is_cut_and_the_next_one_follows(tmp_path: Path) -> No
     assert read(tmp_path, 2, 6_000).log_content == "next\n"
 
 
-def test_reading_and_reporting_create_nothing(tmp_path: Path) -> None:
+def test_reading_and_appending_create_no_file(tmp_path: Path) -> None:
     assert read(tmp_path) == LogResult(1, 0, "readLog fail, logFile not exists", is_end=True)
     assert not append_line(log_file(tmp_path, 5, T0), "x", now_ms=T0)
     assert list(tmp_path.iterdir()) == []
@@ -149,7 +149,7 @@ def test_a_link_or_pipe_is_not_followed(tmp_path: Path, kind: str) -> None:
     assert (secret / "5.log").read_text() == "secret\n"
 
 
-def test_line_ends_become_one_kind(tmp_path: Path) -> None:
+def test_line_ends_are_normalized(tmp_path: Path) -> None:
     log = RunLog(log_file(tmp_path, 5, T0))
     log.open()
     log.write("a\r\nb\rc")
@@ -159,7 +159,7 @@ def test_line_ends_become_one_kind(tmp_path: Path) -> None:
     assert log.path.stat().st_mode & 0o027 == 0
 
 
-def test_a_log_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     log = RunLog(log_file(tmp_path / "file", 5, T0))
     log.open()
@@ -182,12 +182,12 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("log_id", "time_ms"), [(0, T0), (-1, T0), (5, 0), (5, -1), (5, 10**17)])
-def test_no_path_is_made_for_a_run_that_cannot_be(tmp_path: Path, log_id: int, time_ms: int) -> None:
+def test_impossible_runs_have_no_log_path(tmp_path: Path, log_id: int, time_ms: int) -> None:
     with pytest.raises(ValueError):
         log_file(tmp_path, log_id, time_ms)
 
 
-def test_expiry_takes_folders_of_old_days_only(tmp_path: Path) -> None:
+def test_expiry_deletes_folders_of_old_days_only(tmp_path: Path) -> None:
     days = [local_day(T0 - age * DAY_MS) for age in (0, 6, 7, 8, 400)]
     for name in (*days, "2020-01-01-backup", "2020-13-01", "gluesource"):
         (tmp_path / name).mkdir()
@@ -205,7 +205,7 @@ def test_a_short_retention_keeps_everything(tmp_path: Path, retention: int) -> N
     assert expire_logs(tmp_path, retention, now_ms=T0) == []
 
 
-def test_the_clock_speaks_local_time() -> None:
+def test_the_clock_formats_local_time() -> None:
     assert len(local_stamp(T0)) == len("2024-05-01 03:04:05")
     assert local_stamp(T0).startswith(local_day(T0))
     assert parse_day("2024-02-30") is None

@@ -46,7 +46,7 @@ def test_a_trigger_has_exactly_the_twelve_fields_in_order() -> None:
         ({"somethingNew": {"a": 1}}, "job_id", 17),
     ],
 )
-def test_a_trigger_is_read_leniently(changes: dict[str, object], field: str, expected: object) -> None:
+def test_a_trigger_is_parsed_leniently(changes: dict[str, object], field: str, expected: object) -> None:
     assert getattr(RunRequest.from_wire({**RUN.to_wire(), **changes}), field) == expected
 
 
@@ -70,12 +70,12 @@ def test_a_trigger_with_a_wrong_type_is_refused(changes: dict[str, object]) -> N
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000]
 )
-def test_what_is_not_json_is_refused(body: bytes) -> None:
+def test_invalid_json_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         load_json(body)
 
 
-def test_fields_left_out_count_as_nothing() -> None:
+def test_missing_fields_have_defaults() -> None:
     assert RunRequest.from_wire({"jobId": 1}).executor_params == ""
     assert RegistryRequest.from_wire({"registryValue": 5}) == RegistryRequest("", "", "5")
     assert JobRequest.from_wire({}).job_id == 0
@@ -121,11 +121,11 @@ def test_a_result_is_sent_in_every_spelling() -> None:
         ({"logId": 1, "handleCode": 10**12, "handleMsg": "a\x00b\ud800"}, CallbackItem(1, 0, 10**12, "ab?")),
     ],
 )
-def test_a_result_is_read_in_every_spelling(element: dict[str, object], expected: CallbackItem) -> None:
+def test_a_result_is_parsed_in_every_spelling(element: dict[str, object], expected: CallbackItem) -> None:
     assert CallbackItem.from_wire(element) == expected
 
 
-def test_a_bad_element_spoils_only_itself() -> None:
+def test_a_bad_element_does_not_affect_the_others() -> None:
     batch = parse_callbacks(b'[null, {"logId": "x"}, 5, {"logId": 1, "handleCode": 200}]')
     assert [item.log_id for item in batch.items] == [1]
     assert len(batch.rejected) == 2
@@ -136,12 +136,12 @@ def test_a_bad_element_spoils_only_itself() -> None:
     "body",
     [b'[{"logId":1}]', b'{"callbackList":[{"logId":1}]}', b'[{"logId":1},]', b'\xef\xbb\xbf[{"logId":1}]'],
 )
-def test_both_forms_of_a_batch_are_read(body: bytes) -> None:
+def test_both_forms_of_a_batch_are_parsed(body: bytes) -> None:
     assert [item.log_id for item in parse_callbacks(body).items] == [1]
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"5", b'"x"', b'{"callbackList":{}}', b"[] []"])
-def test_a_body_that_is_no_batch_is_refused(body: bytes) -> None:
+def test_an_invalid_batch_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         parse_callbacks(body)
 
@@ -155,7 +155,7 @@ def test_a_body_that_is_no_batch_is_refused(body: bytes) -> None:
         (b'[{"logId":NaN}]', "NaN is not JSON"),
     ],
 )
-def test_a_refusal_says_what_was_expected(body: bytes, reason: str) -> None:
+def test_a_refusal_gives_the_reason(body: bytes, reason: str) -> None:
     with pytest.raises(ValueError) as refused:
         parse_callbacks(body)
     assert str(refused.value) == reason
@@ -181,7 +181,7 @@ def test_a_refusal_says_what_was_expected(body: bytes, reason: str) -> None:
         (404, b"gone", 500, "HTTP status 404: gone"),
     ],
 )
-def test_every_answer_becomes_a_reply(status: int, body: bytes, code: int, msg: str | None) -> None:
+def test_every_response_becomes_a_reply(status: int, body: bytes, code: int, msg: str | None) -> None:
     reply = Reply.parse(status, body)
     assert (reply.code, reply.msg) == (code, msg)
 
@@ -198,7 +198,7 @@ def test_the_payload_is_content_or_data(body: bytes, content: int) -> None:
     assert Reply.parse(200, body).content == content
 
 
-def test_a_reply_keeps_the_originals_key_order() -> None:
+def test_a_reply_keeps_xxl_jobs_key_order() -> None:
     assert json.dumps(Reply(500, "x").to_wire()).startswith('{"code": 500, "msg": "x", "content": null')
     assert list(Reply(200).to_wire(with_data=False)) == ["code", "msg", "content"]
 
@@ -219,18 +219,18 @@ def test_a_reply_keeps_the_originals_key_order() -> None:
         (None, LogResult(3, 2, "", False)),
     ],
 )
-def test_a_log_payload_may_be_anything(payload: object, expected: LogResult) -> None:
+def test_any_log_payload_is_parsed(payload: object, expected: LogResult) -> None:
     assert LogResult.from_wire(payload, from_line_num=3) == expected
 
 
-def test_a_log_request_says_the_time_both_ways() -> None:
+def test_a_log_request_has_both_spellings_of_the_time() -> None:
     wire = LogRequest(5, 1000, 3).to_wire()
     assert wire["logDateTim"] == wire["logDateTime"] == 1000
     for spelling in ("logDateTim", "logDateTime"):
         assert LogRequest.from_wire({"logId": 5, spelling: 1000, "fromLineNum": 3}) == LogRequest(5, 1000, 3)
 
 
-def test_capabilities_survive_their_header() -> None:
+def test_capabilities_round_trip_through_their_header() -> None:
     known = Capabilities(durable_dedup=True, boot_id="abc")
     assert known.to_header() == "durable-dedup,boot=abc"
     assert Capabilities.from_header(known.to_header()) == known

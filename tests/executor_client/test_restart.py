@@ -28,9 +28,7 @@ def process(tmp_path: Path, admin: StandInAdmin) -> Iterator[ExecutorProcess]:
     made.kill()
 
 
-def test_each_run_of_a_killed_executor_is_accounted_for(
-    process: ExecutorProcess, admin: StandInAdmin
-) -> None:
+def test_every_run_of_a_killed_executor_is_reported(process: ExecutorProcess, admin: StandInAdmin) -> None:
     caller = process.caller
     admin.down()
     caller.accepted(1, executorHandler="record", jobId=1)  # finished, not called back
@@ -55,7 +53,7 @@ def test_each_run_of_a_killed_executor_is_accounted_for(
     "fields",
     [{"executorHandler": "recordInChild"}, {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"}],
 )
-def test_a_restart_ends_what_the_killed_executor_left_running(
+def test_a_restart_kills_leftover_processes(
     process: ExecutorProcess, admin: StandInAdmin, fields: dict[str, str]
 ) -> None:
     caller = process.caller
@@ -71,7 +69,7 @@ def test_a_restart_ends_what_the_killed_executor_left_running(
     )
 
 
-def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(
+def test_sigterm_finishes_runs_keeps_queued_ones_and_deregisters(
     process: ExecutorProcess, admin: StandInAdmin
 ) -> None:
     caller = process.caller
@@ -87,7 +85,7 @@ def test_a_term_lets_runs_end_keeps_waiting_ones_and_says_goodbye(
     eventually(lambda: admin.codes() == {1: 200, 2: 200})
 
 
-def test_a_second_term_ends_it_at_once(process: ExecutorProcess) -> None:
+def test_a_second_sigterm_ends_it_at_once(process: ExecutorProcess) -> None:
     process.caller.accepted(1, executorHandler="record", executorParams="60000")
     eventually(lambda: process.starts()[1])
     psutil.Process(process.pid).terminate()
@@ -95,7 +93,7 @@ def test_a_second_term_ends_it_at_once(process: ExecutorProcess) -> None:
     assert process.terminate() == 128 + 15
 
 
-def test_no_run_starts_twice_or_is_lost_while_the_executor_is_killed_in_a_loop(
+def test_no_run_starts_twice_or_is_lost_under_repeated_kills(
     process: ExecutorProcess, admin: StandInAdmin
 ) -> None:
     """Kill -9 every 0.2 to 0.7 s while 200 runs are sent, each until it is accepted, as our own admin does."""
@@ -150,7 +148,7 @@ WARM_UP_RUNS = 300
 
 
 @pytest.mark.timeout(600)
-def test_many_runs_leave_nothing_behind(process: ExecutorProcess, admin: StandInAdmin) -> None:
+def test_many_runs_leak_no_resources(process: ExecutorProcess, admin: StandInAdmin) -> None:
     """1,500 runs by default; XXL_TEST_RUNS=10000 for the full number."""
     count = int(os.environ.get("XXL_TEST_RUNS", "1500"))
     watched = psutil.Process(process.pid)

@@ -60,7 +60,7 @@ OUTCOMES: dict[str, tuple[Callable[[], Any], int, str | None]] = {
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_a_run_ends_as_its_handler_says(
+def test_the_result_of_a_handler(
     caller: Caller, handlers: HandlerRegistry, result: Result, name: str
 ) -> None:
     handler, code, msg = OUTCOMES[name]
@@ -69,9 +69,7 @@ def test_a_run_ends_as_its_handler_says(
     assert result(1) == (code, msg)
 
 
-def test_a_traceback_is_in_the_log_and_begins_in_the_handler(
-    caller: Caller, handlers: HandlerRegistry, result: Result
-) -> None:
+def test_a_traceback_starts_in_the_handler(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
     handlers.job("h")(raise_error)
     caller.accepted(1, executorHandler="h", executorParams="p1")
     result(1)
@@ -82,7 +80,9 @@ def test_a_traceback_is_in_the_log_and_begins_in_the_handler(
     assert "handleCode: 500" in text
 
 
-def test_the_context_knows_the_run(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_the_context_has_the_fields_of_the_run(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
     seen: list[Any] = []
     handlers.job("h")(
         lambda: seen.extend(
@@ -94,7 +94,7 @@ def test_the_context_knows_the_run(caller: Caller, handlers: HandlerRegistry, re
     assert seen == ["p", 3, 8, 1, 4]
 
 
-def test_hooks_run_once_in_the_jobs_thread(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_hooks_run_once_in_the_job_thread(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
     seen: list[tuple[str, str]] = []
 
     def note(what: str) -> Callable[[], None]:
@@ -133,7 +133,7 @@ async def sleep_async() -> None:
 
 
 @pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
-def test_a_handler_that_takes_too_long_is_ended(
+def test_a_timeout_ends_the_handler(
     caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
 ) -> None:
     handlers.job("h")(handler)
@@ -197,7 +197,7 @@ def test_an_async_handler_succeeds(caller: Caller, handlers: HandlerRegistry, re
     }
 
 
-def test_the_result_is_frozen_when_the_time_is_over(
+def test_the_result_is_frozen_at_the_timeout(
     caller: Caller, handlers: HandlerRegistry, result: Result, admin: StandInAdmin
 ) -> None:
     def stubborn() -> None:
@@ -211,7 +211,7 @@ def test_the_result_is_frozen_when_the_time_is_over(
     assert admin.repeats()[1] == 1
 
 
-def test_a_handler_that_cannot_be_ended_is_left_behind(
+def test_a_handler_that_does_not_end_is_abandoned(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     release = threading.Event()
@@ -229,12 +229,12 @@ def test_a_handler_that_cannot_be_ended_is_left_behind(
     caller.accepted(2, executorHandler="h")
     assert result(1) == (502, "job execute timeout ")
     eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not go on")
-    assert "goes on in the background" in caller.log(1)["logContent"]
+    assert "continues in the background" in caller.log(1)["logContent"]
     release.set()
     assert result(2) == (200, None)
 
 
-def test_a_kill_before_the_start_starts_nothing(
+def test_a_run_killed_before_its_start_never_starts(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     begun: list[int] = []
@@ -249,7 +249,7 @@ def test_a_kill_before_the_start_starts_nothing(
     assert begun == []
 
 
-def test_logging_reaches_the_job_log_if_wanted(
+def test_logging_is_copied_into_the_job_log(
     start: MakeExecutor, handlers: HandlerRegistry, result: Result
 ) -> None:
     caller = start(route_logging=True)
@@ -269,7 +269,7 @@ def test_logging_reaches_the_job_log_if_wanted(
     assert "ValueError: bad day" in text
 
 
-def test_routing_does_not_silence_a_program_without_logging(
+def test_log_routing_keeps_the_last_resort_handler(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = logging.getLogger()
@@ -327,7 +327,7 @@ def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegi
     assert "printed\n" in text
 
 
-def test_a_process_handlers_error_is_its_result(
+def test_an_error_in_a_process_handler_is_its_result(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     handlers.job("h", process=True)(raise_error)
@@ -353,7 +353,7 @@ def test_a_child_logs_like_its_executor(
     assert "fine detail" not in caller.log(1)["logContent"]
 
 
-def test_a_child_that_dies_fails_its_run_only(
+def test_a_crashed_child_fails_its_run_only(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     handlers.job("h", process=True)(child_dies)
@@ -361,7 +361,7 @@ def test_a_child_that_dies_fails_its_run_only(
     assert result(1) == (500, "the handler's process ended without a result, exit value(7)")
 
 
-def test_a_child_hears_of_the_kill(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
+def test_a_kill_cancels_the_child(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
     handlers.job("h", process=True)(child_waits)
     caller.accepted(1, executorHandler="h")
     eventually(lambda: "waiting" in caller.log(1)["logContent"])
@@ -370,7 +370,7 @@ def test_a_child_hears_of_the_kill(caller: Caller, handlers: HandlerRegistry, re
     eventually(lambda: "cancelled" in caller.log(1)["logContent"])
 
 
-def test_a_deaf_child_dies_with_its_descendants(
+def test_a_child_that_does_not_end_is_killed_with_its_descendants(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
     handlers.job("h", process=True)(child_spins_with_family)
