@@ -1,6 +1,6 @@
-"""``python wsgi.py``: the console under waitress, in the foreground; SIGTERM and SIGINT end it in order.
+"""``python wsgi.py``: run the console under waitress in the foreground until SIGTERM or SIGINT.
 
-``flask --app wsgi`` finds the application here too; it is made when it is first asked for, not by the import.
+``flask --app wsgi`` uses the same module; ``app`` is created on first access, not by the import.
 """
 
 import gc
@@ -21,17 +21,17 @@ from app.log_setup import set_up_logging
 
 logger = logging.getLogger("wsgi")
 
-#: idle connections, and bodies that stop arriving, are closed after this time
+#: idle connections and stalled request bodies are closed after this
 CHANNEL_TIMEOUT_S = 60
 CLEANUP_INTERVAL_S = 10
 CONNECTION_LIMIT = 2_000
-#: file descriptors kept for the database, logs and calls
+#: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
 
 
 def __getattr__(name: str) -> Any:
-    """Make ``app`` when it is first asked for."""
+    """Create ``app`` on first access."""
     if name != "app":
         raise AttributeError(name)
     try:
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _create_app(config: Config) -> Flask:
-    from app.factory import create_app  # here, so that a wrong setting is told before a second of imports
+    from app.factory import create_app  # here: a wrong setting is reported before a second of imports
 
     return create_app(config)
 
@@ -53,7 +53,7 @@ def _exit_not_configured(error: Exception) -> NoReturn:
 
 
 def main() -> None:
-    """Run the console until a signal ends it."""
+    """Run the console until a signal stops it."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     from app.domain.enums import NodeKind
@@ -71,14 +71,14 @@ def main() -> None:
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
-    gc.freeze()  # what lives as long as the process is not walked through again while somebody waits for a page
+    gc.freeze()  # keep long-lived objects out of later GC scans
     try:
         server.run()
     finally:
         server.close()
         heartbeat.stop()
         unbind_engine()
-        logger.info("console ended")
+        logger.info("console stopped")
 
 
 def _prepare(config: Config) -> Any:
@@ -107,12 +107,12 @@ def _prepare(config: Config) -> Any:
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise NotConfigured(
-            f"XXL_JOB_HOST, XXL_JOB_PORT: {config.host}:{config.port} cannot be listened on: {reason}"
+            f"XXL_JOB_HOST, XXL_JOB_PORT: cannot listen on {config.host}:{config.port}: {reason}"
         ) from exc
 
 
 def _connection_limit() -> int:
-    """Return how many connections may be open: as many as planned, or as the system lets us."""
+    """Return the connection limit: CONNECTION_LIMIT, or less if the file descriptor limit is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = CONNECTION_LIMIT + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -129,11 +129,11 @@ def _announce(config: Config) -> None:
     logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
     if config.on_loopback:
         logger.info(
-            "console open to this machine only; XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS open it to others"
+            "console listens on loopback only; set XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS to open it"
         )
     elif not config.proxy_count:
         logger.warning(
-            "console without TLS; put a proxy with TLS in front (docs/configuration.md, XXL_JOB_PROXY_COUNT)"
+            "console without TLS; put a TLS proxy in front (XXL_JOB_PROXY_COUNT in docs/configuration.md)"
         )
 
 

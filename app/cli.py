@@ -1,4 +1,7 @@
-"""Commands of ``flask --app wsgi``: next-times, create-user, check-config, seed-demo; ``db upgrade`` is Flask-Migrate's."""
+"""Commands of ``flask --app wsgi``: next-times, create-user, check-config, seed-demo.
+
+``db upgrade`` comes from Flask-Migrate.
+"""
 
 import functools
 import json
@@ -26,7 +29,7 @@ from app.services import demo, startup
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft
 
-#: fields of the configuration that are never shown
+#: configuration fields that are never printed
 SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "alarm_urls"})
 MAX_COUNT = 1_000
 
@@ -38,7 +41,7 @@ def add_commands(app: Flask) -> None:
 
 
 def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn our own errors, and the database's, into one line on standard error and exit code 1."""
+    """Report XxlJobError and database errors as one line on standard error, with exit code 1."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -53,16 +56,19 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("next-times")
-@click.option("--tz", default="", help="IANA zone; default: the configured one.")
+@click.option("--tz", default="", help="IANA time zone; default: the configured one.")
 @click.option(
-    "--start-ms", type=int, default=None, help="Epoch milliseconds the times come after; default: now."
+    "--start-ms", type=int, default=None, help="Start after this time, in epoch milliseconds; default: now."
 )
 @click.option("--count", type=click.IntRange(1, MAX_COUNT), default=PREVIEW_COUNT, show_default=True)
 @click.argument("expression", required=False)
 @with_appcontext
 @one_line_errors
 def next_times_command(tz: str, start_ms: int | None, count: int, expression: str | None) -> None:
-    """Print the next instants of a cron EXPRESSION; without one read JSON lines {"expr","tz","start_ms"} and answer each."""
+    """Print the next times of a cron EXPRESSION.
+
+    Without one, read JSON lines {"expr", "tz", "start_ms"} and print {"next_ms"} or {"error"} for each.
+    """
     zone = tz or _config().time_zone
     start = now_ms() if start_ms is None else start_ms
     if expression is None:
@@ -84,7 +90,7 @@ def _answer_lines(lines: Iterable[str], *, zone: str, start_ms: Millis, count: i
 
 
 def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, Any]:
-    """Return the answer to one line; nothing one line holds ends the program."""
+    """Return the result for one line; an invalid line is an error in the result."""
     try:
         request = json.loads(line)
         expression, requested_zone, requested_start_ms = (
@@ -102,7 +108,7 @@ def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, 
     except XxlJobError as exc:
         return {"error": str(exc)}
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return {"error": 'a JSON object {"expr": text, "tz": text, "start_ms": number} is needed'}
+        return {"error": 'expected a JSON object {"expr": text, "tz": text, "start_ms": number}'}
     except (ValueError, OverflowError) as exc:
         return {"error": str(exc)}
 
@@ -115,26 +121,26 @@ def _next_ms(expression: str, zone: str, start_ms: Millis, count: int) -> list[M
 
 @click.command("create-user")
 @click.argument("username")
-@click.option("--admin", is_flag=True, help="May do everything.")
+@click.option("--admin", is_flag=True, help="Administrator: may do everything.")
 @click.option(
     "--group",
     "group_ids",
     type=int,
     multiple=True,
-    help="Id of an executor a normal user may work with; repeatable.",
+    help="Id of an executor group that a normal user may access; repeatable.",
 )
 @click.option(
-    "--reset", is_flag=True, help="The user exists: set a new password, let them in again, end their logins."
+    "--reset", is_flag=True, help="Existing user: set a new password, unlock the account, end all sessions."
 )
 @click.option(
-    "--password-stdin", is_flag=True, help="Read the password from standard input instead of asking."
+    "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
 )
 @with_appcontext
 @one_line_errors
 def create_user(
     username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
 ) -> None:
-    """Make a user, or give one a new password: the way back in."""
+    """Create a user, or reset the password of an existing one with --reset."""
     _check_database()
     password = (
         sys.stdin.readline().rstrip("\r\n")
@@ -148,14 +154,14 @@ def create_user(
             users.set_password(session, draft, actor=actor, now_ms=now_ms())
         else:
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
-    click.echo(f"user {username}: {'new password set' if reset else 'made'}")
+    click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 
 @click.command("check-config")
 @with_appcontext
 @one_line_errors
 def check_config() -> None:
-    """Print the settings without their secrets, and check database and schema."""
+    """Print the settings without secrets, and check database and schema."""
     config = _config()
     for field in fields(config):
         if field.name not in SECRET_FIELDS and field.repr:
@@ -168,11 +174,11 @@ def check_config() -> None:
 @with_appcontext
 @one_line_errors
 def seed_demo() -> None:
-    """Make a group and jobs to try things with, where there is no job yet."""
+    """Create a demo executor group and jobs, unless there are jobs already."""
     _check_database()
     with session_scope() as session:
         created = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
-    click.echo(f"demo jobs made: {created}" if created else "there are jobs already: nothing made")
+    click.echo(f"demo jobs created: {created}" if created else "there are jobs already: nothing created")
 
 
 def _config() -> Config:

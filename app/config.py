@@ -1,6 +1,6 @@
-"""Every setting, read once from ``XXL_JOB_*`` environment variables and checked at the door.
+"""Configuration: all settings, read once from ``XXL_JOB_*`` environment variables and validated.
 
-An unknown ``XXL_JOB_*`` name or a bad value ends the start with its name and what would be right (``NotConfigured``).
+An unknown ``XXL_JOB_*`` name or an invalid value raises ``NotConfigured`` with the name and what is expected.
 """
 
 import os
@@ -17,7 +17,7 @@ from app.errors import NotConfigured
 
 Network = IPv4Network | IPv6Network
 
-#: variables of the executor client; console and workers ignore them
+#: variables of the executor client, ignored by console and workers
 CLIENT_VARIABLES = frozenset(
     {
         "XXL_JOB_ADMIN_ADDRESSES",
@@ -30,18 +30,18 @@ CLIENT_VARIABLES = frozenset(
         "XXL_JOB_EXECUTOR_ALLOW_GLUE",
     }
 )
-#: networks an executor address may lie in unless told otherwise: loopback and the private ranges
+#: default networks of executor addresses: loopback and the private ranges
 DEFAULT_NETWORKS = "127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7"
-#: a log retention below this many days means "keep for ever", as in the original
+#: a shorter log retention, in days, keeps logs forever, as in XXL-JOB
 MIN_RETENTION_DAYS = 7
-#: tokens the original shipped, or nobody could call secret
+#: well-known tokens, such as the default of XXL-JOB
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
 LANGUAGES = ("zh_CN", "zh_TW", "en")
 
 
 def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path("/etc/timezone")) -> str:
-    """Return the IANA name of the machine's zone, ``UTC`` where it cannot be told."""
+    """Return the IANA name of the system time zone, ``UTC`` if it is unknown."""
     candidates = [os.environ.get("TZ", "").lstrip(":")]
     if localtime.is_symlink():
         candidates.append(str(localtime.resolve()).partition("zoneinfo/")[2])
@@ -55,7 +55,7 @@ def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path(
 
 @dataclass(frozen=True, slots=True)
 class MailConfig:
-    """Where alarm mails go out; an empty host means that no mail is sent."""
+    """Mail server for alarms; with an empty host no mail is sent."""
 
     host: str = ""
     #: 465 with TLS from the first byte, 587 with STARTTLS, 25 without
@@ -79,7 +79,7 @@ class Config:
     port: int = 8080
     allowed_hosts: tuple[str, ...] = ()
     context_path: str = "/xxl-job-admin"
-    #: given tokens, first one is sent; empty: the file of the home (see ``app.home``)
+    #: accepted tokens, the first one is sent; empty: the file in the home (see ``app.home``)
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     admin_password: str = field(default="", repr=False)
     time_zone: str = "UTC"
@@ -88,28 +88,28 @@ class Config:
     fast_max: int = 200
     slow_max: int = 100
     address_inflight_max: int = 32
-    #: 0: kept for ever
+    #: 0: kept forever
     log_retention_days: int = 30
     shared_with_java: bool = False
     executor_networks: tuple[Network, ...] = ()
-    #: reverse proxies in front whose X-Forwarded headers are believed
+    #: number of trusted reverse proxies, which set X-Forwarded headers
     proxy_count: int = 0
-    #: address people open the console at, used in links of alarms; empty: made from host and port
+    #: address of the console in links of alarms; empty: made from host and port
     public_url: str = ""
     log_level: str = "INFO"
     node_name: str = ""
     threads: int = 32
     mail: MailConfig = field(default_factory=MailConfig)
-    #: Apprise URLs every alarm goes to
+    #: Apprise URLs that receive every alarm
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_env(
         cls, environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")
     ) -> "Config":
-        """Read and check all variables; ``dotenv`` names an optional file of defaults (the environment wins).
+        """Read and validate all variables; ``dotenv`` is an optional file that the environment overrides.
 
-        Raises NotConfigured with one line that names the variable, its problem and what would be right.
+        Raises NotConfigured with one line that names the variable, its value and what is expected.
         """
         values = _collect(os.environ if environ is None else environ, dotenv)
         settings: dict[str, Any] = {}
@@ -132,12 +132,12 @@ class Config:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the database is a SQLite file (one node)."""
+        """True if the database is a SQLite file (one node)."""
         return self.database_url.startswith("sqlite")
 
     @property
     def on_loopback(self) -> bool:
-        """Whether the console listens to this machine only."""
+        """True if the console listens on loopback only."""
         return self.host in {"127.0.0.1", "::1", "localhost"}
 
 
@@ -152,7 +152,7 @@ def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
     for name in sorted(values):
         if name not in SETTINGS:
             raise NotConfigured(
-                f"{name} is not a setting of this program{_suggestion(name)}; docs/configuration.md lists all of them"
+                f"{name} is not a known setting{_suggestion(name)}; see docs/configuration.md"
             )
     return values
 
@@ -171,7 +171,7 @@ def _read_dotenv(path: Path) -> dict[str, str]:
         name, equals, text = line.partition("=")
         if not equals:
             raise NotConfigured(
-                f"{path}, line {number}: NAME=value is needed, there is no = after {name.split()[0][:40]!r}"
+                f"{path}, line {number}: expected NAME=value, found no = after {name.split()[0][:40]!r}"
             )
         if name.strip().startswith("XXL_JOB_"):
             values[name.strip()] = text.strip().strip("\"'")
@@ -193,7 +193,7 @@ def _text(text: str) -> str:
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
-            raise ValueError(f"a whole number from {low} to {high} is needed")
+            raise ValueError(f"expected a whole number from {low} to {high}")
         return int(text)
 
     return parse
@@ -203,7 +203,7 @@ def _choice(*options: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         found = {option.lower(): option for option in options}.get(text.lower())
         if found is None:
-            raise ValueError(f"one of {', '.join(options)} is needed")
+            raise ValueError(f"expected one of {', '.join(options)}")
         return found
 
     return parse
@@ -216,7 +216,7 @@ def _switch(text: str) -> bool:
 def _database_url(text: str) -> str:
     if re.match(r"sqlite:///.|mysql\+pymysql://.|postgresql\+psycopg://.", text) is None:
         raise ValueError(
-            "sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://… is needed"
+            "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
         )
     if text.startswith("mysql") and "charset=" not in text:
         text += ("&" if "?" in text else "?") + "charset=utf8mb4"
@@ -226,33 +226,33 @@ def _database_url(text: str) -> str:
 def _context_path(text: str) -> str:
     path = "/" + text.strip("/")
     if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
-        raise ValueError("a path such as /xxl-job-admin is needed, or / for none")
+        raise ValueError("expected a path such as /xxl-job-admin, or / for none")
     return "" if path == "/" else path
 
 
 def _tokens(text: str) -> tuple[str, ...]:
     tokens = tuple(token.strip() for token in text.split(","))
     if len(tokens) > 2:
-        raise ValueError("one token is needed, or two, comma separated, while one is being replaced")
+        raise ValueError("expected one token, or two separated by a comma during a token change")
     for token in tokens:
         if token in REFUSED_TOKENS or len(token) < MIN_TOKEN_LENGTH:
             raise ValueError(
-                f"a secret of at least {MIN_TOKEN_LENGTH} characters is needed, and not a well-known one such as default_token"
+                f"expected at least {MIN_TOKEN_LENGTH} characters, and not a known token like default_token"
             )
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise ValueError("printable ASCII characters without blanks are needed")
+            raise ValueError("expected printable ASCII characters without spaces")
     return tokens
 
 
 def _password(text: str) -> str:
     if not 8 <= len(text) <= 128:
-        raise ValueError("8 to 128 characters are needed")
+        raise ValueError("expected 8 to 128 characters")
     return text
 
 
 def _zone_name(text: str) -> str:
     if not _is_zone(text):
-        raise ValueError("the IANA name of a time zone is needed, such as Asia/Shanghai")
+        raise ValueError("expected the IANA name of a time zone, such as Asia/Shanghai")
     return text
 
 
@@ -260,7 +260,7 @@ def _networks(text: str) -> tuple[Network, ...]:
     try:
         return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
     except ValueError as exc:
-        raise ValueError(f"networks such as 10.0.0.0/8, comma separated, are needed ({exc})") from exc
+        raise ValueError(f"expected networks such as 10.0.0.0/8, separated by commas ({exc})") from exc
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -272,7 +272,7 @@ def _retention(text: str) -> int:
     return days if days >= MIN_RETENTION_DAYS else 0
 
 
-#: variable -> (field of Config or MailConfig, parser that raises ValueError with what would be right)
+#: variable -> (field of Config or MailConfig, parser that raises ValueError with what is expected)
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOME": ("home", Path),
     "XXL_JOB_DATABASE_URL": ("database_url", _database_url),
@@ -304,7 +304,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_MAIL_FROM": ("sender", _text),
     "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
 }
-#: variables whose values never appear in an error text
+#: variables whose values never appear in error messages
 SECRET_VARIABLES = frozenset(
     {
         "XXL_JOB_ACCESS_TOKEN",

@@ -1,4 +1,4 @@
-"""create_app: the console and, in front of it, the executor API."""
+"""Application factory: the console with the executor API in front of it."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ from app.services.runs.logs import Caller
 
 logger = logging.getLogger(__name__)
 
-#: longest body of a form, in bytes; GLUE sources are the longest
+#: longest form body, in bytes; GLUE sources are the largest fields
 BODY_MAX = 8 * 1024 * 1024
 FORM_PARTS_MAX = 1_000
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
@@ -36,10 +36,13 @@ WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Console(Flask):
-    """Flask, but for a view whose transaction lost a deadlock: it has been rolled back whole, so the view runs again."""
+    """Flask application that retries a view after a transient database error, such as a deadlock.
+
+    The transaction has been rolled back as a whole, so the view can run again.
+    """
 
     def dispatch_request(self) -> ResponseReturnValue:
-        """Run the view of this request, again where the database asks for it."""
+        """Run the view of this request; retry it after a transient database error."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return super().dispatch_request()
@@ -47,12 +50,12 @@ class Console(Flask):
                 if attempt == ATTEMPTS or not is_transient(exc):
                     raise
                 db.session.rollback()
-                logger.warning("view repeated path=%s attempt=%s reason=%s", request.path, attempt, exc.orig)
+                logger.warning("view retried path=%s attempt=%s reason=%s", request.path, attempt, exc.orig)
         raise AssertionError("not reached")
 
 
 def create_app(config: Config) -> Flask:
-    """Build the application for one configuration; opens no connection yet."""
+    """Create the application for a configuration; opens no connection."""
     prepare_home(config.home)
     app = Console("app", static_folder="static", template_folder="templates")
     app.config.update(_flask_settings(config))
@@ -76,7 +79,7 @@ def create_app(config: Config) -> Flask:
 
 
 def _set_up_migrations(app: Flask, config: Config) -> None:
-    """Offer ``flask db upgrade``; a database that cannot be opened is told in one line."""
+    """Install ``flask db upgrade``; a database that cannot be opened is reported in one line."""
     migrate = Migrate(app, db, directory=str(MIGRATIONS))
 
     @migrate.configure
@@ -84,7 +87,7 @@ def _set_up_migrations(app: Flask, config: Config) -> None:
         try:
             check_database(config)
         except NotConfigured as exc:
-            raise RuntimeError(str(exc)) from exc  # what Flask-Migrate prints as one line
+            raise RuntimeError(str(exc)) from exc  # Flask-Migrate prints this as one line
         return alembic_config
 
 
@@ -97,33 +100,33 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_CONTENT_LENGTH": BODY_MAX,
         "MAX_FORM_MEMORY_SIZE": BODY_MAX,
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
-        # the gate checks the token of every form (console.guards)
+        # console.web.guards checks the token of every form
         "WTF_CSRF_ENABLED": False,
-        # a cookie of this name makes Flask-Login overlook ours; nobody sends one
+        # a cookie of this name makes Flask-Login ignore our session cookie, so use a name never sent
         "REMEMBER_COOKIE_NAME": "XXL_JOB_NO_SUCH_COOKIE",
     }
 
 
 class NoCookieSessions(SessionInterface):
-    """Flask's own session is never used: logins live in the database, and clients rely on exactly one cookie."""
+    """Disables Flask's session: logins are kept in the database, and clients rely on exactly one cookie."""
 
     def open_session(self, app: Flask, request: Request) -> NullSession:
-        """Return a session that is always empty and refuses to be written."""
+        """Return an empty, read-only session."""
         return NullSession()
 
     def save_session(self, app: Flask, session: Any, response: Response) -> None:
-        """Send nothing."""
+        """Set no cookie."""
 
 
 class ContextPath:
-    """Takes the context path off the front of every address, so that routes and links need not know it."""
+    """WSGI middleware: strips the context path, so that routes and links do not contain it."""
 
     def __init__(self, inner: WSGIApp, prefix: str) -> None:
         self._inner = inner
         self._prefix = prefix
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Serve one request."""
+        """Handle one request."""
         path = re.sub(r"/{2,}", "/", environ.get("PATH_INFO", ""))
         if not self._prefix or path.startswith(self._prefix + "/"):
             environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + self._prefix

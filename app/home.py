@@ -1,6 +1,6 @@
-"""The folder of everything written: its secrets are made once, owner-readable only, and read back.
+"""Home folder and its secrets, which are generated once and readable by the owner only.
 
-Not in ``config`` because reading a setting must write nothing.
+Separate from ``config``, because reading settings must not write files.
 """
 
 import os
@@ -13,51 +13,50 @@ from app.errors import NotConfigured
 TOKEN_FILE = "access_token"
 PASSWORD_FILE = "admin_password"
 SECRET_KEY_FILE = "secret_key"
-#: files that hold secrets
+#: mode of secret files
 SECRET_MODE = 0o600
 
 
 def prepare_home(home: Path) -> None:
-    """Create the home folder if needed; raises NotConfigured where it cannot be written."""
+    """Create the home folder if needed; raises NotConfigured if it is not writable."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         writable = os.access(home, os.W_OK | os.X_OK)
     except OSError as exc:
-        raise NotConfigured(f"XXL_JOB_HOME: the folder {home} cannot be made: {exc.strerror}") from exc
+        raise NotConfigured(f"XXL_JOB_HOME: cannot create the folder {home}: {exc.strerror}") from exc
     if not writable:
         raise NotConfigured(
-            f"XXL_JOB_HOME: the folder {home} cannot be written; name another one or change its rights"
+            f"XXL_JOB_HOME: the folder {home} is not writable; choose another one or change its permissions"
         )
 
 
 def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
-    """Return the text of a secret file and whether this call made it; the first of several processes wins.
+    """Return the content of a secret file and whether this call created it; the first process wins.
 
-    Raises NotConfigured where it cannot be written, as on a full disk.
+    Raises NotConfigured if it cannot be written, for example on a full disk.
     """
     if not path.exists():
-        draft = path.with_name(
-            f".{path.name}.{secrets.token_hex(8)}"
-        )  # not by process id: in containers all are process 1
+        # a random name, not the process id: in containers every process may be number 1
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(new_secret + "\n")
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.link(draft, path)  # fails where the file exists: never overwrites, never half written
+            os.link(draft, path)  # fails if the file exists: never overwritten, never half written
             return new_secret, True
         except FileExistsError:
             pass
         except OSError as exc:
-            raise NotConfigured(f"XXL_JOB_HOME: {path} cannot be written: {exc.strerror}") from exc
+            raise NotConfigured(f"XXL_JOB_HOME: cannot write {path}: {exc.strerror}") from exc
         finally:
             draft.unlink(missing_ok=True)
     return path.read_text(encoding="utf-8").strip(), False
 
 
 def access_tokens(config: Config) -> tuple[str, ...]:
-    """Return the executors' tokens, first the one to send: the configured ones, else the stored one, made at first start."""
+    """Return the accepted tokens, the one to send first: configured, else stored at the first start."""
     if config.access_tokens:
         return config.access_tokens
     prepare_home(config.home)
@@ -65,19 +64,20 @@ def access_tokens(config: Config) -> tuple[str, ...]:
     token, _ = secret_file(path, secrets.token_hex(24))
     if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
         raise NotConfigured(
-            f"{path}: a token of at least {MIN_TOKEN_LENGTH} characters is needed; delete the file to have one made"
+            f"{path}: expected a token of at least {MIN_TOKEN_LENGTH} characters;"
+            " delete the file to generate a new one"
         )
     return (token,)
 
 
 def secret_key(config: Config) -> str:
-    """Return the key forms are signed with; made at first start."""
+    """Return the key that signs forms; generated at the first start."""
     prepare_home(config.home)
     return secret_file(config.home / SECRET_KEY_FILE, secrets.token_hex(32))[0]
 
 
 def first_password(config: Config) -> str:
-    """Return admin's first password: the configured one, else the stored one, made at the first call."""
+    """Return the initial password of admin: configured, else stored by the first call."""
     if config.admin_password:
         return config.admin_password
     prepare_home(config.home)
@@ -85,5 +85,5 @@ def first_password(config: Config) -> str:
 
 
 def forget_first_password(config: Config) -> None:
-    """Remove the stored first password once it has been changed."""
+    """Delete the stored initial password; called after it has been changed."""
     (config.home / PASSWORD_FILE).unlink(missing_ok=True)

@@ -1,17 +1,17 @@
-"""The log format, shared by console and workers."""
+"""Logging setup, shared by console and workers."""
 
 import logging
 import sys
 
-#: libraries that tell more than an operator wants to read
+#: libraries that log more than an operator needs
 QUIET = ("asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
 
-#: libraries that write what must stay secret, such as a channel's URL; what went wrong comes back from them as a value
+#: libraries that log secrets, such as the URL of a channel; their failures are return values
 SILENT = ("apprise",)
 
 
 class _Formatter(logging.Formatter):
-    """One record, one line: a line end inside a message cannot forge another record."""
+    """Formatter that keeps a record on one line, so that a message cannot forge another record."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -21,7 +21,7 @@ class _Formatter(logging.Formatter):
 
 
 def set_up_logging(level: str) -> None:
-    """Send all records from ``level`` on to standard error, one line each."""
+    """Log records of ``level`` and above to standard error, one line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _Formatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")

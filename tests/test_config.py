@@ -1,4 +1,4 @@
-"""Every setting: what is taken, what is refused with which words, and that no secret is ever shown."""
+"""Configuration: valid and invalid values of every setting, error messages, hidden secrets."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -14,7 +14,7 @@ WHOLE = "a whole number from"
 
 
 def read(**values: str) -> Config:
-    """Read settings given without their prefix."""
+    """Read settings, given without the prefix XXL_JOB_."""
     return Config.from_env({f"XXL_JOB_{name}": text for name, text in values.items()}, dotenv=None)
 
 
@@ -87,11 +87,11 @@ BAD: list[tuple[str, str, str]] = [
         for text in ("x.db", "sqlite://", "mysql://u@h/d", "postgres://h/d", "oracle://h/d")
     ),
     *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
-    ("ACCESS_TOKEN", "default_token", "a secret of at least 16 characters"),
-    ("ACCESS_TOKEN", "x" * 15, "a secret of at least 16 characters"),
-    ("ACCESS_TOKEN", f"{TOKEN},default_token", "a secret of at least 16 characters"),
-    ("ACCESS_TOKEN", f"{TOKEN},", "a secret of at least 16 characters"),
-    ("ACCESS_TOKEN", f"{TOKEN},{OTHER},{TOKEN}", "one token is needed, or two"),
+    ("ACCESS_TOKEN", "default_token", "expected at least 16 characters"),
+    ("ACCESS_TOKEN", "x" * 15, "expected at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},default_token", "expected at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},", "expected at least 16 characters"),
+    ("ACCESS_TOKEN", f"{TOKEN},{OTHER},{TOKEN}", "expected one token, or two"),
     ("ACCESS_TOKEN", "a token with some blanks", "printable ASCII"),
     ("ACCESS_TOKEN", "ein-schlüssel-mit-umlaut", "printable ASCII"),
     ("ACCESS_TOKEN", "a-token\nwith-a-line-end", "printable ASCII"),
@@ -120,23 +120,23 @@ BAD: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "field", "value"), GOOD)
-def test_values_that_are_taken(name: str, text: str, field: str, value: Any) -> None:
+def test_valid_values(name: str, text: str, field: str, value: Any) -> None:
     assert getattr(read(**{name: text}), field) == value
 
 
-@pytest.mark.parametrize(("name", "text", "told"), BAD)
-def test_values_that_are_refused_in_one_line(name: str, text: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "text", "reason"), BAD)
+def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: str) -> None:
     with pytest.raises(NotConfigured) as caught:
         read(**{name: text})
     message = str(caught.value)
     assert message.startswith(f"XXL_JOB_{name}")
-    assert told in message
+    assert reason in message
     assert "\n" not in message
     secret = f"XXL_JOB_{name}" in SECRET_VARIABLES
     assert (repr(text) in message) is not secret
 
 
-def test_every_setting_has_a_good_value_above_and_every_checked_one_a_bad_one() -> None:
+def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
     mail = {name for name in names if name.startswith("MAIL_")}
     assert {name for name, *_ in GOOD} == names - mail
@@ -164,7 +164,7 @@ def test_mail_has_its_own_settings() -> None:
     assert "word" not in repr(mail)
 
 
-def test_without_any_variable_everything_has_its_default() -> None:
+def test_defaults_without_any_variable() -> None:
     config = Config.from_env({}, dotenv=None)
     assert (config.home, config.database_url) == (
         Path.cwd() / "instance",
@@ -210,16 +210,16 @@ def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
         ("XXL_JOB_ALARM_URL", "XXL_JOB_ALARM_URLS"),
     ],
 )
-def test_an_unknown_name_is_refused_and_a_near_one_named(name: str, suggestion: str) -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion(name: str, suggestion: str) -> None:
     with pytest.raises(NotConfigured) as caught:
         Config.from_env({name: "x"}, dotenv=None)
     message = str(caught.value)
-    assert message.startswith(f"{name} is not a setting of this program")
+    assert message.startswith(f"{name} is not a known setting")
     assert f"did you mean {suggestion}" in message
     assert "docs/configuration.md" in message
 
 
-def test_names_of_others_are_not_ours_to_judge() -> None:
+def test_variables_of_other_programs_are_ignored() -> None:
     assert (
         Config.from_env(
             {"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(CLIENT_VARIABLES, "x")},
@@ -229,7 +229,7 @@ def test_names_of_others_are_not_ours_to_judge() -> None:
     )
 
 
-def test_an_empty_value_is_none() -> None:
+def test_an_empty_value_counts_as_unset() -> None:
     assert read(PORT="", ACCESS_TOKEN="  ", TIMEZONE=" ").port == 8080
 
 
@@ -245,7 +245,7 @@ def test_secrets_are_not_shown() -> None:
         assert secret not in repr(config)
 
 
-def test_a_file_of_defaults(tmp_path: Path) -> None:
+def test_a_dotenv_file(tmp_path: Path) -> None:
     dotenv = tmp_path / ".env"
     dotenv.write_text(
         "# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\nXXL_JOB_LANGUAGE = \"en\"\nOTHER=x\n"
@@ -256,24 +256,27 @@ def test_a_file_of_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
-    [("XXL_JOB_PORT", "line 1: NAME=value"), ("XXL_JOB_PROT=1", "XXL_JOB_PROT is not a setting")],
+    ("line", "reason"),
+    [
+        ("XXL_JOB_PORT", "line 1: expected NAME=value"),
+        ("XXL_JOB_PROT=1", "XXL_JOB_PROT is not a known setting"),
+    ],
 )
-def test_a_file_of_defaults_that_is_wrong(tmp_path: Path, line: str, told: str) -> None:
+def test_an_invalid_dotenv_file(tmp_path: Path, line: str, reason: str) -> None:
     (tmp_path / ".env").write_text(line)
-    with pytest.raises(NotConfigured, match=told):
+    with pytest.raises(NotConfigured, match=reason):
         Config.from_env({}, dotenv=tmp_path / ".env")
 
 
-def test_a_line_of_the_file_that_is_no_setting_is_not_shown_whole(tmp_path: Path) -> None:
-    """Somebody who forgot the equals sign may have written a secret."""
+def test_an_invalid_dotenv_line_is_not_shown_whole(tmp_path: Path) -> None:
+    """Without its equals sign, the line may contain a secret."""
     (tmp_path / ".env").write_text("XXL_JOB_ACCESS_TOKEN secret-word")
     with pytest.raises(NotConfigured) as caught:
         Config.from_env({}, dotenv=tmp_path / ".env")
     assert "secret-word" not in str(caught.value)
 
 
-def test_the_zone_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_time_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TZ", raising=False)
     link, name = tmp_path / "localtime", tmp_path / "timezone"
     assert system_zone(link, name) == "UTC"

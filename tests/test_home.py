@@ -1,4 +1,4 @@
-"""The folder of secrets: made once, for its owner only, the same for every process."""
+"""Home folder: secrets are generated once, readable by the owner only, shared by all processes."""
 
 import multiprocessing
 import os
@@ -27,7 +27,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
+def test_secrets_are_generated_once_for_the_owner_only(tmp_path: Path) -> None:
     config = Config(home=tmp_path / "deep" / "home")
     (token,), key, password = access_tokens(config), secret_key(config), first_password(config)
     assert len({token, key, password}) == 3
@@ -42,7 +42,7 @@ def test_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path) -> None:
     assert {mode(path) for path in config.home.iterdir()} == {0o600}
 
 
-def test_a_generous_umask_changes_nothing(tmp_path: Path) -> None:
+def test_a_permissive_umask_changes_nothing(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         secret_key(Config(home=tmp_path))
@@ -67,15 +67,15 @@ def test_configured_secrets_win_and_write_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["short", "", "default_token", "\n"])
-def test_a_stored_token_that_is_no_secret_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_weak_stored_token_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "access_token").write_text(text)
-    with pytest.raises(NotConfigured, match="access_token: a token of at least 16 characters"):
+    with pytest.raises(NotConfigured, match="access_token: expected a token of at least 16 characters"):
         access_tokens(Config(home=tmp_path))
 
 
-def test_a_token_a_person_has_stored_is_used(tmp_path: Path) -> None:
-    (tmp_path / "access_token").write_text("  stored-by-a-person\n\n")
-    assert access_tokens(Config(home=tmp_path)) == ("stored-by-a-person",)
+def test_a_manually_stored_token_is_used(tmp_path: Path) -> None:
+    (tmp_path / "access_token").write_text("  a-manually-stored-token\n\n")
+    assert access_tokens(Config(home=tmp_path)) == ("a-manually-stored-token",)
 
 
 def test_the_first_password_can_be_forgotten(tmp_path: Path) -> None:
@@ -103,35 +103,35 @@ def test_two_processes_that_start_at_once_have_one_token(tmp_path: Path) -> None
     for process in processes:
         process.join()
     assert tokens == {(tmp_path / "access_token").read_text().strip()}
-    assert [path.name for path in tmp_path.iterdir()] == ["access_token"], "no draft is left"
+    assert [path.name for path in tmp_path.iterdir()] == ["access_token"], "no temporary file is left"
 
 
-def test_processes_of_equal_ids_have_one_token(tmp_path: Path) -> None:
-    """Containers that share the folder all are process 1: here, threads of one process."""
+def test_processes_with_equal_ids_have_one_token(tmp_path: Path) -> None:
+    """Containers that share the folder may all be process 1; simulated by threads."""
     for number in range(40):
         path = tmp_path / f"secret-{number}"
         found = at_once(*(partial(secret_file, path, word * 40) for word in "abcdef"))
         assert {text for text, _ in found} == {path.read_text().strip()}
         assert sorted(made for _, made in found) == [False] * 5 + [True]
-    assert len(list(tmp_path.iterdir())) == 40, "no draft is left"
+    assert len(list(tmp_path.iterdir())) == 40, "no temporary file is left"
 
 
-def test_a_home_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_created_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* cannot be made"):
+    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: cannot create the folder"):
         prepare_home(tmp_path / "file" / "home")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_home_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+def test_an_unwritable_home_is_reported_in_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* cannot be written"):
+    with pytest.raises(NotConfigured, match=r"XXL_JOB_HOME: the folder .* is not writable"):
         prepare_home(tmp_path)
     tmp_path.chmod(0o700)
 
 
-def test_a_secret_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_unwritable_secret_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(
-        NotConfigured, match="XXL_JOB_HOME: .*/access_token cannot be written: No such file or directory"
+        NotConfigured, match="XXL_JOB_HOME: cannot write .*/access_token: No such file or directory"
     ):
         secret_file(tmp_path / "gone" / "access_token", "a-token-of-some-length")

@@ -1,7 +1,7 @@
-"""The executor API, in front of Flask: ``/api/…`` with and without the context path, doubled slashes tolerated.
+"""Executor API: WSGI middleware in front of Flask for ``/api/…``, with or without the context path.
 
-Plain WSGI, because callbacks are the busiest requests of all (a route of Flask costs twice as much) and because nothing of a
-browser's world belongs here: no cookie is looked at, no session opened, no redirect made.
+Plain WSGI, because callbacks are the most frequent requests and a Flask route costs twice as much. The API
+reads no cookie, opens no session and sends no redirect; doubled slashes in paths are accepted.
 """
 
 import logging
@@ -34,19 +34,19 @@ from executor_client.protocol import (
 logger = logging.getLogger(__name__)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-#: longest body read, in bytes; the original's executors send unbounded batches
+#: longest request body, in bytes; Java executors send batches of any size
 BODY_MAX = 16 * 1024 * 1024
 _TOKEN_KEY = "HTTP_" + TOKEN_HEADER.upper().replace("-", "_")
-#: what 2.1 executors call the same header
+#: the same header, as sent by 2.1 executors
 _OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
-#: answers of what can be sent again as it is
+#: replies to requests that can be sent again unchanged
 _UNAVAILABLE = Reply(FAIL, "the database is not available; send it again")
 _BUSY = Reply(FAIL, "the database is busy; send it again")
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
 
 
 class ExecutorApi:
-    """Answers ``/api/<action>``; everything else goes on to Flask."""
+    """WSGI middleware: handles ``/api/<action>`` and passes everything else on to Flask."""
 
     def __init__(self, inner: WSGIApp, config: Config) -> None:
         self._inner = inner
@@ -56,7 +56,7 @@ class ExecutorApi:
         self.callbacks = CallbackStore()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Serve one request."""
+        """Handle one request."""
         path = re.sub(r"/{2,}", "/", environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""))
         match = self._path.fullmatch(path)
         if match is None:
@@ -75,14 +75,14 @@ class ExecutorApi:
         return [body]
 
     def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
-        """Return an envelope whatever happens; only a busy database is an HTTP error too, so that other clients come back later."""
+        """Return the reply; never raises. A busy database is an HTTP error too, so that clients retry."""
         if environ["REQUEST_METHOD"] != "POST":
             return Reply(FAIL, MSG_METHOD)
         try:
             return self._act(action, environ)
         except InvalidInput as exc:
             return Reply(FAIL, exc.message)
-        except AWAY as exc:  # expected while a database is away: one line, no traceback
+        except AWAY as exc:  # expected during an outage: no traceback
             fault_log.write(logger, f"executor request not stored action={action}", exc)
             return _BUSY if fault_of(exc) is Fault.BUSY else _UNAVAILABLE
         except (SQLAlchemyError, TimeoutError):
@@ -90,7 +90,7 @@ class ExecutorApi:
             return _UNAVAILABLE
         except Exception:
             logger.exception("executor request failed action=%s", action)
-            return Reply(FAIL, "the request failed here; the console's log says why")
+            return Reply(FAIL, "internal error, see the console log")
 
     def _act(self, action: str, environ: dict[str, Any]) -> Reply:
         token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""
@@ -109,7 +109,7 @@ class ExecutorApi:
 
 
 def _body(environ: dict[str, Any]) -> bytes:
-    """Return the raw body, whatever its type says. Raises InvalidInput where it is too long."""
+    """Return the raw body, regardless of its content type. Raises InvalidInput if it is too long."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if length > BODY_MAX:
         raise InvalidInput("body", f"the body is longer than {BODY_MAX} bytes")
@@ -118,7 +118,7 @@ def _body(environ: dict[str, Any]) -> bytes:
 
 
 def register(app: Flask, config: Config) -> ExecutorApi:
-    """Put the executor API in front of a Flask application."""
+    """Install the executor API in front of a Flask application."""
     api = ExecutorApi(app.wsgi_app, config)
     app.wsgi_app = api  # type: ignore[method-assign]
     return api

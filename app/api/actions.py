@@ -45,7 +45,7 @@ def _first_reason(batch: CallbackBatch) -> str:
 
 
 def read_registration(body: bytes) -> RegistryRequest:
-    """Parse a registration; raises InvalidInput with the original's text for an empty body."""
+    """Parse a registration; raises InvalidInput, for an empty body with XXL-JOB's message."""
     if not body.strip() or body.strip() == b"null":
         raise InvalidInput("registryKey", MSG_ILLEGAL_ARGUMENT)
     try:

@@ -1,4 +1,4 @@
-"""Who may call the executor API: the global token, or the one of the caller's group. Compared in constant time."""
+"""Access tokens of the executor API: the global ones and those of groups. Compared in constant time."""
 
 import hmac
 import threading
@@ -8,7 +8,7 @@ from app.clock import Millis, monotonic_ms
 from app.db import read_scope
 from app.store import groups
 
-#: how long the tokens of groups are kept in memory
+#: group tokens are cached this long
 CACHE_MS: Millis = 5_000
 
 
@@ -17,7 +17,7 @@ def _digest(token: str) -> bytes:
 
 
 class TokenBook:
-    """The tokens that are valid now; safe to use from several threads."""
+    """Valid access tokens, with a cache of the group tokens. Thread-safe."""
 
     def __init__(self, global_tokens: tuple[str, ...]) -> None:
         self._global = [_digest(token) for token in global_tokens]
@@ -26,15 +26,14 @@ class TokenBook:
         self._lock = threading.Lock()
 
     def accepts(self, token: str, app_name: str | None = None) -> bool:
-        """Whether a token is valid; for a known application that has a token of its own, only that one is."""
+        """Return whether a token is valid; a group with its own token accepts only that one."""
         given = _digest(token)
         own = self._of_groups()
         if app_name is not None and app_name in own:
             return hmac.compare_digest(given, own[app_name])
         known = self._global if app_name is not None else [*self._global, *own.values()]
-        matches = [
-            hmac.compare_digest(given, digest) for digest in known
-        ]  # all are compared, whatever the first says
+        # a list: all digests are compared, so that the time does not depend on the match
+        matches = [hmac.compare_digest(given, digest) for digest in known]
         return True in matches
 
     def _of_groups(self) -> dict[str, bytes]:

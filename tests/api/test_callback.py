@@ -75,7 +75,7 @@ def results() -> list[tuple[int, str | None]]:
         ("other fields", [item("ID", 200, "m", more={"x": 1}, handleTime=5)], (200, "m")),  # type: ignore[arg-type]
     ],
 )
-def test_the_forms_of_all_clients(
+def test_callbacks_of_all_clients(
     executor: Executor, who: str, body: Any, stored: tuple[int, str | None]
 ) -> None:
     run = make_run(make_job())
@@ -86,7 +86,7 @@ def test_the_forms_of_all_clients(
 
 
 @pytest.mark.parametrize("code", [0, None, "0", ""])
-def test_no_result_is_answered_well_and_stored_not_at_all(executor: Executor, code: Any) -> None:
+def test_an_item_without_result_is_ignored(executor: Executor, code: Any) -> None:
     run = make_run(make_job())
     assert call_back(executor, item(run.id, code)) == (200, None)
     assert call_back(executor, {"logId": run.id, "logDateTim": T0}) == (200, None)
@@ -95,11 +95,11 @@ def test_no_result_is_answered_well_and_stored_not_at_all(executor: Executor, co
     assert results() == [(200, "later")]
 
 
-def test_what_an_unknown_run_reports_is_answered_well(executor: Executor) -> None:
+def test_results_of_unknown_runs_are_ignored(executor: Executor) -> None:
     assert call_back(executor, item(4711), item(0), item(-5), item(2**63 - 1)) == (200, None)
 
 
-def test_a_repeat_is_answered_well_and_changes_nothing(executor: Executor) -> None:
+def test_a_repeated_callback_changes_nothing(executor: Executor) -> None:
     run = make_run(make_job(child_jobid="7"))
     assert call_back(executor, item(run.id, 200, "first")) == (200, None)
     assert call_back(executor, item(run.id, 500, "second")) == (200, None)
@@ -107,7 +107,7 @@ def test_a_repeat_is_answered_well_and_changes_nothing(executor: Executor) -> No
     assert len(all_rows(Fire)) == 1
 
 
-def test_the_same_run_twice_in_one_call(executor: Executor) -> None:
+def test_the_same_run_twice_in_one_callback(executor: Executor) -> None:
     run = make_run(make_job())
     assert call_back(executor, item(run.id, 500, "timeout"), item(run.id, 200, "done")) == (200, None)
     assert results() == [(500, "timeout")]
@@ -116,7 +116,7 @@ def test_the_same_run_twice_in_one_call(executor: Executor) -> None:
 @pytest.mark.parametrize(
     "body", ["[]", "[null]", "[null, null]", '{"callbackList":[]}', "[ ]\n", "[\n{}\n]", "null", " null\n"]
 )
-def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
+def test_an_empty_callback_is_accepted(executor: Executor, body: str) -> None:
     assert executor.call("callback", body) == (200, None)
 
 
@@ -124,13 +124,13 @@ def test_nothing_to_store_is_fine(executor: Executor, body: str) -> None:
     "body",
     ["", "{}", '"text"', "7", "[", "{", '{"logId":1,"handleCode":200}', "[1", "[]x", '{"callbackList":null}'],
 )
-def test_what_is_no_list_of_results_is_refused(executor: Executor, body: str) -> None:
+def test_an_invalid_callback_is_refused(executor: Executor, body: str) -> None:
     code, message = executor.call("callback", body)
     assert code == 500
     assert (message or "").startswith("callback refused: ")
 
 
-def test_one_bad_element_spoils_only_itself(executor: Executor) -> None:
+def test_a_bad_element_does_not_affect_the_others(executor: Executor) -> None:
     first, second = make_run(make_job()), make_run(make_job())
     bad = [
         {"logId": "x", "handleCode": 200},
@@ -145,27 +145,27 @@ def test_one_bad_element_spoils_only_itself(executor: Executor) -> None:
     assert results() == [(200, "ok"), (500, "no")]
 
 
-def test_a_list_with_nothing_usable_is_refused(executor: Executor) -> None:
+def test_a_callback_without_valid_elements_is_refused(executor: Executor) -> None:
     code, message = call_back(executor, None, {"logId": "x"}, 7)
     assert code == 500
     assert "callback refused" in (message or "")
     assert "1 more" in (message or "")
 
 
-def test_a_comma_too_many_is_the_originals_null(executor: Executor) -> None:
+def test_a_trailing_comma_is_a_null_as_in_xxl_job(executor: Executor) -> None:
     run = make_run(make_job())
     assert executor.call("callback", f'[{{"logId":{run.id},"handleCode":200}},]') == (200, None)
     assert results() == [(200, None)]
 
 
-def test_many_results_of_one_call(executor: Executor) -> None:
+def test_many_results_in_one_callback(executor: Executor) -> None:
     job = make_job()
     runs = [make_log(job) for _ in range(300)]
     assert call_back(executor, *(item(run.id, 200, f"number {run.id}") for run in runs)) == (200, None)
     assert results() == [(200, f"number {run.id}") for run in runs]
 
 
-def test_calls_at_once_are_each_answered_after_their_own_commit(executor: Executor) -> None:
+def test_concurrent_callbacks_return_after_their_commit(executor: Executor) -> None:
     job = make_job()
     runs = [make_run(job) for _ in range(24)]
 
@@ -176,7 +176,7 @@ def test_calls_at_once_are_each_answered_after_their_own_commit(executor: Execut
     assert at_once(*(lambda run=run: report(run) for run in runs)) == [(200, 200)] * 24
 
 
-def test_a_result_is_believed_also_of_an_unresolved_run(executor: Executor) -> None:
+def test_an_unresolved_run_accepts_its_result(executor: Executor) -> None:
     run = make_log(make_job(), trigger_code=504)
     call_back(executor, item(run.id, 200, "late"))
     assert results() == [(200, "late")]

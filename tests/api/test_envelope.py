@@ -39,7 +39,7 @@ REGISTRATION = (
         "//api/registry/",
     ],
 )
-def test_where_the_api_answers(executor: Executor, path: str) -> None:
+def test_api_paths(executor: Executor, path: str) -> None:
     path, _, query = path.partition("?")
     assert executor.call(
         "registry", REGISTRATION, environ_overrides={"PATH_INFO": path, "QUERY_STRING": query}
@@ -51,7 +51,7 @@ def test_where_the_api_answers(executor: Executor, path: str) -> None:
     "path",
     [f"{CONTEXT}/api", f"{CONTEXT}/api/", f"{CONTEXT}/api/a/b", "/other/api/registry", "/API/registry", "/x"],
 )
-def test_everything_else_goes_on_to_the_console(executor: Executor, path: str) -> None:
+def test_other_paths_are_passed_to_the_console(executor: Executor, path: str) -> None:
     response = executor.post("", REGISTRATION, path=path)
     assert (response.status_code, response.get_data()) == (418, b"console")
     assert all_rows(Registration) == []
@@ -75,7 +75,7 @@ def test_a_server_that_strips_the_context_path_itself(executor: Executor) -> Non
     assert response.get_json()["code"] == 200
 
 
-def test_other_methods_are_answered_by_json_even_without_a_token(executor: Executor) -> None:
+def test_other_methods_get_a_json_reply_even_without_a_token(executor: Executor) -> None:
     for method, action in product(
         ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"], ["registry", "callback", "nothing-of-the-kind"]
     ):
@@ -107,7 +107,7 @@ def test_other_methods_are_answered_by_json_even_without_a_token(executor: Execu
         ({"Authorization": TOKEN}, 500),
     ],
 )
-def test_who_is_let_in(executor: Executor, headers: dict[str, str], code: int) -> None:
+def test_token_headers(executor: Executor, headers: dict[str, str], code: int) -> None:
     fine = {
         "registry": (200, None),
         "callback": (200, None),
@@ -123,7 +123,7 @@ def test_who_is_let_in(executor: Executor, headers: dict[str, str], code: int) -
     assert len(all_rows(Registration)) == (code == 200)
 
 
-def test_a_group_with_a_token_of_its_own_takes_only_that(executor: Executor) -> None:
+def test_a_group_with_its_own_token_accepts_only_that(executor: Executor) -> None:
     make_group(
         app_name="billing-exec", address_type=0, address_list=None, access_token="only-for-the-billing"
     )
@@ -137,7 +137,7 @@ def test_a_group_with_a_token_of_its_own_takes_only_that(executor: Executor) -> 
     assert [row.registry_key for row in all_rows(Registration)] == ["another-exec"]
 
 
-def test_a_new_token_of_a_group_counts_within_seconds(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_group_token_is_valid_within_seconds(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
     monkeypatch.setattr("app.api.tokens.monotonic_ms", lambda: clock[0])
     book = TokenBook((TOKEN,))
@@ -151,12 +151,12 @@ def test_a_new_token_of_a_group_counts_within_seconds(database: str, monkeypatch
 
 
 @pytest.mark.parametrize("action", ["xyz", "Registry", "registry2", "beat", "run", "%3Cb%3E", "x" * 300])
-def test_an_unknown_action_is_named(executor: Executor, action: str) -> None:
+def test_an_unknown_action_is_reported(executor: Executor, action: str) -> None:
     name = {"%3Cb%3E": "<b>"}.get(action, action)[:100]
     assert executor.call(action, b"{}") == (500, f"invalid request, uri-mapping({name}) not found.")
 
 
-def test_the_answer_byte_for_byte(executor: Executor) -> None:
+def test_the_response_byte_for_byte(executor: Executor) -> None:
     response = executor.post("registry", REGISTRATION)
     assert response.get_data() == b'{"code":200,"msg":null,"content":null,"data":null}'
     assert list(response.headers) == [
@@ -181,7 +181,7 @@ def test_the_content_type_does_not_matter(executor: Executor, content_type: str)
     assert only_row(Registration).registry_value == "http://10.1.2.3:9999/"
 
 
-def test_no_cookie_and_no_query_is_looked_at(executor: Executor) -> None:
+def test_cookies_and_query_are_ignored(executor: Executor) -> None:
     executor.client.set_cookie("XXL_JOB_LOGIN_IDENTITY", "x" * 64)
     response = executor.post("registry", REGISTRATION, query_string={"registryKey": "other"})
     assert "Set-Cookie" not in response.headers
@@ -205,7 +205,7 @@ def test_no_cookie_and_no_query_is_looked_at(executor: Executor) -> None:
         (b"[" * 100_000, "registration refused: nested too deeply"),
     ],
 )
-def test_registrations_that_are_none(executor: Executor, body: bytes, message: str) -> None:
+def test_invalid_registrations_are_refused(executor: Executor, body: bytes, message: str) -> None:
     for action in ("registry", "registryRemove"):
         code, text = executor.call(action, body)
         assert code == 500
@@ -219,18 +219,18 @@ def test_numbers_and_unknown_fields_of_a_registration(executor: Executor) -> Non
     assert only_row(Registration).registry_key == "4711"
 
 
-def test_an_address_that_may_not_be_called_is_refused_with_the_reason(executor: Executor) -> None:
+def test_a_forbidden_address_is_refused_with_the_reason(executor: Executor) -> None:
     code, message = executor.call("registry", REGISTRATION.replace(b"10.1.2.3", b"8.8.8.8"))
     assert code == 500
     assert "XXL_JOB_EXECUTOR_NETWORKS" in (message or "")
 
 
-def test_our_own_client_says_what_it_can(executor: Executor) -> None:
+def test_capabilities_of_the_client_are_stored(executor: Executor) -> None:
     executor.call("registry", REGISTRATION, headers={"X-Exec-Capabilities": "durable-dedup,boot=5f0c"})
     assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("durable-dedup", "5f0c")
 
 
-def test_registering_and_leaving_moves_the_list(executor: Executor) -> None:
+def test_registration_updates_the_address_list(executor: Executor) -> None:
     group = make_group(app_name="billing-exec", address_type=0, address_list=None)
     executor.call("registry", REGISTRATION)
     assert only_row(type(group)).address_list == "http://10.1.2.3:9999/"

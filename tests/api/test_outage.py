@@ -34,7 +34,7 @@ def callback_of(log_id: int) -> str:
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["after some time", "from the start"])
-def test_a_database_that_is_away_is_an_answer_not_an_error(
+def test_an_unavailable_database_is_a_reply_not_an_error(
     executor: Executor, api_config: Config, database_kind: str, warm: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0]
@@ -58,7 +58,7 @@ def test_a_database_that_is_away_is_an_answer_not_an_error(
     assert len(all_rows(Registration)) == 1
 
 
-def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
+def test_a_busy_database_is_an_envelope_with_http_503(
     executor: Executor,
     database: str,
     database_kind: str,
@@ -88,7 +88,7 @@ def test_a_busy_database_is_an_envelope_with_a_status_for_other_clients(
     ]
 
 
-def test_a_token_stays_checked_while_the_database_is_away(
+def test_tokens_are_checked_without_the_database(
     executor: Executor, api_config: Config, database_kind: str
 ) -> None:
     executor.call("callback", "[]")
@@ -96,7 +96,7 @@ def test_a_token_stays_checked_while_the_database_is_away(
     assert executor.call("callback", "[]", token="wrong") == (500, "The access token is wrong.")
 
 
-def test_an_answer_that_does_not_come_in_time_is_a_failure(
+def test_a_write_timeout_is_a_failure(
     database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_slow(_self: CallbackStore, _items: object) -> int:
@@ -106,7 +106,7 @@ def test_an_answer_that_does_not_come_in_time_is_a_failure(
     assert Executor(ExecutorApi(console_stub, api_config)).call("callback", callback_of(1))[0] == 500
 
 
-def test_a_mistake_of_the_program_is_an_envelope_too(
+def test_an_internal_error_is_an_envelope_too(
     database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever escapes is HTTP 200 with code 500; an HTTP error counts as a dead network for executors.
@@ -124,7 +124,7 @@ def test_a_mistake_of_the_program_is_an_envelope_too(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_console_that_has_stopped_answers_no(executor: Executor) -> None:
+def test_a_stopped_console_refuses_callbacks(executor: Executor) -> None:
     run = make_run(make_job())
     executor.api.callbacks.close()
     assert executor.call("callback", callback_of(run.id))[0] == 500
