@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from executor_client.context import JobContext, JobLogHandler, context
 from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
 from executor_client.handlers import HandlerRegistry, job, register
-from executor_client.version import VERSION as __version__
+from executor_client.version import VERSION
 
 if TYPE_CHECKING:
     from executor_client.config import ExecutorConfig
     from executor_client.executor import Executor
+
+__version__ = VERSION
 
 __all__ = [
     "Executor",

@@ -1,3 +1,3 @@
-"""The version of the program and of its client: the one place it is written."""
+"""Version of the program and its client, defined only here."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""The one polling helper: waits for something that another thread or process does, up to a deadline."""
+"""Polling helper: waits for an effect of another thread or process, up to a deadline."""
 
 import time
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: between two looks
+#: polling period
 PERIOD_S = 0.01
 
 
 def eventually(
     condition: Callable[[], T], timeout_s: float = 30, message: str | Callable[[], object] = ""
 ) -> T:
-    """Return the first true value of ``condition``; fail with ``message`` and the last value if there is none in time.
+    """Return the first true value of ``condition``; fail with ``message`` and the last value on timeout.
 
-    A ``message`` that can be called is asked then: what is there instead.
+    A callable ``message`` is called on failure.
     """
     deadline_s = time.monotonic() + timeout_s
     while True:
@@ -23,8 +23,8 @@ def eventually(
         if value:
             return value
         if time.monotonic() > deadline_s:
-            told = message() if callable(message) else message
+            text = message() if callable(message) else message
             raise AssertionError(
-                f"{told or 'it never came true'} (after {timeout_s} s; last value: {value!r})"
+                f"{text or 'condition never true'} (after {timeout_s} s; last value: {value!r})"
             )
         time.sleep(PERIOD_S)

@@ -1,4 +1,4 @@
-"""Rows for tests: each function commits one row with sensible defaults and returns it, detached and readable."""
+"""Row factories: each function commits a row with defaults and returns it, detached but readable."""
 
 import itertools
 from typing import Any, TypeVar
@@ -19,27 +19,27 @@ Row = TypeVar("Row", bound=Base)
 
 #: 2024-05-01 03:04:05.000 UTC, the "now" of most tests: a whole second, because DATETIME columns keep no more
 T0: Millis = 1_714_532_645_000
-#: addresses nobody listens at
+#: addresses without a listener
 FIRST, SECOND, THIRD = "http://127.0.0.1:1111/", "http://127.0.0.1:2222/", "http://127.0.0.1:3333/"
 
 _numbers = itertools.count(1)
 
 
 def save(row: Row) -> Row:
-    """Commit one row and return it."""
+    """Commit a row and return it."""
     with session_scope() as session:
         session.add(row)
     return row
 
 
 def remove(row: Base) -> None:
-    """Delete one row and commit."""
+    """Delete a row and commit."""
     with session_scope() as session:
         session.delete(session.merge(row))
 
 
 def make_group(**overrides: Any) -> Group:
-    """Commit a group with one entered address."""
+    """Commit an executor group with a manual address."""
     values = {
         "app_name": "demo-executor",
         "title": "Demo",
@@ -51,7 +51,7 @@ def make_group(**overrides: Any) -> Group:
 
 
 def make_job(**overrides: Any) -> Job:
-    """Commit a stopped BEAN job of a group of its own; ``job_group`` or ``addresses`` choose another."""
+    """Commit a stopped BEAN job in a new group; ``job_group`` or ``addresses`` select another group."""
     addresses = overrides.pop("addresses", FIRST)
     if "job_group" not in overrides:
         overrides["job_group"] = make_group(address_list=addresses).id
@@ -76,7 +76,7 @@ def make_job(**overrides: Any) -> Job:
 
 
 def make_due_job(next_ms: Millis, schedule_type: str = "FIX_RATE", conf: str = "10", **overrides: Any) -> Job:
-    """Commit an enabled job with a next time."""
+    """Commit an enabled job with a next trigger time."""
     schedule = {
         "schedule_type": schedule_type,
         "schedule_conf": conf,
@@ -87,7 +87,7 @@ def make_due_job(next_ms: Millis, schedule_type: str = "FIX_RATE", conf: str = "
 
 
 def make_log(job: Job, **overrides: Any) -> JobLog:
-    """Commit a run of a job that its executor has accepted."""
+    """Commit the log row of a run that its executor has accepted."""
     values = {
         "job_group": job.job_group,
         "job_id": job.id,
@@ -117,7 +117,7 @@ def make_fire(job: Job, **overrides: Any) -> Fire:
 
 
 def make_run(job: Job, *, log: dict[str, Any] | None = None, **fire: Any) -> JobLog:
-    """Commit an accepted run: its log row and the fire that leads to it."""
+    """Commit an accepted run: its log row and its fire."""
     row = make_log(job, **(log or {}))
     make_fire(
         job,
@@ -134,7 +134,7 @@ def make_run(job: Job, *, log: dict[str, Any] | None = None, **fire: Any) -> Job
 
 
 def make_drains(job: Job, *addresses: str) -> None:
-    """Drain addresses of a job's group."""
+    """Drain instances of a job's group."""
     for address in addresses:
         save(Drain(group_id=job.job_group, address=bare_address(address), since_ms=T0, username="ann"))
 
@@ -146,6 +146,6 @@ def all_rows(model: type[Row], **equal: Any) -> list[Row]:
 
 
 def only_row(model: type[Row], **equal: Any) -> Row:
-    """Return the one committed row there is."""
+    """Return the only committed row."""
     (row,) = all_rows(model, **equal)
     return row

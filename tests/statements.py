@@ -1,4 +1,4 @@
-"""What the databases are asked."""
+"""Recorder of SQL statements."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ from sqlalchemy import Engine, event
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """Collect what any engine executes."""
-    seen: list[str] = []
+    """Collect the statements that any engine executes."""
+    executed: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
-        seen.append(sql)
+    def record(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
+        executed.append(sql)
 
-    event.listen(Engine, "before_cursor_execute", note)
+    event.listen(Engine, "before_cursor_execute", record)
     try:
-        yield seen
+        yield executed
     finally:
-        event.remove(Engine, "before_cursor_execute", note)
+        event.remove(Engine, "before_cursor_execute", record)

@@ -248,7 +248,8 @@ def test_secrets_are_not_shown() -> None:
 def test_a_dotenv_file(tmp_path: Path) -> None:
     dotenv = tmp_path / ".env"
     dotenv.write_text(
-        "# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\nXXL_JOB_LANGUAGE = \"en\"\nOTHER=x\n"
+        "# a comment\n\nXXL_JOB_PORT=9090\nexport XXL_JOB_HOST='0.0.0.0'\n"
+        'XXL_JOB_LANGUAGE = "en"\nOTHER=x\n'
     )
     config = Config.from_env({"XXL_JOB_PORT": "7070"}, dotenv=dotenv)
     assert (config.port, config.host, config.language) == (7070, "0.0.0.0", "en")

@@ -112,7 +112,7 @@ def test_processes_with_equal_ids_have_one_token(tmp_path: Path) -> None:
         path = tmp_path / f"secret-{number}"
         found = at_once(*(partial(secret_file, path, word * 40) for word in "abcdef"))
         assert {text for text, _ in found} == {path.read_text().strip()}
-        assert sorted(made for _, made in found) == [False] * 5 + [True]
+        assert sorted(created for _, created in found) == [False] * 5 + [True]
     assert len(list(tmp_path.iterdir())) == 40, "no temporary file is left"
 
 

@@ -1,4 +1,4 @@
-"""The executor API as an executor sees it: plain WSGI, called through Werkzeug's test client."""
+"""Fixtures of the executor API: plain WSGI, called through Werkzeug's test client."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,13 +18,13 @@ NETWORKS = tuple(ip_network(text) for text in ("127.0.0.0/8", "10.0.0.0/8"))
 
 
 def console_stub(_environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-    """Stand for everything that is not the executor API."""
+    """Application behind the executor API."""
     start_response("418 Console", [("Content-Type", "text/plain")])
     return [b"console"]
 
 
 class Executor:
-    """Calls the API as an executor does."""
+    """Client that calls the API as an executor does."""
 
     def __init__(self, api: ExecutorApi) -> None:
         self.api = api
@@ -39,7 +39,7 @@ class Executor:
         return self.client.post(path or f"{CONTEXT}/api/{action}", data=body, headers=headers, **more)
 
     def call(self, action: str, body: bytes | str = b"", **more: Any) -> tuple[int, str | None]:
-        """Post and return code and message; whatever happens, the answer is an envelope."""
+        """Post and return code and message; check that the response is an envelope."""
         response = self.post(action, body, **more)
         assert response.status == "200 OK"
         envelope = response.get_json()
@@ -55,7 +55,7 @@ def api_config(config: Config) -> Config:
 
 @pytest.fixture
 def executor(database: str, api_config: Config) -> Iterator[Executor]:
-    """An executor, and the API it calls."""
+    """Executor client with the API that it calls."""
     api = ExecutorApi(console_stub, api_config)
     yield Executor(api)
     api.callbacks.close()

@@ -1,4 +1,4 @@
-"""Callbacks in the forms of all clients: stored before they are answered, the first wins.
+"""Callbacks in the forms of all clients: stored before the reply, the first result wins.
 
 Source: docs/reference/clients.md, sections A1 and A3.
 """
@@ -42,7 +42,7 @@ def results() -> list[tuple[int, str | None]]:
             (200, "old"),
         ),
         ("Java 2.4.1, nulls left out", [{"logId": "ID", "logDateTim": T0, "handleCode": 200}], (200, None)),
-        ("Java 2.4.1, time-out", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),  # type: ignore[arg-type]
+        ("Java 2.4.1, timeout", [item("ID", 502, "job execute timeout ")], (502, "job execute timeout ")),  # type: ignore[arg-type]
         (
             "3.5",
             {"callbackList": [{"logId": "ID", "logDateTime": T0, "handleCode": 200, "handleMsg": "new"}]},

@@ -118,7 +118,7 @@ def test_token_headers(executor: Executor, headers: dict[str, str], code: int) -
             action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers
         )
         assert found == (answer if code == 200 else (500, WRONG_TOKEN)), (
-            "the token is checked before the path and the body"
+            "the token is checked before path and body"
         )
     assert len(all_rows(Registration)) == (code == 200)
 
@@ -235,7 +235,7 @@ def test_registration_updates_the_address_list(executor: Executor) -> None:
     executor.call("registry", REGISTRATION)
     assert only_row(type(group)).address_list == "http://10.1.2.3:9999/"
     assert executor.call("registryRemove", REGISTRATION) == (200, None)
-    assert executor.call("registryRemove", REGISTRATION) == (200, None), "an unknown one is fine"
+    assert executor.call("registryRemove", REGISTRATION) == (200, None), "an unknown address is accepted"
     assert only_row(type(group)).address_list is None
 
 
@@ -253,7 +253,7 @@ def test_a_body_that_is_too_long_is_not_read(executor: Executor) -> None:
     assert response.get_json()["code"] == 500
     assert "longer than" in response.get_json()["msg"]
     assert Adjustments().max_request_body_size > 16 * 1024 * 1024, (
-        "the server lets through what the API judges itself"
+        "the server passes bodies on that the API limits itself"
     )
 
 

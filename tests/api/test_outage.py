@@ -1,4 +1,4 @@
-"""The database away, full or slow: code 500 so that executors send again, and nothing answered that is not stored."""
+"""Database unavailable, full or slow: code 500, so that executors retry; success only after the commit."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from tests.api.conftest import Executor, console_stub
 from tests.databases import write_lock
 from tests.factories import all_rows, make_job, make_run, only_row
 
-#: of each kind, a database nobody answers at
+#: an unreachable database of each kind
 NOWHERE = {
     "sqlite": "sqlite:////nowhere/at/all.db",
     "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
@@ -109,7 +109,7 @@ def test_a_write_timeout_is_a_failure(
 def test_an_internal_error_is_an_envelope_too(
     database: str, api_config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever escapes is HTTP 200 with code 500; an HTTP error counts as a dead network for executors.
+    """An unexpected error is HTTP 200 with code 500; executors take an HTTP error for a network failure.
 
     Source: docs/reference/protocol.md, section 2.4.
     """

@@ -1,4 +1,4 @@
-"""The executor API behind a real waitress: bytes in, bytes out."""
+"""Executor API behind a real waitress server."""
 
 import socket
 import threading
@@ -33,7 +33,7 @@ def port(executor: Executor) -> Iterator[int]:
 
 
 def exchange(port: int, *requests: bytes) -> list[bytes]:
-    """Send requests over one connection; return the bodies of the answers."""
+    """Send requests over one connection; return the response bodies."""
     bodies = []
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         stream = connection.makefile("rb")

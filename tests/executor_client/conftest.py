@@ -1,6 +1,6 @@
-"""A stand-in admin, executors in this process, and a way to call them.
+"""Fixtures: a stand-in admin, executors in this process, and clients that call them.
 
-A test marked ``program("php")`` is left out, and named at the end, where that program is not installed.
+Tests marked ``program("php")`` are skipped, and listed at the end, if the program is not installed.
 """
 
 import shutil
@@ -21,7 +21,7 @@ from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 #: 2024-05-01 03:04:05.123 UTC
 T0 = 1_714_532_645_123
 
-#: everything that waits, waits shortly
+#: short waits for tests
 FAST = Timing(
     admin_timeout_s=2,
     registry_period_s=0.2,
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def run_fields(log_id: int, **changes: Any) -> dict[str, Any]:
-    """Return the twelve fields of a trigger."""
+    """Return the twelve fields of a trigger, with changes."""
     fields = {
         "jobId": 1,
         "executorHandler": "ok",
@@ -69,7 +69,7 @@ def run_fields(log_id: int, **changes: Any) -> dict[str, Any]:
 
 @dataclass
 class Caller:
-    """Calls one executor as an admin does."""
+    """Client that calls an executor as an admin does."""
 
     base: str
     token: str = TOKEN
@@ -134,7 +134,7 @@ def config(admin: StandInAdmin, tmp_path: Path) -> Callable[..., ExecutorConfig]
 
 @pytest.fixture
 def executors() -> Iterator[list[Executor]]:
-    """Executors to be stopped after the test."""
+    """Executors that are stopped after the test."""
     started: list[Executor] = []
     yield started
     for executor in started:
@@ -145,7 +145,7 @@ def executors() -> Iterator[list[Executor]]:
 def start(
     config: Callable[..., ExecutorConfig], handlers: HandlerRegistry, executors: list[Executor]
 ) -> MakeExecutor:
-    """Start an executor in this process; what is returned calls it."""
+    """Return a function that starts an executor in this process and returns its caller."""
 
     def make(**settings: Any) -> Caller:
         executor = Executor(config(**settings), handlers)
@@ -158,13 +158,13 @@ def start(
 
 @pytest.fixture
 def caller(start: MakeExecutor) -> Caller:
-    """An executor with the default settings."""
+    """Caller of an executor with default settings."""
     return start()
 
 
 @pytest.fixture
 def result(admin: StandInAdmin) -> Callable[[int], tuple[int, str | None]]:
-    """Wait for a run's result; return code and message."""
+    """Return a function that waits for the result of a run and returns code and message."""
 
     def wait(log_id: int) -> tuple[int, str | None]:
         eventually(lambda: log_id in admin.codes(), message=f"no result for {log_id}")

@@ -1,4 +1,4 @@
-"""An executor as a process of its own, to be killed."""
+"""Executor in its own process, for tests that kill it."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def free_port() -> int:
 
 
 class ExecutorProcess:
-    """``python -m executor_client tests.executor_client.recording …``; the same port and home each time it is started."""
+    """``python -m executor_client tests.executor_client.recording …``; port and home stay the same."""
 
     def __init__(self, home: Path, admin: str, *options: str) -> None:
         self.home = home
@@ -70,14 +70,14 @@ class ExecutorProcess:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL and wait."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(10)
             self._process = None
 
     def terminate(self) -> int:
-        """SIGTERM; return the exit code."""
+        """Send SIGTERM and return the exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(30)
@@ -85,11 +85,11 @@ class ExecutorProcess:
         return code
 
     def starts(self) -> Counter[int]:
-        """Return how often each log id was started."""
+        """Return the number of starts by log id."""
         return self._recorded("start")
 
     def ends(self) -> Counter[int]:
-        """Return how often each log id was ended by itself."""
+        """Return the number of regular ends by log id."""
         return self._recorded("end")
 
     def _recorded(self, what: str) -> Counter[int]:
@@ -98,7 +98,7 @@ class ExecutorProcess:
 
 
 def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line until it ends."""
+    """Run the command line and wait for its end."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB")}
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "executor_client", *arguments],

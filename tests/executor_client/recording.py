@@ -1,4 +1,4 @@
-"""Handlers of a real executor process: they write down each start and end in the file the environment names."""
+"""Handlers of an executor process that record starts and ends in the file named by ``RECORDING``."""
 
 import os
 
@@ -6,7 +6,7 @@ from executor_client import context, job
 
 
 def record(what: str) -> None:
-    """Append a line; the page cache survives a kill -9."""
+    """Append a line; the page cache survives SIGKILL."""
     descriptor = os.open(os.environ["RECORDING"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, f"{what} {context.log_id}\n".encode())
     os.close(descriptor)
@@ -14,7 +14,7 @@ def record(what: str) -> None:
 
 @job("record")
 def record_run() -> None:
-    """Take as many milliseconds as the parameter says."""
+    """Run for the number of milliseconds in the parameter."""
     record("start")
     context.cancelled.wait(int(context.param or 0) / 1000)
     record("end")
@@ -22,7 +22,7 @@ def record_run() -> None:
 
 @job("recordFailure")
 def record_failure() -> None:
-    """Fail, with the parameter as the message."""
+    """Fail with the parameter as the message."""
     record("start")
     context.fail(context.param)
     record("end")
@@ -30,6 +30,6 @@ def record_failure() -> None:
 
 @job("recordInChild", process=True)
 def record_in_child() -> None:
-    """Do not end by itself."""
+    """Run until it is ended."""
     record("start")
     context.cancelled.wait(60)

@@ -1,4 +1,4 @@
-"""A real HTTP server that treats executors as the admins of 2.2, 2.4, 3.4 and 3.5 do."""
+"""Stand-in admin: an HTTP server that behaves like the admins of 2.2, 2.4, 3.4 and 3.5."""
 
 import json
 import threading
@@ -14,14 +14,14 @@ Answer = Callable[[str, Any], dict[str, Any] | None]
 
 
 class StandInAdmin:
-    """Records what it is told. ``answer`` can be replaced; returning None closes the connection without an answer."""
+    """Records requests. ``refuse`` can be replaced: {} accepts, None closes the connection."""
 
     def __init__(self, version: str = "2.4") -> None:
         self.version = version
         self.token = TOKEN
         self.lock = threading.Lock()
         self.requests: list[tuple[str, dict[str, str], Any]] = []
-        #: every result that was acknowledged, in order: (log id, code, message)
+        #: acknowledged results in order: (log id, code, message)
         self.results: list[tuple[int, int, str | None]] = []
         self.refuse: Answer = lambda action, body: {}
         self._server: Server | None = None
@@ -34,14 +34,14 @@ class StandInAdmin:
         return f"http://127.0.0.1:{self._port}{prefix}"
 
     def up(self) -> None:
-        """Listen, on the same port as before."""
+        """Listen on the same port as before."""
         self._server = Server(("127.0.0.1", self._port), Handler)
         self._server.admin = self
         self._port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def down(self) -> None:
-        """Stop listening and drop the connections: who calls is refused."""
+        """Stop listening and drop all connections."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -71,12 +71,12 @@ class StandInAdmin:
             return next(msg for known, _, msg in self.results if known == log_id)
 
     def repeats(self) -> Counter[int]:
-        """Return how often each log id was acknowledged."""
+        """Return the number of acknowledgements by log id."""
         with self.lock:
             return Counter(log_id for log_id, _, _ in self.results)
 
-    def judge(self, path: str, headers: dict[str, str], body: Any) -> dict[str, Any] | None:
-        """Return the envelope for a call; the special cases of each version first."""
+    def respond(self, path: str, headers: dict[str, str], body: Any) -> dict[str, Any] | None:
+        """Return the envelope for a call, as this version does."""
         action = path.rpartition("/")[2]
         with self.lock:
             self.requests.append((path, headers, body))
@@ -147,7 +147,7 @@ class Server(ThreadingHTTPServer):
                 pass
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a dropped connection."""
+        """Ignore dropped connections."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -156,17 +156,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "null")
-        envelope = self.server.admin.judge(self.path, dict(self.headers), body)
+        envelope = self.server.admin.respond(self.path, dict(self.headers), body)
         if envelope is None:
             self.close_connection = True
             return
         answer = json.dumps(envelope).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")  # as Spring does, here in two pieces
+        self.send_header("Transfer-Encoding", "chunked")  # as Spring does; here in two chunks
         self.end_headers()
         for piece in (answer[:5], answer[5:], b""):
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Be quiet."""
+        """Log nothing."""

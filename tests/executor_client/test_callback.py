@@ -1,4 +1,4 @@
-"""Results reach an admin whatever it is, and however long it is away."""
+"""Callbacks: results reach admins of every version, also after an outage."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def test_an_admin_of_any_version_gets_results(
     caller = start(admin_addresses=(admin.url,))
     for log_id in (1, 2):
         caller.accepted(log_id, executorHandler="ok")
-        eventually(lambda log_id=log_id: log_id in admin.codes(), message=f"{version} got no result")
+        eventually(lambda log_id=log_id: log_id in admin.codes(), message=f"no result at {version}")
     assert admin.codes() == {1: 200, 2: 200}
     eventually(lambda: "callback finished" in caller.log(2)["logContent"])
 
@@ -102,7 +102,7 @@ def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: Stan
     admin.refuse = refuse_first
     for log_id in range(1, 21):
         caller.accepted(log_id)
-    eventually(lambda: len(admin.codes()) == 19, message="others wait for the refused one")
+    eventually(lambda: len(admin.codes()) == 19, message="the rejected result blocks the others")
     assert 1 not in admin.codes()
 
 
@@ -111,7 +111,7 @@ def test_callbacks_fail_over_to_the_second_admin(
 ) -> None:
     other = of_version("3.4")
     caller = start(admin_addresses=(admin.url, other.url))
-    eventually(lambda: other.bodies("registry"), message="it registers at every admin")
+    eventually(lambda: other.bodies("registry"), message="not registered at every admin")
     eventually(lambda: admin.bodies("registry"))
     caller.accepted(1)
     eventually(lambda: admin.codes() == {1: 200})

@@ -1,4 +1,4 @@
-"""``python -m executor_client check``: what it finds, and that it changes nothing."""
+"""``python -m executor_client check``: its findings, and that it changes nothing."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 
 class Answering(threading.Thread):
-    """Says the same to whoever connects, once, and hangs up."""
+    """Server that accepts one connection, sends a fixed response and closes."""
 
     def __init__(self, server: socket.socket, answer: bytes) -> None:
         super().__init__()
@@ -170,7 +170,8 @@ def test_a_server_that_does_not_speak_http_is_reported(tmp_path: Path, answer: b
         (
             "1 // 0",
             1,
-            "PROBLEM handlers: cannot import mine: ZeroDivisionError: integer division or modulo by zero (mine.py:1)",
+            "PROBLEM handlers: cannot import mine: ZeroDivisionError:"
+            " integer division or modulo by zero (mine.py:1)",
         ),
     ],
 )

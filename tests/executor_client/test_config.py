@@ -1,4 +1,4 @@
-"""Settings: read once, refused in one line."""
+"""Executor configuration: parsing, defaults, errors of one line."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What docs/executor.md shows works as it stands there."""
+"""The examples and tables of docs/executor.md are correct."""
 
 import re
 import subprocess
@@ -50,7 +50,10 @@ def test_example_handlers_can_be_registered(tmp_path: Path) -> None:
         "class Reports:", "class Reports:\n    def __init__(self, database): ...\n"
     )
     (tmp_path / "mine.py").write_text(foreign + classes + snippet("moveAccounts"))
-    code = "import mine; from executor_client.handlers import registry; registry.require_bound(); print(*registry.names())"
+    code = (
+        "import mine; from executor_client.handlers import registry;"
+        " registry.require_bound(); print(*registry.names())"
+    )
     words = [sys.executable, "-c", code]
     ended = subprocess.run(
         words,

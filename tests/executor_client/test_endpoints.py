@@ -1,4 +1,4 @@
-"""What admins of every version may ask, and the answers they rely on."""
+"""Executor endpoints: requests of admins of every version and the replies they expect."""
 
 import http.client
 import json
@@ -119,7 +119,8 @@ def test_beat_accepts_a_request_without_content_length(caller: Caller) -> None:
     host, port = caller.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(
-            f"POST /beat HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nConnection: close\r\n\r\n".encode()
+            f"POST /beat HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n"
+            "Connection: close\r\n\r\n".encode()
         )
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -144,7 +145,7 @@ def test_an_oversized_request_is_rejected_unread(caller: Caller) -> None:
 
 
 def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    """Gson leaves null out."""
+    """Omit nulls, as Gson does."""
     return {name: value for name, value in fields.items() if value not in ("", None)}
 
 

@@ -1,4 +1,4 @@
-"""Starting, stopping, the command line, and that every refusal is one line."""
+"""Executor: start, stop, command line, errors of one line."""
 
 import os
 import socket
@@ -269,8 +269,10 @@ def test_a_program_given_as_a_module_is_served_once(tmp_path: Path, admin: Stand
 )
 def test_a_process_handler_can_be_in_the_main_program(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
     (tmp_path / "mine.py").write_text(
-        "from executor_client import Executor, context, job\n@job('h', process=True)\ndef handle():\n    return 'from the child'\n"
-        + main
+        "from executor_client import Executor, context, job\n"
+        "@job('h', process=True)\n"
+        "def handle():\n"
+        "    return 'from the child'\n" + main
     )
     port = free_port()
     settings = {

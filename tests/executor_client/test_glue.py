@@ -1,4 +1,4 @@
-"""Scripts: arguments, result, output, versions, surroundings, and how they end."""
+"""GLUE scripts: arguments, result, output, versions, environment, termination."""
 
 import threading
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def script(language: str, source: str, **changes: Any) -> dict[str, Any]:
 
 
 def needing(program: str, language: str, *values: str) -> Any:
-    """Return parameters that are left out, and named at the end of the run, where a language's program is not installed."""
+    """Return test parameters that are skipped if the program is not installed."""
     return pytest.param(language, *values, id=language, marks=pytest.mark.program(program))
 
 
@@ -54,7 +54,7 @@ def test_a_script_gets_parameter_and_shard(glue: Caller, result: Result, languag
     assert "\ngot |0|1\n" in glue.log(2)["logContent"]
 
 
-#: stands in for an interpreter: says its arguments and shows its script
+#: interpreter stub: prints its arguments and its script
 STAND_IN = """#!/bin/sh
 printf '<%s>\\n' "$@"
 cat "$1"

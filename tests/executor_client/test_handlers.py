@@ -1,4 +1,4 @@
-"""The author's side: @job, context, and the helper that runs a handler in a test."""
+"""Handlers: @job, context, and the test helper ``run_handler``."""
 
 import contextvars
 import threading
@@ -18,7 +18,7 @@ def free() -> str:
 
 
 class Jobs:
-    """Handlers that share an object."""
+    """Handlers that share an instance."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -60,7 +60,7 @@ def test_the_decorator_returns_the_function(handlers: HandlerRegistry) -> None:
 
 
 def needs_argument(day: str) -> None:
-    """Cannot be called by an executor."""
+    """An invalid handler: it requires an argument."""
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_run_handler_shows_failures() -> None:
 
 
 class Wordless(Exception):
-    """Its author's text is none."""
+    """Exception whose ``__str__`` fails."""
 
     def __str__(self) -> str:
         raise KeyError("day")

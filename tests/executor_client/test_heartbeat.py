@@ -1,4 +1,4 @@
-"""Registration: when, where, as what, and that nothing about it can end the process."""
+"""Heartbeat: registration, deregistration, address, and failures that do not stop the executor."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def test_an_executor_registers_periodically_and_deregisters(
     assert "transfer-encoding" not in headers
     executors.pop().stop()
     assert admin.bodies("registryRemove") == [expected]
-    assert admin.requests[-1][0].endswith("/registryRemove"), "nothing registers it again afterwards"
+    assert admin.requests[-1][0].endswith("/registryRemove"), "it is registered again"
 
 
 def test_headers_are_spelt_as_in_xxl_job(caller: Caller, admin: StandInAdmin) -> None:

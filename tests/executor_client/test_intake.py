@@ -1,4 +1,4 @@
-"""Which thread takes a trigger: block strategies, duplicates, handler changes, kill."""
+"""Intake: block strategies, duplicates, handler changes, kill."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Result = Callable[[int], tuple[int, str | None]]
 
 
 class Gate:
-    """A handler that waits until it is let go, and says what it did."""
+    """Handler that waits for ``open`` and records its starts and ends."""
 
     def __init__(self, handlers: HandlerRegistry, name: str = "gate") -> None:
         self.open = threading.Event()
@@ -38,7 +38,7 @@ def gate(handlers: HandlerRegistry) -> Gate:
 
 def begin(caller: Caller, gate: Gate, log_id: int, **changes: Any) -> None:
     caller.accepted(log_id, executorHandler="gate", **changes)
-    eventually(lambda: log_id in gate.begun, message=f"{log_id} does not begin")
+    eventually(lambda: log_id in gate.begun, message=f"{log_id} does not start")
 
 
 def test_serial_runs_one_after_the_other_in_order(caller: Caller, gate: Gate, admin: StandInAdmin) -> None:
@@ -109,7 +109,7 @@ def test_a_run_after_a_kill_starts_at_once(caller: Caller, gate: Gate, result: R
 def test_no_run_overlaps_one_that_is_slow_to_end(
     start: MakeExecutor, handlers: HandlerRegistry, result: Result
 ) -> None:
-    """Whatever takes its place, and however often that is replaced, begins when it has ended."""
+    """The run that replaces it starts after its end, even if it is replaced several times."""
     release, events = threading.Event(), []
 
     def slow() -> None:

@@ -1,4 +1,4 @@
-"""Exceptions raised in another thread arrive inside its function and nowhere else; deadlines come in their order."""
+"""Interruptible call: exceptions arrive inside the function only. Watchdog: deadlines expire in order."""
 
 import itertools
 import sys
@@ -37,12 +37,12 @@ def test_an_interruption_ends_a_busy_loop() -> None:
     assert call.interrupt(JobKilled)
     thread.join(5)
     assert isinstance(outcome[1], JobKilled)
-    assert not call.interrupt(JobKilled), "nothing to interrupt any more"
+    assert not call.interrupt(JobKilled), "it has ended"
 
 
 @pytest.fixture
 def many_switches() -> Iterator[None]:
-    """Let threads change places as often as they can."""
+    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -51,7 +51,7 @@ def many_switches() -> Iterator[None]:
 
 @pytest.mark.usefixtures("many_switches")
 def test_an_interruption_never_escapes_the_call() -> None:
-    """Interrupt calls of all lengths, each at most once, until a hundred were hit and a hundred were not."""
+    """Interrupt calls of various lengths at most once until 100 were interrupted and 100 were not."""
     stop = threading.Event()
     escaped: list[BaseException] = []
     seen = {"interrupted": 0, "whole": 0}

@@ -1,4 +1,4 @@
-"""What is on disk, and what happens when nothing can be put there."""
+"""Journal: states on disk, duplicates, and an unwritable file."""
 
 import resource
 import sqlite3
@@ -52,7 +52,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
         "p?",
     )
     assert journal.start(run_id)
-    assert not journal.start(run_id), "only one caller starts it"
+    assert not journal.start(run_id), "it starts only once"
     journal.record_process(run_id, "7:8")
     assert journal.unacknowledged(10) == []
     journal.finish(run_id, 200, "ok", now_ms=T0 + 1).result(5)
@@ -85,7 +85,7 @@ HOUR_MS = 3_600_000
             1,
             True,
             False,
-        ),  # another database, or an admin that changes the time of what it sends again
+        ),  # another database, or an admin that changes the time of a repeated trigger
         (-HOUR_MS, 1, True, False),
         (0, 2, False, False),  # a log id never changes its job
     ],
@@ -157,7 +157,7 @@ def test_a_newer_format_is_refused(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    for _ in range(2):  # a refused one has let go of the file
+    for _ in range(2):  # the file is released after the failure
         with pytest.raises(StartRefused, match="format 99"):
             Journal(path)
 
@@ -239,7 +239,7 @@ def test_a_bad_value_fails_only_its_own_statement(tmp_path: Path) -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Let no file of this process grow: SQLite gets EFBIG, as it would ENOSPC."""
+    """Limit the file size to 1 byte, so that SQLite gets EFBIG instead of ENOSPC."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
     try:
@@ -261,10 +261,10 @@ def test_a_full_disk_rejects_new_runs_and_loses_none(
     with full_disk():
         reply = caller.run(2)
         assert (reply["code"], reply["msg"]) == (500, "the journal cannot be written")
-        assert "duplicate" in caller.run(1, executorHandler="wait")["msg"], "what was accepted stays accepted"
+        assert "duplicate" in caller.run(1, executorHandler="wait")["msg"], "an accepted run stays accepted"
         release.set()
         eventually(lambda: not caller.is_busy(), message="the run does not end")
-        assert admin.codes() == {}, "a result is called back from the disk only"
+        assert admin.codes() == {}, "a result is reported only after it is on disk"
     assert result(1) == (200, None)
     caller.accepted(2)
     assert result(2) == (200, None)

@@ -1,4 +1,4 @@
-"""Job logs: where they are, how they are written, read from a line, bounded and expired."""
+"""Job logs: paths, writing, reading by line, size limits, expiry."""
 
 import json
 import os
@@ -154,7 +154,7 @@ def test_line_ends_are_normalized(tmp_path: Path) -> None:
     log.open()
     log.write("a\r\nb\rc")
     log.close()
-    assert log.write("late"), "a handler that goes on still reaches its log"
+    assert log.write("late"), "a handler that continues can still write its log"
     assert log.path.read_bytes() == b"a\nb\nc\nlate\n"
     assert log.path.stat().st_mode & 0o027 == 0
 

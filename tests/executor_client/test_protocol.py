@@ -1,4 +1,4 @@
-"""The wire: what is sent, and what is understood."""
+"""Wire protocol: output and lenient parsing."""
 
 import json
 
@@ -21,8 +21,8 @@ RUN = RunRequest(
     17, "report", "day=1", "SERIAL_EXECUTION", 30, 90213, 1714530000123, "BEAN", "", 1541254891000, 1, 3
 )
 RUN_KEYS = (
-    "jobId executorHandler executorParams executorBlockStrategy executorTimeout logId logDateTime glueType glueSource glueUpdatetime"
-    " broadcastIndex broadcastTotal"
+    "jobId executorHandler executorParams executorBlockStrategy executorTimeout logId logDateTime"
+    " glueType glueSource glueUpdatetime broadcastIndex broadcastTotal"
 )
 
 

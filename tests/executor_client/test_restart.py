@@ -1,4 +1,4 @@
-"""What survives the executor: queued, running, finished and reported runs; kill -9, SIGTERM, and both while it works."""
+"""Restarts: queued, running, finished and reported runs after SIGKILL and SIGTERM."""
 
 import os
 import random
@@ -96,7 +96,7 @@ def test_a_second_sigterm_ends_it_at_once(process: ExecutorProcess) -> None:
 def test_no_run_starts_twice_or_is_lost_under_repeated_kills(
     process: ExecutorProcess, admin: StandInAdmin
 ) -> None:
-    """Kill -9 every 0.2 to 0.7 s while 200 runs are sent, each until it is accepted, as our own admin does."""
+    """Send SIGKILL every 0.2 to 0.7 s while 200 runs are sent, each one until it is accepted."""
     seed = int(os.environ.get("XXL_TEST_SEED", random.randrange(10**6)))
     chance = random.Random(seed)
     sent = threading.Event()
@@ -142,7 +142,7 @@ def _accepted(process: ExecutorProcess, log_id: int, fields: dict[str, object]) 
         return False
 
 
-#: what the second half of the runs may add: SQLite keeps up to 2 MB of the growing journal for each of two connections
+#: growth allowed in the second half: SQLite caches up to 2 MB of the journal in each of two connections
 GROWTH_MAX_MB = 4.0
 WARM_UP_RUNS = 300
 

@@ -1,4 +1,4 @@
-"""How a run ends: results, exceptions, time-outs, kills; in threads, tasks and child processes."""
+"""Runs: results, exceptions, timeouts and kills in threads, tasks and child processes."""
 
 import asyncio
 import logging
@@ -119,7 +119,7 @@ def test_a_hook_that_fails_does_not_stop_the_job(
 
 
 def spin() -> None:
-    """Never looks at ``cancelled``."""
+    """Ignore ``cancelled``."""
     while True:
         pass
 
@@ -140,7 +140,7 @@ def test_a_timeout_ends_the_handler(
     handlers.job("next")(lambda: "next")
     caller.accepted(1, executorHandler="h", executorTimeout=1)
     assert result(1) == (502, "job execute timeout ")
-    eventually(lambda: not caller.is_busy(), message="the handler goes on")
+    eventually(lambda: not caller.is_busy(), message="the handler does not end")
     caller.accepted(2, executorHandler="next")
     assert result(2) == (200, "next")
 
@@ -228,7 +228,7 @@ def test_a_handler_that_does_not_end_is_abandoned(
     caller.accepted(1, executorHandler="h", executorTimeout=1)
     caller.accepted(2, executorHandler="h")
     assert result(1) == (502, "job execute timeout ")
-    eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not go on")
+    eventually(lambda: "execute start" in caller.log(2)["logContent"], message="the queue does not continue")
     assert "continues in the background" in caller.log(1)["logContent"]
     release.set()
     assert result(2) == (200, None)
@@ -283,7 +283,7 @@ def test_log_routing_keeps_the_last_resort_handler(
     assert capsys.readouterr().err == "heard\n"
 
 
-# --- handlers in a process of their own: module-level, so that the child can import them
+# --- process handlers: module-level, so that the child can import them
 
 
 def child_says() -> str:
@@ -383,7 +383,7 @@ def test_a_child_that_does_not_end_is_killed_with_its_descendants(
 
 
 def sleepers() -> list[int]:
-    """Return processes that are ``sleep 60``."""
+    """Return the ids of ``sleep 60`` processes."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
