@@ -10,7 +10,6 @@ from werkzeug.datastructures import MultiDict
 
 from app.clock import LATEST_MS, Millis
 from app.console.jobs.forms import JobForm
-from app.console.ui import labels
 from app.console.ui.base_form import whole
 from app.console.ui.preferences import zone_names
 from app.console.ui.ranges import read_local, write_local
@@ -18,29 +17,17 @@ from app.console.web.current import say
 from app.console.web.language import _
 from app.domain.cron_words import describe
 from app.domain.enums import GlueType, ScheduleType
+from app.domain.job_fields import PLAIN_FIELDS, JobDraft, Kind, plain_fields
 from app.domain.schedule import Schedule, check_schedule, next_times, zone
 from app.domain.tags import split_tags, tags_text
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
-from app.services.jobs.jobs import JobDraft
 
-#: columns that are shown and taken over as they are
-PLAIN = (
-    *(
-        "job_desc",
-        "author",
-        "alarm_email",
-        "executor_handler",
-        "executor_param",
-        "executor_route_strategy",
-        "misfire_strategy",
-    ),
-    *("executor_block_strategy", "child_jobid", "delivery"),
-)
-NUMBERS = ("executor_timeout", "executor_fail_retry_count", "retry_interval_s")
-LEAST_BACKOFF = 100
+#: fields that are typed as they are stored, and shown as they are stored
+TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")
+NUMBERS = plain_fields(Kind.NUMBER)
 #: what one types to add a job from the empty list
 QUICK = ("job_group", "executor_handler", "job_desc")
 
@@ -79,8 +66,8 @@ def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
 def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
     """Return what the form of a job is filled with."""
     local = ZoneInfo(job.time_zone or config_zone)
-    values: dict[str, object] = {name: getattr(job, name) or "" for name in PLAIN}
-    values |= {name: str(getattr(job, name)) for name in (*NUMBERS, "retry_backoff_percent")}
+    values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
+    values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
     conf = job.schedule_conf or ""
     fields = {
         ScheduleType.CRON: "cron",
@@ -109,11 +96,7 @@ def new_values(group_id: int, author: str) -> dict[str, object]:
         "author": author,
         "schedule_type": ScheduleType.CRON.value,
         "glue_type": GlueType.BEAN.value,
-        "executor_timeout": "0",
-        "executor_fail_retry_count": "0",
-        "retry_interval_s": "0",
-        "retry_backoff_percent": str(LEAST_BACKOFF),
-        "delivery": "auto",
+        **{each.attribute: str(each.default) for each in PLAIN_FIELDS if each.default != ""},
     }
 
 
@@ -122,20 +105,15 @@ def quick_form(given: Mapping[str, str], author: str) -> JobForm:
     values = {name: str(value) for name, value in new_values(0, author).items()} | {
         "schedule_type": ScheduleType.NONE.value
     }
-    firsts: dict[str, Mapping[Any, str]] = {
-        "executor_route_strategy": labels.ROUTE_STRATEGIES,
-        "misfire_strategy": labels.MISFIRE_STRATEGIES,
-        "executor_block_strategy": labels.BLOCK_STRATEGIES,
-    }
-    values |= {name: str(next(iter(offered))) for name, offered in firsts.items()}
+    choices = [each for each in plain_fields(Kind.CHOICE) if not each.default]
+    values |= {each.attribute: str(next(iter(each.choices))) for each in choices}
     return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
 
 
 def draft_of(form: JobForm, config_zone: str) -> JobDraft:
     """Return what was typed; raises InvalidInput where a field is no number or no time."""
-    taken: dict[str, Any] = {name: form[name].data or "" for name in PLAIN} | {
-        name: whole(form[name]) for name in NUMBERS
-    }
+    typed: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
+    typed |= {each.attribute: whole(form[each.attribute], least=each.low) for each in NUMBERS}
     schedule = schedule_of(form, config_zone)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -145,9 +123,8 @@ def draft_of(form: JobForm, config_zone: str) -> JobDraft:
         time_zone=form.time_zone.data or "",
         not_before_ms=schedule.not_before_ms,
         not_after_ms=schedule.not_after_ms,
-        retry_backoff_percent=whole(form.retry_backoff_percent, least=LEAST_BACKOFF),
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
-        **taken,
+        **typed,
     )
 
 

@@ -6,18 +6,24 @@ from wtforms.fields.core import Field
 from app.console.ui import labels
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
+from app.domain.job_fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
 from app.errors import InvalidInput
+
+#: fields that have their place in the upper sections of the page; all others are in its last section
+_PLACED = frozenset({"job_desc", "author", "alarm_email", "executor_handler", "executor_param"})
+ADVANCED = tuple(
+    each.attribute
+    for each in JOB_FIELDS
+    if each.attribute == "child_jobid" or (not each.has_own_rules and each.attribute not in _PLACED)
+)
 
 
 class JobForm(ConsoleForm):
-    """Add, edit or copy a job."""
+    """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     job_group = SelectField(_l("Executor"), coerce=int, validate_choice=False)
-    job_desc = StringField(_l("Job description"))
-    author = StringField(_l("Owner"))
-    alarm_email = StringField(_l("Alarm mail"))
     tags = StringField(_l("Tags"))
-    schedule_type = SelectField(_l("Schedule type"), validate_choice=False)
+    schedule_type = SelectField(_l(FIELD_OF["schedule_type"].label), validate_choice=False)
     cron = StringField("Cron")
     rate_s = StringField(_l("Period in seconds"))
     delay_s = StringField(_l("Delay in seconds"))
@@ -25,29 +31,17 @@ class JobForm(ConsoleForm):
     time_zone = SelectField(_l("Time zone"), validate_choice=False)
     not_before = StringField(_l("Not before"))
     not_after = StringField(_l("Not after"))
-    glue_type = SelectField(_l("Run mode"), validate_choice=False)
-    executor_handler = StringField("JobHandler")
-    executor_param = TextAreaField(_l("Job parameter"))
-    executor_route_strategy = SelectField(_l("Route strategy"), validate_choice=False)
-    child_jobid = StringField(_l("Child job ids"))
-    misfire_strategy = SelectField(_l("Misfire strategy"), validate_choice=False)
-    executor_block_strategy = SelectField(_l("Block strategy"), validate_choice=False)
-    executor_timeout = StringField(_l("Time-out"))
-    executor_fail_retry_count = StringField(_l("Retries after a failure"))
-    retry_interval_s = StringField(_l("Wait before a retry"))
-    retry_backoff_percent = StringField(_l("Growth of the wait, in percent"))
-    delivery = SelectField(_l("Send again after a loss of contact"), validate_choice=False)
+    glue_type = SelectField(_l(FIELD_OF["glue_type"].label), validate_choice=False)
+    child_jobid = StringField(_l(FIELD_OF["child_jobid"].label))
 
     def offer(self, groups: list[tuple[int, str]], zones: list[tuple[str, str]]) -> None:
         """Fill the selects."""
         self.job_group.choices = groups
         self.time_zone.choices = zones
-        self.schedule_type.choices = labels.choices(labels.SCHEDULE_TYPES)
-        self.glue_type.choices = labels.choices(labels.GLUE_TYPES)
-        self.executor_route_strategy.choices = labels.choices(labels.ROUTE_STRATEGIES)
-        self.misfire_strategy.choices = labels.choices(labels.MISFIRE_STRATEGIES)
-        self.executor_block_strategy.choices = labels.choices(labels.BLOCK_STRATEGIES)
-        self.delivery.choices = labels.choices(labels.DELIVERIES)
+        for field in JOB_FIELDS:
+            select = self._fields.get(field.attribute)
+            if field.kind is Kind.CHOICE and isinstance(select, SelectField):
+                select.choices = labels.choices(labels.LABELS_OF[field.choices])
 
     def conf_field(self) -> Field | None:
         """Return the field that holds the schedule of the chosen type."""
@@ -61,6 +55,17 @@ class JobForm(ConsoleForm):
         if field is not None and error.field in {"scheduleConf", "schedule_conf"}:
             error = InvalidInput(field.name, error.message)
         super().refuse(error)
+
+
+def _input(field: JobField) -> StringField | SelectField:
+    label = _l(field.label)
+    if field.kind is Kind.CHOICE:
+        return SelectField(label, validate_choice=False)
+    return TextAreaField(label) if field.is_multiline else StringField(label)
+
+
+for _field in PLAIN_FIELDS:
+    setattr(JobForm, _field.attribute, _input(_field))
 
 
 class RunForm(ConsoleForm):

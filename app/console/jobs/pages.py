@@ -18,7 +18,7 @@ from app.console.jobs.draft import (
     schedule_of,
     values_of,
 )
-from app.console.jobs.forms import JobForm
+from app.console.jobs.forms import ADVANCED, JobForm
 from app.console.jobs.list_filter import asked_filter, asked_query, tag_base
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
@@ -30,6 +30,7 @@ from app.console.web.current import current_actor, current_user, say, settings
 from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.db import read_scope, session_scope, transact
+from app.domain.job_fields import FIELD_OF
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.errors import InvalidInput
@@ -209,7 +210,7 @@ def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Res
     )
     cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
     shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
-    shown |= {"children": children, "group_text": group_text}
+    shown |= {"children": children, "group_text": group_text, "job_fields": FIELD_OF, "advanced": ADVANCED}
     return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response
@@ -23,14 +24,15 @@ from app.console.web.envelope import (
 )
 from app.db import read_scope, session_scope, transact
 from app.domain.cron.fields import InvalidCronExpression
-from app.domain.enums import Delivery, ScheduleType, TriggerStatus
+from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.job_fields import JOB_FIELDS, JobDraft, JobField, Kind
 from app.domain.permissions import Right
 from app.domain.schedule import Schedule, check_schedule, next_times
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import glue, jobs
-from app.services.jobs.jobs import JobDraft, JobFilter
+from app.services.jobs.jobs import JobFilter
 
 blueprint = Blueprint("scripting_jobs", __name__)
 POLICY = {
@@ -160,37 +162,20 @@ def _update(session: Session, *, job_id: int) -> None:
 
 def _draft(own: Job | None) -> JobDraft:
     """Read the posted bean; unknown members are ignored, missing texts are empty, missing numbers 0."""
-    return JobDraft(
-        job_group=bean_int("jobGroup"),
-        job_desc=text_or_empty("jobDesc"),
-        author=text_or_empty("author"),
-        alarm_email=text_or_empty("alarmEmail"),
-        schedule_type=text_or_empty("scheduleType"),
-        schedule_conf=text_or_empty("scheduleConf"),
-        misfire_strategy=text_or_empty("misfireStrategy"),
-        executor_route_strategy=text_or_empty("executorRouteStrategy"),
-        executor_handler=text_or_empty("executorHandler"),
-        executor_param=text_or_empty("executorParam"),
-        executor_block_strategy=text_or_empty("executorBlockStrategy"),
-        executor_timeout=bean_int("executorTimeout"),
-        executor_fail_retry_count=bean_int("executorFailRetryCount"),
-        glue_type=text_or_empty("glueType"),
-        glue_source=text_or_empty("glueSource"),
-        glue_remark=text_or_empty("glueRemark"),
-        child_jobid=text_or_empty("childJobId"),
-        time_zone=_kept_text("timeZone", own.time_zone if own is not None else ""),
-        not_before_ms=own.not_before_ms if own is not None else 0,
-        not_after_ms=own.not_after_ms if own is not None else 0,
-        delivery=_kept_text("delivery", own.delivery if own is not None else Delivery.AUTO.value),
-        retry_interval_s=int_parameter("retryIntervalS", own.retry_interval_s if own is not None else 0),
-        retry_backoff_percent=int_parameter(
-            "retryBackoffPercent", own.retry_backoff_percent if own is not None else 100
-        ),
-    )
+    return JobDraft(**{field.attribute: _posted(field, own) for field in JOB_FIELDS})
 
 
-def _kept_text(name: str, kept: str) -> str:
-    text = text_parameter(name)
+def _posted(field: JobField, own: Job | None) -> Any:
+    """Return a posted value. One the original does not know stays as it is where the script omits it."""
+    is_number = field.kind is Kind.NUMBER
+    if field.is_original:
+        return bean_int(field.wire_name) if is_number else text_or_empty(field.wire_name)
+    kept = getattr(own, field.attribute) if own is not None else field.default
+    if not field.wire_name:
+        return kept
+    if is_number:
+        return int_parameter(field.wire_name, kept)
+    text = text_parameter(field.wire_name)
     return kept if text is None else text
 
 

@@ -1,6 +1,7 @@
 """The words the pages use for the closed sets of values, in the order the selects offer them."""
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from flask import Flask
@@ -60,6 +61,15 @@ GLUE_TYPES = {
     GlueType.GLUE_PHP: "GLUE(PHP)",
     GlueType.GLUE_NODEJS: "GLUE(Nodejs)",
     GlueType.GLUE_POWERSHELL: "GLUE(PowerShell)",
+}
+#: enum of a job field -> the labels of its values
+LABELS_OF: dict[type[StrEnum], Mapping[Any, str]] = {
+    ScheduleType: SCHEDULE_TYPES,
+    MisfireStrategy: MISFIRE_STRATEGIES,
+    RouteStrategy: ROUTE_STRATEGIES,
+    BlockStrategy: BLOCK_STRATEGIES,
+    Delivery: DELIVERIES,
+    GlueType: GLUE_TYPES,
 }
 TRIGGER_TYPES = {
     TriggerType.CRON: _l("By schedule"),

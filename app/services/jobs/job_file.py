@@ -13,6 +13,7 @@ from typing import Any
 from app.clock import SECOND_MS, Millis
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import GlueType
+from app.domain.job_fields import JOB_FIELDS, Kind, file_attributes
 from app.domain.tags import FIELD as TAGS
 from app.domain.tags import check_tags
 from app.domain.texts import N_
@@ -26,32 +27,13 @@ SIZE_MAX = 1024 * 1024
 JOBS_MAX = 2_000
 
 #: member of the file -> attribute of a job and of its draft
-TEXTS: dict[str, str] = {
-    "jobDesc": "job_desc",
-    "author": "author",
-    "alarmEmail": "alarm_email",
-    "scheduleType": "schedule_type",
-    "scheduleConf": "schedule_conf",
-    "timeZone": "time_zone",
-    "misfireStrategy": "misfire_strategy",
-    "executorRouteStrategy": "executor_route_strategy",
-    "executorHandler": "executor_handler",
-    "executorParam": "executor_param",
-    "executorBlockStrategy": "executor_block_strategy",
-    "delivery": "delivery",
-    "glueType": "glue_type",
-}
-NUMBERS: dict[str, str] = {
-    "executorTimeout": "executor_timeout",
-    "executorFailRetryCount": "executor_fail_retry_count",
-    "retryIntervalS": "retry_interval_s",
-    "retryBackoffPercent": "retry_backoff_percent",
-}
-TIMES: dict[str, str] = {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
+TEXTS = file_attributes(Kind.TEXT, Kind.CHOICE)
+NUMBERS = file_attributes(Kind.NUMBER)
+TIMES = file_attributes(Kind.INSTANT)
 CHILDREN, SOURCE, REMARK = "childJobId", "glueSource", "glueRemark"
 MEMBERS = ("id", "appname", *TEXTS, *TIMES, *NUMBERS, CHILDREN, TAGS, SOURCE, REMARK)
-#: texts whose blanks at the ends count
-KEPT_AS_THEY_ARE = frozenset({"executorParam", SOURCE, REMARK})
+#: texts that are not trimmed
+UNTRIMMED = frozenset({SOURCE, REMARK, *(each.file_name for each in JOB_FIELDS if each.keeps_blanks)})
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -206,7 +188,7 @@ def _text(job: dict[str, Any], name: str) -> str:
     value = job[name]
     if not isinstance(value, str):
         raise InvalidInput(name, N_('It must be a text, in quotes: "…"'))
-    return value if name in KEPT_AS_THEY_ARE else value.strip()
+    return value if name in UNTRIMMED else value.strip()
 
 
 def _number(job: dict[str, Any], name: str) -> int:

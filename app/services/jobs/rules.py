@@ -5,17 +5,16 @@ Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (docs/refer
 Stricter than the source where a column would overflow or a value means nothing; every refusal names the field by its wire name.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from sqlalchemy.orm import Session
 
-from app.clock import LATEST_MS, Millis
+from app.clock import LATEST_MS
 from app.domain.children import FIELD as CHILDREN
 from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
-from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
+from app.domain.enums import GlueType, ScheduleType
+from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule, check_schedule
 from app.domain.texts import N_, Text
@@ -24,57 +23,15 @@ from app.models.base import zone_name
 from app.models.job import Job
 from app.store import group_lists, job_lists
 
-E = TypeVar("E", bound=StrEnum)
+__all__ = ["JobDraft"]
 
-#: lengths of the columns
-DESC_MAX = 255
-AUTHOR_MAX = 64
-EMAIL_MAX = 255
-HANDLER_MAX = 255
-PARAM_MAX = 512
-REMARK_MAX = 128
-CHILDREN_MAX = 255
-SOURCE_MAX = 500_000
-INT_MAX = 2**31 - 1
-RETRIES_MAX = 9_999
-RETRY_WAIT_MAX_S = 86_400
-BACKOFF_MIN, BACKOFF_MAX = 100, 1_000
+PARAM_MAX = FIELD_OF["executor_param"].max_length
+REMARK_MAX = FIELD_OF["glue_remark"].max_length
+CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
 #: columns the trail does not show
 UNTOLD = frozenset({"glue_source", "update_time"})
 #: fields of a cron the original reads
 QUARTZ_FIELDS = (6, 7)
-
-
-@dataclass(frozen=True, slots=True)
-class JobDraft:
-    """A job as it was typed; texts are not trimmed yet, numbers are."""
-
-    job_group: int = 0
-    job_desc: str = ""
-    author: str = ""
-    alarm_email: str = ""
-    schedule_type: str = ""
-    schedule_conf: str = ""
-    misfire_strategy: str = ""
-    executor_route_strategy: str = ""
-    executor_handler: str = ""
-    executor_param: str = ""
-    executor_block_strategy: str = ""
-    #: seconds; 0 or less: none
-    executor_timeout: int = 0
-    executor_fail_retry_count: int = 0
-    glue_type: str = ""
-    glue_source: str = ""
-    glue_remark: str = ""
-    child_jobid: str = ""
-    time_zone: str = ""
-    not_before_ms: Millis = 0
-    not_after_ms: Millis = 0
-    delivery: str = Delivery.AUTO.value
-    retry_interval_s: int = 0
-    retry_backoff_percent: int = 100
-    #: None: as they are, of a new job none
-    tags: tuple[str, ...] | None = None
 
 
 class _Sharing:
@@ -91,7 +48,7 @@ def share_with_java(shared: bool) -> None:
 def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
     """Return a job's schedule; an empty zone means ``config_zone``. Raises InvalidInput for an unknown type."""
     return Schedule(
-        type=_member(ScheduleType, job.schedule_type, "scheduleType", N_("Schedule type is invalid")),
+        type=ScheduleType(_choice(FIELD_OF["schedule_type"], job.schedule_type)),
         conf=(job.schedule_conf or "").strip(),
         time_zone=job.time_zone or config_zone,
         not_before_ms=job.not_before_ms,
@@ -153,13 +110,13 @@ def check_draft(
     """
     if own is None:
         _check_group(lookup, draft.job_group, actor)
-    columns = _texts(draft) | _schedule_columns(draft)
+    columns = _plain_columns(draft, Kind.TEXT) | _schedule_columns(draft)
     if own is None:
         columns |= _code_columns(draft)
     handler = draft.executor_handler.strip()
     if (own.glue_type if own is not None else draft.glue_type) == GlueType.BEAN and not handler:
         raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
-    columns |= _strategy_columns(draft) | _retry_columns(draft)
+    columns |= _plain_columns(draft, Kind.CHOICE) | _plain_columns(draft, Kind.NUMBER)
     columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
     if own is not None:
         check_move(lookup, own, draft.job_group, actor)
@@ -181,14 +138,42 @@ def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
         raise PermissionDenied(N_("permission denied"))
 
 
-def _texts(draft: JobDraft) -> dict[str, object]:
-    return {
-        "job_desc": required_text("jobDesc", draft.job_desc, DESC_MAX, N_("Enter a job description")),
-        "author": required_text("author", draft.author, AUTHOR_MAX, N_("Enter an owner")),
-        "alarm_email": limited_text("alarmEmail", draft.alarm_email.strip(), EMAIL_MAX),
-        "executor_handler": limited_text("executorHandler", draft.executor_handler.strip(), HANDLER_MAX),
-        "executor_param": limited_text("executorParam", draft.executor_param, PARAM_MAX),
+def _plain_columns(draft: JobDraft, kind: Kind) -> dict[str, object]:
+    """Return the columns of the plain fields of one kind."""
+    checks: dict[Kind, Callable[[JobField, Any], object]] = {
+        Kind.TEXT: _text,
+        Kind.CHOICE: _choice,
+        Kind.NUMBER: _number,
     }
+    return {each.attribute: checks[kind](each, getattr(draft, each.attribute)) for each in plain_fields(kind)}
+
+
+def _text(field: JobField, value: str) -> str:
+    text = value if field.keeps_blanks else value.strip()
+    if field.is_required and not text:
+        raise InvalidInput(field.wire_name, field.missing)
+    return limited_text(field.wire_name, text, field.max_length)
+
+
+def _choice(field: JobField, value: str) -> str:
+    if value not in list(field.choices):
+        raise InvalidInput(field.wire_name, field.invalid)
+    return value
+
+
+def _number(field: JobField, value: int) -> int:
+    number = max(value, 0) if field.negative_is_zero else value
+    if not field.low <= number <= field.high:
+        raise InvalidInput(
+            field.wire_name,
+            N_(
+                "%(field)s must lie between %(low)s and %(high)s",
+                field=field.wire_name,
+                low=field.low,
+                high=field.high,
+            ),
+        )
+    return number
 
 
 def _schedule_columns(draft: JobDraft) -> dict[str, object]:
@@ -223,10 +208,10 @@ def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
 
 
 def _code_columns(draft: JobDraft) -> dict[str, object]:
-    glue_type = _member(GlueType, draft.glue_type, "glueType", N_("Run mode is invalid"))
+    glue_type = _choice(FIELD_OF["glue_type"], draft.glue_type)
     source = clean_source(glue_type, draft.glue_source)
     remark = limited_text("glueRemark", draft.glue_remark, REMARK_MAX)
-    return {"glue_type": glue_type.value, "glue_source": source, "glue_remark": remark}
+    return {"glue_type": glue_type, "glue_source": source, "glue_remark": remark}
 
 
 def clean_source(glue_type: str, source: str) -> str:
@@ -234,39 +219,6 @@ def clean_source(glue_type: str, source: str) -> str:
     if glue_type == GlueType.GLUE_SHELL:
         source = source.replace("\r", "")
     return limited_text("glueSource", source, SOURCE_MAX)
-
-
-def _strategy_columns(draft: JobDraft) -> dict[str, object]:
-    route = _member(
-        RouteStrategy, draft.executor_route_strategy, "executorRouteStrategy", N_("Route strategy is invalid")
-    )
-    misfire = _member(
-        MisfireStrategy, draft.misfire_strategy, "misfireStrategy", N_("Misfire strategy is invalid")
-    )
-    block = _member(
-        BlockStrategy, draft.executor_block_strategy, "executorBlockStrategy", N_("Block strategy is invalid")
-    )
-    delivery = _member(Delivery, draft.delivery, "delivery", N_("Delivery policy is invalid"))
-    return {
-        "executor_route_strategy": route.value,
-        "misfire_strategy": misfire.value,
-        "executor_block_strategy": block.value,
-        "delivery": delivery.value,
-    }
-
-
-def _retry_columns(draft: JobDraft) -> dict[str, object]:
-    """Negative time-outs and retries mean none, as in the original."""
-    return {
-        "executor_timeout": _number("executorTimeout", max(draft.executor_timeout, 0), 0, INT_MAX),
-        "executor_fail_retry_count": _number(
-            "executorFailRetryCount", max(draft.executor_fail_retry_count, 0), 0, RETRIES_MAX
-        ),
-        "retry_interval_s": _number("retryIntervalS", draft.retry_interval_s, 0, RETRY_WAIT_MAX_S),
-        "retry_backoff_percent": _number(
-            "retryBackoffPercent", draft.retry_backoff_percent, BACKOFF_MIN, BACKOFF_MAX
-        ),
-    }
 
 
 def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None) -> list[int]:
@@ -298,7 +250,7 @@ def told(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def required_text(field: str, text: str, longest: int, missing: Text) -> str:
-    """Return a text without blanks around it; raises InvalidInput where nothing is left or it is too long."""
+    """Return a text without blanks lookup it; raises InvalidInput where nothing is left or it is too long."""
     if not text.strip():
         raise InvalidInput(field, missing)
     return limited_text(field, text.strip(), longest)
@@ -313,17 +265,3 @@ def limited_text(field: str, text: str, longest: int) -> str:
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidInput(field, N_("%(field)s holds a character that cannot be stored", field=field))
     return text
-
-
-def _number(field: str, value: int, low: int, high: int) -> int:
-    if not low <= value <= high:
-        raise InvalidInput(
-            field, N_("%(field)s must lie between %(low)s and %(high)s", field=field, low=low, high=high)
-        )
-    return value
-
-
-def _member(kind: type[E], value: str, field: str, refusal: Text) -> E:
-    if value not in list(kind):
-        raise InvalidInput(field, refusal)
-    return kind(value)
