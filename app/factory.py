@@ -22,7 +22,6 @@ from app.db import ATTEMPTS, bind_engine, check_database, db, engine_options, is
 from app.errors import NotConfigured
 from app.executors.gateway import Gateway
 from app.home import access_tokens, prepare_home, secret_key
-from app.services.jobs.rules import share_with_java
 from app.services.runs.logs import Caller
 
 logger = logging.getLogger(__name__)
@@ -65,7 +64,6 @@ def create_app(config: Config) -> Flask:
     with app.app_context():
         bind_engine(config, db.engine)
     _set_up_migrations(app, config)
-    share_with_java(config.shared_with_java)
     app.extensions["xxl_job_caller"] = Caller(Gateway(config.executor_networks), access_tokens(config)[0])
     languages.init_app(app, config)
     console.register(app)

@@ -222,6 +222,8 @@ class JobDraft:
     )
     #: None: leave them alone; a new job then has none
     tags: tuple[str, ...] | None = None
+    #: refuse a schedule that a Java admin on the same database cannot read (XXL_JOB_SHARED_WITH_JAVA)
+    readable_by_java: bool = field(default=False, compare=False)
 
 
 def _read_table() -> tuple[JobField, ...]:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from werkzeug.datastructures import MultiDict
 
 from app.clock import LATEST_MS, Millis
+from app.config import Config
 from app.console.jobs.forms import JobForm
 from app.console.ui.base_form import whole
 from app.console.ui.preferences import zone_names
@@ -110,11 +111,11 @@ def quick_form(given: Mapping[str, str], author: str) -> JobForm:
     return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
 
 
-def draft_of(form: JobForm, config_zone: str) -> JobDraft:
+def draft_of(form: JobForm, config: Config) -> JobDraft:
     """Return what was typed; raises InvalidInput where a field is no number or no time."""
     typed: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
     typed |= {each.attribute: whole(form[each.attribute], least=each.low) for each in NUMBERS}
-    schedule = schedule_of(form, config_zone)
+    schedule = schedule_of(form, config.time_zone)
     return JobDraft(
         job_group=form.job_group.data or 0,
         schedule_type=form.schedule_type.data or "",
@@ -124,6 +125,7 @@ def draft_of(form: JobForm, config_zone: str) -> JobDraft:
         not_before_ms=schedule.not_before_ms,
         not_after_ms=schedule.not_after_ms,
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
+        readable_by_java=config.shared_with_java,
         **typed,
     )
 

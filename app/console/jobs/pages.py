@@ -138,7 +138,7 @@ def edit(job_id: int) -> ResponseReturnValue:
     form.glue_type.data = job.glue_type
     if _is_saving():
         try:
-            draft = draft_of(form, settings().time_zone)
+            draft = draft_of(form, settings())
             transact(
                 partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms)
             )
@@ -187,7 +187,7 @@ def _is_saving() -> bool:
 def _save_new(form: JobForm) -> int:
     """Store a new job; return its id, or 0 with the refusal in the form."""
     try:
-        draft = draft_of(form, settings().time_zone)
+        draft = draft_of(form, settings())
         with session_scope() as session:
             return jobs.add_job(
                 session,

@@ -10,7 +10,7 @@ from app.console.jobs.list_filter import asked_filter
 from app.console.ui.listing import ticked_ids
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say
+from app.console.web.current import current_actor, say, settings
 from app.console.web.language import _
 from app.db import read_scope
 from app.domain.texts import N_, Text
@@ -63,7 +63,12 @@ def import_file() -> ResponseReturnValue:
     text = request.form.get("text", "")
     try:
         text = _sent_text()
-        findings = importing.import_jobs(read_file(text), actor=current_actor(), clock=now_ms, dry=is_dry)
+        findings = importing.import_jobs(
+            read_file(text, readable_by_java=settings().shared_with_java),
+            actor=current_actor(),
+            clock=now_ms,
+            dry=is_dry,
+        )
     except InvalidInput as exc:
         return _page(text, None, say(exc.message)), 400
     failed = any(finding.kind is Kind.ERROR for finding in findings)

@@ -162,7 +162,8 @@ def _update(session: Session, *, job_id: int) -> None:
 
 def _draft(own: Job | None) -> JobDraft:
     """Read the posted bean; unknown members are ignored, missing texts are empty, missing numbers 0."""
-    return JobDraft(**{field.attribute: _posted(field, own) for field in JOB_FIELDS})
+    posted = {field.attribute: _posted(field, own) for field in JOB_FIELDS}
+    return JobDraft(**posted, readable_by_java=settings().shared_with_java)
 
 
 def _posted(field: JobField, own: Job | None) -> Any:

@@ -84,8 +84,11 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
     return text
 
 
-def read_file(text: str) -> list[Entry]:
-    """Return the jobs of a file, each with what is wrong with it; raises InvalidInput where it is no such file at all."""
+def read_file(text: str, *, readable_by_java: bool = False) -> list[Entry]:
+    """Return the jobs of a file, each with its own error; raises InvalidInput when it is no job file at all.
+
+    ``readable_by_java``: jobs that a Java admin on the same database cannot read are to be refused.
+    """
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
             "file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX)
@@ -107,7 +110,10 @@ def read_file(text: str) -> list[Entry]:
                 limit=JOBS_MAX,
             ),
         )
-    return _without_repetitions([_entry(number, job) for number, job in enumerate(jobs, 1)])
+    entries = _without_repetitions([_entry(number, job) for number, job in enumerate(jobs, 1)])
+    if readable_by_java:
+        entries = [replace(entry, given={**entry.given, "readable_by_java": True}) for entry in entries]
+    return entries
 
 
 def write_time(at_ms: Millis) -> str:

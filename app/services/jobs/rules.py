@@ -34,17 +34,6 @@ UNTOLD = frozenset({"glue_source", "update_time"})
 QUARTZ_FIELDS = (6, 7)
 
 
-class _Sharing:
-    """Whether a Java admin works on the same database; set once when the program starts."""
-
-    with_java = False
-
-
-def share_with_java(shared: bool) -> None:
-    """From now on refuse (or allow again) what a Java admin on the same database could not read."""
-    _Sharing.with_java = shared
-
-
 def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
     """Return a job's schedule; an empty zone means ``config_zone``. Raises InvalidInput for an unknown type."""
     return Schedule(
@@ -181,7 +170,8 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
     if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)
-    _check_readable_by_java(draft, schedule)
+    if draft.readable_by_java:
+        _check_readable_by_java(draft, schedule)
     return {
         "schedule_type": schedule.type.value,
         "schedule_conf": schedule.conf,
@@ -192,8 +182,6 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
 
 
 def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
-    if not _Sharing.with_java:
-        return
     unix_cron = schedule.type is ScheduleType.CRON and len(schedule.conf.split()) not in QUARTZ_FIELDS
     if unix_cron or schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}:
         raise InvalidInput(

@@ -22,7 +22,6 @@ from app.services import demo
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import glue, jobs
 from app.services.jobs.jobs import JobDraft, JobFilter
-from app.services.jobs.rules import share_with_java
 from app.store import fires
 from app.store.fires import NewFire
 
@@ -400,12 +399,9 @@ def test_children_that_lead_back_to_their_parent_are_refused() -> None:
     ],
 )
 def test_beside_a_java_admin_only_what_it_can_read_is_taken(changes: dict[str, Any]) -> None:
-    share_with_java(True)
-    try:
-        with pytest.raises(InvalidInput, match="Java"):
-            make_job(**changes)
-    finally:
-        share_with_java(False)
+    with pytest.raises(InvalidInput, match="Java"):
+        make_job(**changes, readable_by_java=True)
+    make_job(**changes)
 
 
 def test_the_demo_is_made_once() -> None:
