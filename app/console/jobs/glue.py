@@ -11,7 +11,7 @@ from app.console.ui.notices import done
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.db import read_scope, session_scope
-from app.domain.enums import GlueType
+from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.permissions import Right
 from app.errors import InvalidInput, NotFound
 from app.services.jobs import glue
@@ -21,16 +21,6 @@ blueprint = Blueprint("glue", __name__)
 POLICY = {
     "edit": Access.GLUE,
     "newest": Access.GLUE,
-}
-
-#: names the editor knows its languages by
-LANGUAGES: dict[str, str] = {
-    GlueType.GLUE_GROOVY: "Java",
-    GlueType.GLUE_SHELL: "Shell",
-    GlueType.GLUE_PYTHON: "Python",
-    GlueType.GLUE_PHP: "PHP",
-    GlueType.GLUE_NODEJS: "JavaScript",
-    GlueType.GLUE_POWERSHELL: "PowerShell",
 }
 
 
@@ -63,7 +53,11 @@ def edit() -> ResponseReturnValue:
             return done("saved", url_for("glue.edit", jobId=job_id))
         except InvalidInput as exc:
             form.refuse(exc)
-    editor = {"language": LANGUAGES.get(job.glue_type, ""), "phrases": editor_phrases.phrases()}
+    language = GLUE_LANGUAGES.get(job.glue_type)
+    editor = {
+        "language": language.editor_mode if language is not None else "",
+        "phrases": editor_phrases.phrases(),
+    }
     may_operate = actor.may(job.job_group, Right.OPERATE)
     page = render_template(
         "jobs/glue.html",

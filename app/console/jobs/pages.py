@@ -191,7 +191,7 @@ def _save_new(form: JobForm) -> int:
         with session_scope() as session:
             return jobs.add_job(
                 session,
-                glue_templates.with_starter(draft, current_actor()),
+                glue_templates.with_template(draft, current_actor()),
                 actor=current_actor(),
                 clock=now_ms,
             )

@@ -17,6 +17,7 @@ from app.domain.enums import (
     ScheduleType,
     TriggerType,
 )
+from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 
@@ -55,12 +56,7 @@ DELIVERIES = {
 }
 GLUE_TYPES = {
     GlueType.BEAN: "BEAN",
-    GlueType.GLUE_GROOVY: "GLUE(Java)",
-    GlueType.GLUE_SHELL: "GLUE(Shell)",
-    GlueType.GLUE_PYTHON: "GLUE(Python)",
-    GlueType.GLUE_PHP: "GLUE(PHP)",
-    GlueType.GLUE_NODEJS: "GLUE(Nodejs)",
-    GlueType.GLUE_POWERSHELL: "GLUE(PowerShell)",
+    **{glue_type: language.title for glue_type, language in GLUE_LANGUAGES.items()},
 }
 #: enum of a job field -> the labels of its values
 LABELS_OF: dict[type[StrEnum], Mapping[Any, str]] = {
