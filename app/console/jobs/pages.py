@@ -233,7 +233,7 @@ def _preview_of_form(form: JobForm) -> Preview:
 
 def _filter_words(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
     title = next((group.title for group in groups if group.id == wanted.group_id), str(wanted.group_id or ""))
-    status = {0: _("STOP"), 1: _("RUNNING")}.get(wanted.status, "")
+    status = {0: _("Off"), 1: _("On")}.get(wanted.status, "")
     return [
         ("jobGroup", _("Executor"), title),
         ("triggerStatus", _("Status"), status),

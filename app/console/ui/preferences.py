@@ -1,7 +1,4 @@
-"""How the pages look for this reader: theme, width of the sidebar, zone.
-
-And what the frame around every page shows.
-"""
+"""How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,12 +8,12 @@ from zoneinfo import available_timezones
 from flask import Flask, Response, request
 
 from app.console.ui.filters import html_language, reader_zone
+from app.console.ui.list_columns import TABLES
 from app.console.ui.listing import here
 from app.console.ui.notices import Notice, asked_notice
 from app.console.web.current import LoggedIn, current_user, settings
-from app.console.web.language import lazy_gettext as _l
 from app.console.web.languages import language_of_request
-from executor_client.version import VERSION
+from app.services.nodes import VERSION
 
 THEME_COOKIE = "xxl_job_theme"
 SIDEBAR_COOKIE = "xxl_job_sidebar"
@@ -29,25 +26,6 @@ LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh
 THEMES = ("light", "dark")
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
-#: list -> its columns that can be left out; what a row is about and what is done to it always stay
-COLUMNS = {
-    "jobs": {
-        "schedule": _l("Schedule"),
-        "mode": _l("Run mode"),
-        "owner": _l("Owner"),
-        "status": _l("Status"),
-        "next": _l("Next run"),
-        "last": _l("Last run"),
-    },
-    "logs": {
-        "trigger-result": _l("Trigger result"),
-        "trigger-note": _l("Trigger note"),
-        "handle-time": _l("Handle time"),
-        "duration": _l("Duration"),
-        "handle-result": _l("Run result"),
-        "handle-note": _l("Handle note"),
-    },
-}
 #: between names in the cookie
 SEPARATOR = "."
 #: zones of these areas are doubles, or no places
@@ -105,16 +83,32 @@ def frame() -> Frame:
     )
 
 
-def columns(table: str) -> list[tuple[str, str, bool]]:
-    """Return name, title and whether it is shown of each column of a list that can be left out."""
+@dataclass(frozen=True, slots=True)
+class HideableColumn:
+    """Column of a list that this reader can hide, or has hidden."""
+
+    name: str
+    title: str
+    #: from 1, counted over all cells of a row
+    position: int
+    is_shown: bool
+
+
+def hideable_columns(table: str) -> list[HideableColumn]:
+    """Return the columns of a list that can be hidden."""
     hidden = request.cookies.get(HIDDEN_COOKIE.format(table=table), "").split(SEPARATOR)
-    return [(name, str(title), name not in hidden) for name, title in COLUMNS[table].items()]
+    return [
+        HideableColumn(column.name, str(column.title), position, column.name not in hidden)
+        for position, column in enumerate(TABLES[table].cells, 1)
+        if column.can_hide
+    ]
 
 
 def keep_columns(response: Response, table: str, shown: Collection[str]) -> None:
-    """Remember which columns of a list are left out; an unknown list is none."""
-    if table in COLUMNS:
-        hidden = SEPARATOR.join(name for name in COLUMNS[table] if name not in shown)
+    """Remember which columns of a list are hidden; does nothing for an unknown list."""
+    if table in TABLES:
+        names = [column.name for column in TABLES[table].cells if column.can_hide]
+        hidden = SEPARATOR.join(name for name in names if name not in shown)
         keep(response, HIDDEN_COOKIE.format(table=table), hidden, max_age_s=YEAR_S)
 
 
@@ -133,4 +127,5 @@ def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
 def init_app(app: Flask) -> None:
     """Hand the frame to every page."""
     app.context_processor(lambda: {"frame": frame()})
-    app.add_template_global(columns, "list_columns")
+    app.add_template_global(hideable_columns, "hideable_columns")
+    app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

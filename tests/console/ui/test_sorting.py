@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from app.console.ui import sorting
-from app.console.ui.sorting import SortedList
+from app.console.ui.list_columns import ColumnTable
 from app.domain.permissions import Right
 from app.models.job import Job
 from app.store import audit, group_lists, job_lists, users
@@ -119,7 +119,7 @@ def _job(console: Console) -> Job:
 
 
 def test_what_is_offered_is_what_the_tables_can_be_sorted_by() -> None:
-    known: list[tuple[SortedList, set[str]]] = [
+    known: list[tuple[ColumnTable, set[str]]] = [
         (sorting.JOBS, {*job_lists.ORDERS, job_lists.LAST_RUN}),
         (sorting.LOGS, {OLDEST_FIRST.column}),
         (sorting.GROUPS, set(group_lists.ORDERS)),
@@ -127,8 +127,8 @@ def test_what_is_offered_is_what_the_tables_can_be_sorted_by() -> None:
         (sorting.AUDIT, set(audit.ORDERS)),
     ]
     for what, names in known:
-        assert set(what.columns) == names
-        assert what.default.column in what.columns
+        assert set(what.sortable) == names
+        assert what.default.column in what.sortable
 
 
 def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:

@@ -1,0 +1,110 @@
+"""List columns: the one table of what lists show, what they can be sorted by, and which columns can be hidden.
+
+A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL key
+in the store. Columns are hidden by their position (``.without-4`` in ``app.css``), so the cells of a row stand in
+the order of the table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.console.web.language import lazy_gettext as _l
+from app.domain.list_orders import Order
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Column of a list. Its name is the sort key in addresses, and its key in the cookie of hidden columns."""
+
+    name: str
+    title: str
+    is_sortable: bool = False
+    #: the first click on its head sorts descending: the latest or the most first
+    descends_first: bool = False
+    #: readers can hide it; what a row is about and its actions always stay
+    can_hide: bool = False
+    #: name of the column in whose cells its values are shown, too
+    shown_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTable:
+    """Columns of one list, and its default order."""
+
+    default: Order
+    columns: Sequence[Column]
+
+    @property
+    def cells(self) -> list[Column]:
+        """The columns that have cells of their own, from left to right."""
+        return [column for column in self.columns if not column.shown_in]
+
+    @property
+    def sortable(self) -> dict[str, Column]:
+        """The columns the list can be sorted by, by name."""
+        return {column.name: column for column in self.columns if column.is_sortable}
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The titles in the reader's language, by the name of the column."""
+        return {column.name: str(column.title) for column in self.columns}
+
+    def shares_cells(self, name: str) -> str:
+        """Return the name of the sortable column shown in the cells of another one; empty: none."""
+        return next((column.name for column in self.columns if column.shown_in == name), "")
+
+
+JOBS = ColumnTable(
+    Order("id", descending=True),
+    (
+        Column("tick", _l("Select")),
+        Column("id", _l("Job ID"), is_sortable=True),
+        Column("desc", _l("Job description"), is_sortable=True),
+        Column("executor", _l("Executor"), is_sortable=True, shown_in="desc"),
+        Column("schedule", _l("Schedule"), can_hide=True),
+        Column("mode", _l("Run mode"), is_sortable=True, can_hide=True),
+        Column("owner", _l("Owner"), is_sortable=True, can_hide=True),
+        Column("status", _l("Status"), is_sortable=True, descends_first=True, can_hide=True),
+        Column("next", _l("Next run"), is_sortable=True, can_hide=True),
+        Column("last", _l("Last run"), is_sortable=True, descends_first=True, can_hide=True),
+        Column("act", _l("Actions")),
+    ),
+)
+#: the log is long: it is sorted only by what an index keeps in order
+LOGS = ColumnTable(
+    Order("time", descending=True),
+    (
+        Column("id", _l("Log ID")),
+        Column("job", _l("Job")),
+        Column("time", _l("Trigger time"), is_sortable=True),
+        Column("trigger-result", _l("Trigger result"), can_hide=True),
+        Column("trigger-note", _l("Trigger note"), can_hide=True),
+        Column("handle-time", _l("Handle time"), can_hide=True),
+        Column("duration", _l("Duration"), can_hide=True),
+        Column("handle-result", _l("Handle result"), can_hide=True),
+        Column("handle-note", _l("Handle note"), can_hide=True),
+        Column("act", _l("Actions")),
+    ),
+)
+GROUPS = ColumnTable(
+    Order("appname"),
+    (
+        Column("appname", "AppName", is_sortable=True),
+        Column("title", _l("Title"), is_sortable=True),
+        Column("registration", _l("Registration"), is_sortable=True),
+        Column("addresses", _l("Online addresses"), is_sortable=True),
+        Column("heartbeat", _l("Last heartbeat"), is_sortable=True, descends_first=True),
+    ),
+)
+USERS = ColumnTable(
+    Order("name"),
+    (
+        Column("name", _l("User name"), is_sortable=True),
+        Column("role", _l("Role"), is_sortable=True, descends_first=True),
+        Column("state", _l("State"), is_sortable=True, descends_first=True),
+    ),
+)
+AUDIT = ColumnTable(Order("time", descending=True), (Column("time", _l("Time"), is_sortable=True),))
+
+#: lists whose columns can be hidden, by their names in forms and cookies
+TABLES = {"jobs": JOBS, "logs": LOGS}
