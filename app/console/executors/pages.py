@@ -8,7 +8,7 @@ from app.console.executors.forms import GroupForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import asked_length, asked_start, chips, paging
 from app.console.ui.notices import done, way_back
-from app.console.ui.sorting import GROUPS, Sorting, asked_order
+from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
@@ -41,7 +41,7 @@ def index() -> ResponseReturnValue:
     wanted = GroupFilter(
         app_name=request.args.get("appname", "").strip(),
         title=request.args.get("title", "").strip(),
-        order=asked_order(GROUPS),
+        order=requested_order(GROUPS),
     )
     with read_scope() as session:
         page = groups.list_groups(

@@ -3,7 +3,7 @@
 from flask import request
 
 from app.console.ui.listing import address_with, whole_number
-from app.console.ui.sorting import JOBS, asked_order
+from app.console.ui.sorting import JOBS, requested_order
 from app.console.web.current import current_actor
 from app.domain.list_filters import ListName, kept_filters
 from app.services.jobs.jobs import JobFilter
@@ -30,5 +30,5 @@ def asked_filter() -> JobFilter:
         author=request.args.get("author", "").strip(),
         tag=request.args.get("tag", "").strip(),
         starred_by=current_actor().user_id if request.args.get("favourites") == "1" else 0,
-        order=asked_order(JOBS),
+        order=requested_order(JOBS),
     )

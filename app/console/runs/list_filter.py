@@ -10,7 +10,7 @@ from app.clock import Millis, storable_ms
 from app.console.ui.labels import RANGES
 from app.console.ui.listing import whole_number
 from app.console.ui.ranges import TimeRange, named_range, read_local
-from app.console.ui.sorting import LOGS, asked_order
+from app.console.ui.sorting import LOGS, requested_order
 from app.domain.list_filters import ListName, kept_filters
 from app.domain.permissions import Actor, Right
 from app.services.runs.logs import LogFilter
@@ -55,7 +55,7 @@ def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis
         status=status,
         from_ms=bounds.from_ms,
         to_ms=bounds.to_ms,
-        order=asked_order(LOGS),
+        order=requested_order(LOGS),
     )
     return AskedLogs(wanted, group_id, job_id, status, name, *texts)
 

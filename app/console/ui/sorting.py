@@ -62,7 +62,7 @@ class Sorting:
         return Choice(requested.text, text, requested == self.order)
 
 
-def asked_order(table: ColumnTable) -> Order:
+def requested_order(table: ColumnTable) -> Order:
     """Return the order in the address. The list's default order counts as unsorted, also when named."""
     order = read_order(request.args.get("sort", ""), table.sortable)
     return UNSORTED if order == table.default else order

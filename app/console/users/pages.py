@@ -11,7 +11,7 @@ from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.labels import RIGHTS, choices
 from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.ui.notices import done, way_back
-from app.console.ui.sorting import AUDIT, USERS, Sorting, asked_order
+from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user
@@ -45,7 +45,7 @@ def index() -> ResponseReturnValue:
     wanted = UserFilter(
         username=request.args.get("username", "").strip(),
         role=whole_number("role", -1),
-        order=asked_order(USERS),
+        order=requested_order(USERS),
     )
     actor = current_actor()
     with read_scope() as session:
@@ -161,7 +161,7 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 def audit() -> ResponseReturnValue:
     """Show who did what."""
     username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
-    wanted = AuditFilter(username=username, action=action, order=asked_order(AUDIT))
+    wanted = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
     with read_scope() as session:
         page = trail.list_entries(
             session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
