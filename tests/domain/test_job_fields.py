@@ -85,24 +85,11 @@ def test_a_plain_field_can_be_shown_sent_and_written_to_a_file() -> None:
 
 def test_a_file_names_each_field_by_its_kind() -> None:
     assert file_attributes(Kind.INSTANT) == {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
-    assert set(file_attributes(Kind.NUMBER)) == {
-        "executorTimeout",
-        "executorFailRetryCount",
-        "retryIntervalS",
-        "retryBackoffPercent",
-    }
-    assert set(file_attributes(Kind.TEXT, Kind.CHOICE)) == {
-        "jobDesc",
-        "author",
-        "alarmEmail",
-        "scheduleType",
-        "scheduleConf",
-        "timeZone",
-        "misfireStrategy",
-        "executorRouteStrategy",
-        "executorHandler",
-        "executorParam",
-        "executorBlockStrategy",
-        "delivery",
-        "glueType",
-    }
+    assert file_attributes(Kind.NUMBER)["retryIntervalS"] == "retry_interval_s"
+    texts = file_attributes(Kind.TEXT, Kind.CHOICE)
+    assert (texts["jobDesc"], texts["delivery"]) == ("job_desc", "delivery")
+
+
+def test_group_children_and_code_are_written_to_a_file_by_their_own_rules() -> None:
+    missing = {field.wire_name for field in JOB_FIELDS if field.wire_name and not field.file_name}
+    assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}
