@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from executor_client.version import VERSION
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
@@ -74,3 +76,11 @@ def test_every_picture_is_shown_and_every_picture_shown_exists() -> None:
         name for page in PAGES for name in re.findall(r"img/([\w-]+\.png)", page.read_text(encoding="utf-8"))
     }
     assert {path.name for path in (DOCS / "img").glob("*.png")} == shown
+
+
+def test_the_changelog_names_the_version() -> None:
+    newest = re.search(
+        r"^## \[?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert newest is not None
+    assert newest[1] == VERSION

@@ -1,10 +1,13 @@
-"""``python -m tests.browser.screenshots FOLDER [--language en] [--only jobs,logs] [--themes light] [--widths wide]``.
+"""Pictures of the console: ``python3 manage.py pictures [FOLDER] [--only jobs,logs] [--themes light] …``.
 
-Every page as a picture, in both widths and both themes unless asked otherwise; docs/img holds those of docs/console.md.
+Every page with invented data, in both themes and both widths by default, into build/pictures. ``--docs``
+takes the few that docs/ shows, into docs/img.
 """
 
 import argparse
 import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -15,21 +18,31 @@ from app.db import session_scope
 from tests.browser.seed import ADMIN, beat
 from tests.browser.serving import LAUNCH, Console, serving
 
+ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = {"wide": 1440, "phone": 390}
-#: parts of pages that have a picture of their own, taken with --first-screen
+#: the pictures of docs/img, by look; tests/test_docs.py checks that docs/ shows each of them
+DOCS: Mapping[str, frozenset[str]] = {
+    "en-light-wide": frozenset(
+        ("dashboard", "timeline", "load", "jobs", "job", "job-edit", "log", "executor", "import")
+    ),
+    "en-dark-wide": frozenset(("dashboard",)),
+    "en-light-phone": frozenset(("log",)),
+    "zh_CN-light-wide": frozenset(("jobs",)),
+}
+#: parts of pages that have a picture of their own, of the first screen only
 PARTS = {"timeline": "/?hours=6#run-timeline"}
 LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
 #: what the picture of an import imports
 FILE = """{"format": 1, "jobs": [
-  {"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders", "author": "marco",
-   "executorTimeout": 90},
+  {"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders",
+   "author": "marco", "executorTimeout": 90},
   {"appname": "shop-reports", "jobDesc": "Rebuild the sales report", "executorHandler": "rebuildSalesReport"},
-  {"appname": "mail-gateway", "jobDesc": "Remind of open invoices", "executorHandler": "remindInvoices", "author": "lina",
-   "scheduleType": "CRON", "scheduleConf": "0 0 8 ? * MON"}]}"""
+  {"appname": "mail-gateway", "jobDesc": "Remind of open invoices", "executorHandler": "remindInvoices",
+   "author": "lina", "scheduleType": "CRON", "scheduleConf": "0 0 8 ? * MON"}]}"""
 
 
 def pages(console: Console) -> dict[str, str]:
-    """Return name -> path of every page that is worth a look."""
+    """Return name -> path of every page."""
     jobs, groups = console.seeded.jobs, console.seeded.groups
     return {
         "dashboard": "/",
@@ -50,19 +63,19 @@ def pages(console: Console) -> dict[str, str]:
         "import": "/jobinfo/import",
         "copy": f"/jobinfo/{jobs[3]}/copy",
         "next-times": f"/jobinfo/{jobs[0]}/next-times",
-        "job-nodes": f"/jobinfo/{jobs[0]}/nodes",
+        "job-addresses": f"/jobinfo/{jobs[0]}/nodes",
         "logs": "/joblog?range=day",
         "log": f"/joblog/{console.seeded.log_id}",
-        "note": f"/joblog/{console.seeded.log_id}/note",
+        "message": f"/joblog/{console.seeded.log_id}/note",
         "kill": f"/joblog/{console.seeded.log_id}/kill",
         "clean": f"/joblog/clean?jobGroup={groups[0]}",
-        "groups": "/jobgroup",
-        "group-edit": f"/jobgroup/{groups[0]}/edit",
-        "machines": f"/jobgroup/{groups[0]}",
+        "executors": "/jobgroup",
+        "executor-edit": f"/jobgroup/{groups[0]}/edit",
+        "executor": f"/jobgroup/{groups[0]}",
         "mute": f"/jobinfo/{jobs[1]}/mute",
         "test-alarm": f"/jobinfo/{jobs[0]}/test-alarm",
         "drain": f"/jobgroup/{groups[0]}/drain?address=http://10.0.3.12:9999",
-        "nodes": f"/jobgroup/{groups[0]}/nodes",
+        "addresses": f"/jobgroup/{groups[0]}/nodes",
         "users": "/user",
         "user-new": "/user/new",
         "user-edit": f"/user/{console.seeded.user_id}/edit",
@@ -86,62 +99,83 @@ def log_in(page: Page, console: Console) -> None:
 
 
 def shoot(
-    browser: Browser, console: Console, folder: Path, look: str, only: set[str], *, first_screen: bool = False
+    browser: Browser,
+    console: Console,
+    folder: Path,
+    look: str,
+    *,
+    only: Collection[str] = (),
+    first_screen: bool = False,
 ) -> None:
-    """Take the pictures of one look, such as ``zh_CN-dark-phone``; ``first_screen``: without what one scrolls to."""
+    """Take the pictures of one look, such as ``zh_CN-dark-phone``; ``only`` empty: of every page."""
+    with open_page(browser, look) as page:
+        page.goto(f"{console.url}/toLogin")
+        if not only or "login" in only:
+            page.screenshot(path=folder / f"login-{look}.png")
+        log_in(page, console)
+        for name, path in {**pages(console), **PARTS}.items():
+            if only and name not in only:
+                continue
+            with session_scope() as session:
+                beat(session, now_ms())
+            page.goto(console.url + path)
+            if name == "import":
+                page.fill("#text", FILE)
+                page.click("form[data-waits] button.btn-primary")
+            page.wait_for_load_state("networkidle")
+            full = not (first_screen or name in PARTS)
+            page.screenshot(path=folder / f"{name}-{look}.png", full_page=full)
+
+
+@contextmanager
+def open_page(browser: Browser, look: str) -> Iterator[Page]:
+    """Open a browser page in the language, theme and width of a look."""
     language, theme, width = look.rsplit("-", 2)
     scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
     size: ViewportSize = {"width": WIDTHS[width], "height": 900}
     context = browser.new_context(
         viewport=size, locale=LOCALES[language], color_scheme=scheme, reduced_motion="reduce"
     )
-    page = context.new_page()
-    page.goto(f"{console.url}/toLogin")
-    if not only or "login" in only:
-        page.screenshot(path=folder / f"login-{look}.png")
-    log_in(page, console)
-    for name, path in {**pages(console), **PARTS}.items():
-        if only and name not in only:
-            continue
-        with session_scope() as session:
-            beat(session, now_ms())
-        page.goto(console.url + path)
-        if name == "import":
-            page.fill("#text", FILE)
-            page.click("form[data-waits] button.btn-primary")
-        page.wait_for_load_state("networkidle")
-        page.screenshot(path=folder / f"{name}-{look}.png", full_page=not first_screen)
+    yield context.new_page()
     context.close()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser = argparse.ArgumentParser(prog="manage.py pictures", description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "pictures")
+    parser.add_argument("--docs", action="store_true", help="take the pictures of docs/img")
     parser.add_argument("--language", default="en", choices=sorted(LOCALES))
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", metavar="NAMES", help="pages, comma separated")
     parser.add_argument("--themes", default="light,dark")
     parser.add_argument("--widths", default="wide,phone")
-    parser.add_argument("--first-screen", action="store_true")
-    asked = parser.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as home,
-        serving(Path(home), language=asked.language) as console,
-        sync_playwright() as driver,
-    ):
-        browser = driver.chromium.launch(**LAUNCH)
-        looks = [(theme, width) for theme in asked.themes.split(",") for width in asked.widths.split(",")]
-        for theme, width in looks:
-            only = {name for name in asked.only.split(",") if name}
-            shoot(
-                browser,
-                console,
-                asked.folder,
-                f"{asked.language}-{theme}-{width}",
-                only,
-                first_screen=asked.first_screen,
-            )
-        browser.close()
+    parser.add_argument("--first-screen", action="store_true", help="without the part below the fold")
+    options = parser.parse_args()
+    if options.docs:
+        take(ROOT / "docs" / "img", DOCS, first_screen=True)
+        return
+    only = frozenset(name for name in options.only.split(",") if name)
+    looks = [
+        f"{options.language}-{theme}-{width}"
+        for theme in options.themes.split(",")
+        for width in options.widths.split(",")
+    ]
+    take(options.folder, dict.fromkeys(looks, only), first_screen=options.first_screen)
+
+
+def take(folder: Path, looks: Mapping[str, Collection[str]], *, first_screen: bool) -> None:
+    """Start a console with invented data for each language and take the pictures of its looks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in sorted({look.split("-")[0] for look in looks}):
+        with (
+            tempfile.TemporaryDirectory() as home,
+            serving(Path(home), language=language) as console,
+            sync_playwright() as driver,
+        ):
+            browser = driver.chromium.launch(**LAUNCH)
+            for look, only in looks.items():
+                if look.startswith(f"{language}-"):
+                    shoot(browser, console, folder, look, only=only, first_screen=first_screen)
+            browser.close()
 
 
 if __name__ == "__main__":
