@@ -91,13 +91,13 @@ MUTE_SPANS = {
     MuteSpan.UNTIL_UNDONE: _l("until it is undone"),
 }
 ALARM_STATES = {
-    AlarmState.PENDING: _l("to be told"),
-    AlarmState.SENDING: _l("being told"),
-    AlarmState.SENT: _l("told"),
-    AlarmState.CLOSED: _l("told; the job has succeeded since"),
-    AlarmState.FAILED: _l("could not be told"),
-    AlarmState.SILENT: _l("nobody to tell: the job and its executor have no channel"),
-    AlarmState.MUTED: _l("muted: nobody was told"),
+    AlarmState.PENDING: _l("pending"),
+    AlarmState.SENDING: _l("sending"),
+    AlarmState.SENT: _l("sent"),
+    AlarmState.CLOSED: _l("sent; recovered since"),
+    AlarmState.FAILED: _l("failed"),
+    AlarmState.SILENT: _l("no channel"),
+    AlarmState.MUTED: _l("muted"),
 }
 #: the original's numbers of the ways to clean a log
 CLEAN_KINDS = {

@@ -145,8 +145,8 @@ def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> 
             )
     page = admin.get(f"/jobinfo/{job_id}").text
     shown = text_of_section(page)
-    assert "told; the job has succeeded since" in shown
-    assert "Unresolved could not be told Show mail: refused <b>" in shown
+    assert "sent; recovered since" in shown
+    assert "Unresolved failed Show mail: refused <b>" in shown
     assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
     assert "/joblog/3" not in page
 
