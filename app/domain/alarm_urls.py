@@ -1,9 +1,9 @@
-"""Which alarm channels may be entered: Apprise URLs of an allow-list of schemes."""
+"""Alarm channel URLs: Apprise URLs of an allow-list of schemes."""
 
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
-#: DingTalk, Feishu, WeCom, Slack, generic webhooks (JSON, form, XML), Telegram, Discord, ntfy, PagerDuty, Opsgenie
+#: DingTalk, Feishu, WeCom, Slack, Telegram, Discord, PagerDuty, Opsgenie, generic webhooks, ntfy and the like
 SCHEMES = frozenset(
     {"dingtalk", "feishu", "wecombot", "slack", "tgram", "discord", "pagerduty", "opsgenie"}
     | {
@@ -15,19 +15,19 @@ SCHEMES = frozenset(
 
 
 def split_urls(text: str | None) -> list[str]:
-    """Return the URLs of a text, one a line or parted by blanks."""
+    """Split a text of URLs at line ends and blanks."""
     return (text or "").split()
 
 
 def check_urls(field: str, text: str | None) -> None:
-    """Raise InvalidInput for a URL no channel can be made of; its secret part is not repeated."""
+    """Raise InvalidInput for a URL without an allowed scheme; the message leaves out what may be secret."""
     for url in split_urls(text):
         scheme, separator, rest = url.partition("://")
         if not separator or not rest or scheme.lower() not in SCHEMES:
             raise InvalidInput(
                 field,
                 N_(
-                    "Alarm channel %(channel)s is not supported; it must start with one of %(schemes)s and ://",
+                    "Alarm channel %(channel)s refused: it must start with one of %(schemes)s and ://",
                     channel=label(url),
                     schemes=", ".join(sorted(SCHEMES)),
                 ),
@@ -35,6 +35,6 @@ def check_urls(field: str, text: str | None) -> None:
 
 
 def label(url: str) -> str:
-    """Return what a channel is called where people read it: its scheme, without the secret that follows."""
+    """Return the display name of a channel: its scheme, without the secret part."""
     scheme, separator, _ = url.partition("://")
     return f"{scheme[:20]}://…" if separator else "…"

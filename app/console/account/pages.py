@@ -96,7 +96,7 @@ def change_settings() -> ResponseReturnValue:
     language, zone = form.language.data or "", form.time_zone.data or ""
     try:
         if language not in {"", *LANGUAGES} or zone not in {"", *zone_names()}:
-            raise InvalidInput("time_zone", N_("Choose one of the list"))
+            raise InvalidInput("time_zone", N_("Choose one of the listed values"))
         with session_scope() as session:
             users.change_preferences(session, language=language, time_zone=zone, actor=current_actor())
     except InvalidInput as exc:

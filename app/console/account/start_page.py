@@ -37,7 +37,7 @@ def choose() -> ResponseReturnValue:
     target, actor = request.form.get("start_page", ""), current_actor()
     with session_scope() as session:
         if target not in dict(start_choices(saved_views.list_views(session, actor))):
-            raise InvalidInput("start_page", N_("Choose one of the list"))
+            raise InvalidInput("start_page", N_("Choose one of the listed values"))
         saved_views.choose_start(session, target, actor=actor)
     return done("saved", url_for("account.show"))
 

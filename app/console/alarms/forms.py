@@ -7,7 +7,7 @@ from app.console.web.language import lazy_gettext as _l
 
 
 class MuteForm(ConsoleForm):
-    """Mute the alarms of a job or of an executor group."""
+    """Length of a mute, and the reason."""
 
-    span = RadioField(_l("For how long"), validate_choice=False)
+    span = RadioField(_l("Duration"), validate_choice=False)
     reason = StringField(_l("Reason"))

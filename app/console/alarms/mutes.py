@@ -1,4 +1,4 @@
-"""Muting the alarms of a job or of an executor group, and undoing it. For whoever may operate the group."""
+"""Pages that mute and unmute a job or an executor group. Need the right to operate the group."""
 
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +36,7 @@ POLICY = {
 
 @blueprint.route("/jobinfo/<int(max=2147483647):job_id>/mute", methods=["GET", "POST"])
 def mute_job(job_id: int) -> ResponseReturnValue:
-    """Mute a job."""
+    """Mute the alarms of a job."""
     back = way_back("jobs.show", job_id=job_id)
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
@@ -47,7 +47,7 @@ def mute_job(job_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/jobinfo/<int(max=2147483647):job_id>/unmute")
 def unmute_job(job_id: int) -> ResponseReturnValue:
-    """Let alarms of a job be told again."""
+    """End the mute of a job."""
     with session_scope() as session:
         mutes.unmute_job(session, job_id, actor=current_actor(), now_ms=now_ms())
     return done("unmuted", way_back("jobs.show", job_id=job_id))
@@ -55,7 +55,7 @@ def unmute_job(job_id: int) -> ResponseReturnValue:
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/mute", methods=["GET", "POST"])
 def mute_group(group_id: int) -> ResponseReturnValue:
-    """Mute all jobs of a group."""
+    """Mute the alarms of all jobs of a group."""
     back = way_back("group_page.show", group_id=group_id)
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
@@ -66,7 +66,7 @@ def mute_group(group_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/jobgroup/<int(max=2147483647):group_id>/unmute")
 def unmute_group(group_id: int) -> ResponseReturnValue:
-    """Let alarms of a group be told again."""
+    """End the mute of a group."""
     with session_scope() as session:
         mutes.unmute_group(session, group_id, actor=current_actor(), now_ms=now_ms())
     return done("unmuted", way_back("group_page.show", group_id=group_id))
@@ -75,7 +75,7 @@ def unmute_group(group_id: int) -> ResponseReturnValue:
 def _answer(
     shown: dict[str, Any], change: Callable[..., None], muted: Callable[[], ResponseReturnValue]
 ) -> ResponseReturnValue:
-    """Show the form of a mute; once it is sent, mute and return what ``muted`` says, or say what is wrong with it."""
+    """Show the form; with a POST save the mute and return ``muted()``, or show the errors."""
     mute: Mute | None = shown["mute"]
     form = MuteForm(request.form, span=MuteSpan.HOUR.value, reason=mute.reason if mute else "")
     form.span.choices = choices(MUTE_SPANS)

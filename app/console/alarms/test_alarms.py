@@ -1,6 +1,6 @@
-"""Test alarms: who would be told, and after the button what each of them said.
+"""Pages of test alarms: the targets, and after a POST the result of each.
 
-For whoever may edit the group; for the installation administrators only. Nobody is told before the button is pressed.
+Need the right to edit the group; the installation's channels are for administrators. A GET sends nothing.
 """
 
 from flask import Blueprint, render_template, request, url_for
@@ -45,7 +45,7 @@ def group(group_id: int) -> ResponseReturnValue:
 
 @blueprint.route("/alarms/test", methods=["GET", "POST"])
 def installation() -> ResponseReturnValue:
-    """Test the channels that are told of everything."""
+    """Test the channels of the installation."""
     return _page(
         test_alarms.installation_to_test(actor=current_actor(), config=settings()),
         url_for("help.index"),
@@ -54,7 +54,7 @@ def installation() -> ResponseReturnValue:
 
 
 def _page(test: AlarmTest, back: str, mute: Mute | None) -> ResponseReturnValue:
-    """Render the page; with a POST the message goes out first."""
+    """Render the page; with a POST send the message first."""
     results: dict[str, str] = {}
     refusal, status, headers = "", 200, {}
     if request.method == "POST":

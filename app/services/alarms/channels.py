@@ -1,4 +1,4 @@
-"""The ways an alarm goes out: mail and Apprise URLs. One target, one attempt, bounded in time; what it said comes back as text."""
+"""Alarm channels: mail and Apprise. One attempt per call, bounded in time; errors are returned as text."""
 
 import smtplib
 import ssl
@@ -12,27 +12,27 @@ from app.config import MailConfig
 from app.domain.alarm_urls import label
 from app.domain.texts import N_
 
-#: seconds for one step of a conversation with a mail server
+#: seconds for one step of the conversation with a mail server
 MAIL_TIMEOUT_S = 10
-#: subject lines and titles are no longer than this
+#: longest subject or title, in characters
 TITLE_MAX = 150
-#: what is kept of an error, in characters
+#: characters of an error that are kept
 ERROR_MAX = 200
 
-#: what a channel says when the message is out
+#: result of a message that was taken
 OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An alarm as people read it."""
+    """Title and text of an alarm."""
 
     title: str
     body: str
 
 
 def send_mail(config: MailConfig, address: str, message: Message) -> str:
-    """Send a mail to one address; return OK or what went wrong. Never raises."""
+    """Send a mail to one address; return OK or the error. Never raises."""
     try:
         mail = _compose(config, address, message)
         with _connect(config) as server:
@@ -67,10 +67,10 @@ def _connect(config: MailConfig) -> smtplib.SMTP:
 
 
 def send_apprise(url: str, message: Message) -> str:
-    """Send to one Apprise URL; return OK or what went wrong, without the URL's secret. Never raises."""
+    """Send to one Apprise URL; return OK or the error, without the secrets of the URL. Never raises."""
     channel = apprise.Apprise()
     if not channel.add(url):
-        return N_("%(channel)s is no channel Apprise understands", channel=label(url))
+        return N_("Apprise does not recognise %(channel)s", channel=label(url))
     try:
         sent = channel.notify(
             title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT

@@ -1,4 +1,4 @@
-"""What the teller does with muted jobs: it holds their alarms back, and sums up in one message what is still failing at the end."""
+"""Muted alarms: hold them back while a mute lasts, and find what its end has to report."""
 
 import json
 from collections.abc import Sequence
@@ -20,37 +20,37 @@ from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
 from app.store.jobs import JobName
 
-#: mutes whose ends one round tells
+#: ended mutes taken in one round
 ENDED_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class EndedMute:
-    """A mute that is over while something it held back is still failing."""
+    """A mute that has ended while jobs whose alarms it held back are still failing."""
 
     mute: Mute
-    #: whose channels are told; None: it was deleted
+    #: group whose channels are notified; None: deleted
     group: Group | None
-    #: the jobs whose alarms were held back, by id, as far as they exist
+    #: jobs with held alarms, by id; deleted ones are missing
     jobs: dict[int, Job]
     held: list[Held]
-    #: the job ids that have not succeeded since, as far as the log tells
+    #: ids of the jobs without a success since, according to the log
     failing: frozenset[int]
-    #: those of them whose failed run is not in the log any more: a success may have been cleaned up as well
+    #: those whose failed run has been cleaned from the log, perhaps together with a success
     unknown: frozenset[int] = frozenset()
 
     @property
     def last_failures(self) -> list[int]:
-        """The last runs held back of the jobs that are still failing."""
+        """The last held run of each job that is still failing."""
         return [each.last_log_id for each in self.held if each.job_id in self.failing]
 
     @property
     def mails(self) -> list[str]:
-        """The mail addresses of the jobs that are still failing; one that has left the group is none of its."""
+        """Mail addresses of the failing jobs; jobs that have left the muted group are skipped."""
         return [mail for job_id in sorted(self.failing) for mail in self._mails_of(job_id)]
 
     def for_mail(self, address: str) -> "EndedMute":
-        """Return what one of the mail addresses is told: of its own jobs alone."""
+        """Return the part that concerns the jobs of one mail address."""
         own = [each for each in self.held if address in self._mails_of(each.job_id)]
         return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
 
@@ -60,37 +60,38 @@ class EndedMute:
 
 
 def when_text(until_ms: Millis) -> str:
-    """Return when a mute ends, in the configured zone."""
-    return "it is undone" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
+    """Return the end of a mute as text, in the configured zone."""
+    return "unmuted" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
 
 
 def find_mutes(session: Session, of_jobs: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
-    """Return job id -> the mute that holds its alarms now; jobs that are not muted are left out."""
+    """Return job id -> the mute in effect for it; jobs that are not muted are left out."""
     covering = mutes.find_covering(session, [(job.id, job.job_group) for job in of_jobs])
     found = {job_id: longest(of_job, now_ms=now_ms) for job_id, of_job in covering.items()}
     return {job_id: mute for job_id, mute in found.items() if mute is not None}
 
 
 def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
-    """Return the same for who is about to hold alarms back: no mute ends before the transaction does."""
+    """Like ``find_mutes``, and keep the mutes from ending before the transaction does."""
     found = find_mutes(session, of_jobs, now_ms=now_ms)
     locked = mutes.lock_holding(session, {mute.id for mute in found.values()})
     return {job_id: mute for job_id, mute in found.items() if mute.id in locked}
 
 
 def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
-    """Leave the alarms of a muted job untold; what was told of them before stays written down."""
+    """Hold the alarms of a muted job back; results of earlier attempts are kept."""
     reason = f": {mute.reason}" if mute.reason else ""
-    written = json.loads(of_job[0].outcome or "{}") | {
+    results = json.loads(of_job[0].outcome or "{}") | {
         "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
     }
-    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(written, ensure_ascii=False))
+    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(results, ensure_ascii=False))
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
-    """Take the mutes that are over and still have something to tell; those that have nothing are forgotten.
+    """Take ended mutes with something to report; delete those without.
 
-    What is failing is looked for between two transactions: many runs may have to be read, and nobody could write meanwhile.
+    The failing jobs are found between two transactions: many runs may have to be read, and a
+    transaction would block all writers meanwhile.
     """
     take = partial(mutes.take_ended, owner=owner, now_ms=now_ms, lease_ms=lease_ms, limit=ENDED_AT_ONCE)
     taken = []
@@ -104,7 +105,7 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
 
 
 def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, lease_until: Millis) -> None:
-    """Forget a mute whose end was told, or could be told to nobody; one that was muted anew meanwhile goes on without what was told."""
+    """Delete a mute after its summary; of a mute renewed meanwhile only release the alarms summed up."""
     mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
         alarms.let_go(
@@ -121,21 +122,21 @@ def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, 
 
 
 def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
-    """Let the end of a mute be told again, to those who have not had it."""
+    """Retry the summary at ``next_ms``, for the targets that have not taken it."""
     mute = mutes.lock_taken(session, ended.mute)
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
 
 
 def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
-    """Write down that some have had the end of a mute that is put off: they hear of the recoveries, whatever becomes of the rest."""
+    """Count the alarms of a partly delivered summary as sent, so that recoveries are reported."""
     alarms.count_as_told(
         session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until
     )
 
 
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
-    """See what of all that a taken mute holds is failing: nothing more is held under it."""
+    """Find the jobs of a taken mute that are still failing; no further alarms are held under it."""
     held = alarms.find_held(session, mute.id)
     of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
     failing = of_jobs.keys() - alarms.find_successes(session, of_jobs.keys(), mute_id=mute.id).keys()
@@ -155,7 +156,10 @@ def _find_failing(session: Session, mute: Mute) -> EndedMute:
 
 
 def _hand_over(session: Session, *, found: EndedMute, now_ms: Millis) -> EndedMute | None:
-    """Hand over what is muted by another mute still, and return what there is to tell of the rest; None: nothing, or muted anew."""
+    """Hand alarms of jobs that are still muted over to the other mute; return the rest.
+
+    None: nothing to report, or the mute was renewed meanwhile.
+    """
     mute = found.mute
     if mutes.lock_taken(session, mute) is None:
         return None

@@ -1,4 +1,4 @@
-"""Muting the alarms of a job or of a whole executor group: runs, results and marks stay as they are, only nobody is told."""
+"""Mutes: no alarms of a job or an executor group for a while; runs and results are not affected."""
 
 from dataclasses import dataclass
 
@@ -19,34 +19,33 @@ from app.store import group_lists, locks, mutes
 from app.store import groups as group_store
 from app.store import jobs as job_store
 
-#: mutes a list shows
+#: mutes shown in a list
 LISTED_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
 class MuteDraft:
-    """A mute as it was typed."""
+    """A mute as entered in the form."""
 
     #: one of ``MuteSpan``
     span: str
     reason: str = ""
-    #: the zone of whoever mutes
+    #: IANA time zone of the user
     zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
 class Muted:
-    """A mute of a list, with the name of what is muted."""
+    """A mute with the name of its job or group."""
 
     mute: Mute
     name: str
 
 
 def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
-    """Mute the alarms of a job; one that is muted is muted anew. Needs the right to operate its group."""
-    job = next(
-        iter(locks.lock_jobs(session, [job_id])), None
-    )  # nobody deletes it meanwhile: its mute would stay behind
+    """Mute the alarms of a job, or change its mute. Needs the right to operate its group."""
+    # locked, since deleting the job meanwhile would leave its mute behind
+    job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
         raise NotFound(jobs.MISSING)
     require_right(actor, job.job_group, Right.OPERATE, missing=jobs.MISSING)
@@ -54,13 +53,13 @@ def mute_job(session: Session, job_id: int, draft: MuteDraft, *, actor: Actor, n
 
 
 def unmute_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Let alarms of a job be told again; nothing happens where it is not muted. Needs the right to operate its group."""
+    """End the mute of a job, if any. Needs the right to operate its group."""
     jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
     _unmute(session, ("job", job_id), actor=actor, now_ms=now_ms)
 
 
 def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Actor, now_ms: Millis) -> None:
-    """Mute the alarms of all jobs of a group, of later ones too. Needs the right to operate it."""
+    """Mute the alarms of all jobs of a group, including later ones. Needs the right to operate it."""
     groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
     if group_lists.hold_group(session, group_id) is None:
         raise NotFound(groups.MISSING)
@@ -68,23 +67,23 @@ def mute_group(session: Session, group_id: int, draft: MuteDraft, *, actor: Acto
 
 
 def unmute_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Let alarms of a group be told again; jobs of it that are muted by themselves stay so. Needs the right to operate it."""
+    """End the mute of a group, if any; mutes of single jobs stay. Needs the right to operate it."""
     groups.get_group(session, group_id, actor=actor, right=Right.OPERATE)
     _unmute(session, ("group", group_id), actor=actor, now_ms=now_ms)
 
 
 def find_of_job(session: Session, job_id: int, *, now_ms: Millis) -> Mute | None:
-    """Return the job's own mute if it holds now."""
+    """Return the job's own mute if it is in effect."""
     return _holding(mutes.find_mute(session, job_id=job_id), now_ms)
 
 
 def find_of_group(session: Session, group_id: int, *, now_ms: Millis) -> Mute | None:
-    """Return the group's mute if it holds now."""
+    """Return the group's mute if it is in effect."""
     return _holding(mutes.find_mute(session, group_id=group_id), now_ms)
 
 
 def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]:
-    """Return what is muted now among what the actor may see, that which ends first in front."""
+    """Return the mutes in effect that the actor may see, earliest end first."""
     found = mutes.list_holding(session, actor.group_ids(Right.VIEW), now_ms=now_ms, limit=LISTED_MAX)
     names = job_store.find_names(session, [mute.job_id for mute in found if mute.job_id])
     named = group_store.find_groups(session, [mute.group_id for mute in found if mute.group_id])
@@ -99,7 +98,7 @@ def _mute(
     session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis
 ) -> None:
     if draft.span not in set(MuteSpan):
-        raise InvalidInput("span", N_("Choose one of the list"))
+        raise InvalidInput("span", N_("Choose one of the listed values"))
     reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
     until_ms = end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
     row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}

@@ -1,4 +1,4 @@
-"""Who is told of an alarm, and over which channel. Each channel has its own queue: one that hangs delays no other."""
+"""Alarm targets: mail addresses and Apprise URLs, each channel with its own queue."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,34 +10,37 @@ from app.config import Config
 from app.domain.alarm_urls import label, split_urls
 from app.services.alarms.channels import Message, send_apprise, send_mail
 
-#: messages on their way to one channel at once
+#: messages sent to one channel at the same time
 AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who gets a message: over which channel, and how."""
+    """One receiver of a message."""
+
+    #: targets with the same channel share a queue
 
     channel: str
+    #: sends the message and returns ``OK`` or the error
     send: partial[str]
 
 
 def mails_of(text: str | None) -> list[str]:
-    """Return the mail addresses of a job, which are separated by commas."""
+    """Split the mail addresses of a job at commas."""
     return [address.strip() for address in (text or "").split(",") if address.strip()]
 
 
 def mail_name(address: str) -> str:
-    """Return the name of a mail address among the targets."""
+    """Return the target name of a mail address."""
     return f"mail {address}"
 
 
 def targets_of(
     config: Config, mails: Sequence[str], group_urls: str | None, further: Sequence[str] = ()
 ) -> dict[str, Target]:
-    """Return who is to be told, by a name fit for people to read: mails, then the channels of a group, further ones, the installation's.
+    """Return the targets by display name: mails, channels of the group, ``further``, the installation's.
 
-    Without a mail server nobody is told by mail.
+    Mail addresses are left out if no mail server is configured.
     """
     targets: dict[str, Target] = {}
     if config.mail.host:
@@ -50,14 +53,14 @@ def targets_of(
 
 
 class Channels:
-    """A queue and threads of its own for each channel; used by one thread."""
+    """Thread pool per channel, so that one that hangs delays no other; used by one thread."""
 
     def __init__(self) -> None:
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._open: dict[str, list[Future[str]]] = defaultdict(list)
 
     def submit(self, target: Target, message: Message) -> Future[str]:
-        """Let a message go out as soon as its channel is free."""
+        """Queue a message for a target; the future resolves to ``OK`` or the error."""
         if target.channel not in self._pools:
             self._pools[target.channel] = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alarm")
         future = self._pools[target.channel].submit(target.send, message)
@@ -65,7 +68,7 @@ class Channels:
         return future
 
     def tidy(self) -> None:
-        """End the threads of channels that have nothing to do."""
+        """End the threads of idle channels."""
         for channel in list(self._pools):
             self._open[channel] = [future for future in self._open[channel] if not future.done()]
             if not self._open[channel]:
@@ -73,6 +76,6 @@ class Channels:
                 del self._open[channel]
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Drop queued messages; those being sent are not waited for."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)

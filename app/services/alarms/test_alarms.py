@@ -1,7 +1,7 @@
-"""Test alarms: one marked message to exactly those whom a real alarm would reach, and what each of them said.
+"""Test alarms: send one marked message to the targets of a real alarm and return the result of each.
 
-Only addresses and channels that are stored or configured are used, never any of the request. All targets are told at once and
-nobody waits longer than WAIT_S; no transaction is open meanwhile.
+Only stored or configured addresses and channels are used, never values of the request. All targets are
+notified in parallel, within ``WAIT_S`` and outside of any transaction.
 """
 
 import threading
@@ -28,13 +28,13 @@ from app.services.jobs import jobs
 from app.store import groups as group_store
 from app.store import throttle
 
-#: seconds until a target that has not answered is given up
+#: seconds until a target without an answer counts as failed
 WAIT_S = 10
-#: targets of one test; further ones are not told
+#: targets of one test; further ones are skipped
 TARGETS_MAX = 20
-#: tests under way in one console process
+#: tests at the same time in one console process
 TESTS_AT_ONCE = 4
-#: tests of one user in the window before they have to wait for its end
+#: tests of one user within the window
 TESTS_MAX = 5
 WINDOW_MS: Millis = 10 * MINUTE_MS
 
@@ -43,13 +43,13 @@ _slots = threading.BoundedSemaphore(TESTS_AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class AlarmTest:
-    """Whose alarms are tested, and who would be told of a real one."""
+    """What is tested: a job, a group or the installation, with the targets of its alarms."""
 
-    #: kind and id, as the trail names them; the installation is ``("", 0)``
+    #: kind and id, as audited; the installation is ``("", 0)``
     target: tuple[str, int]
     name: str
     targets: dict[str, Target]
-    #: mail addresses nothing is sent to, because there is no mail server
+    #: mail addresses that get nothing because no mail server is configured
     unmailed: list[str]
     group: Group | None = None
     job: Job | None = None
@@ -57,14 +57,14 @@ class AlarmTest:
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """What one target said; ``problem`` is empty where it has the message."""
+    """Result of one target; ``problem`` is empty if it took the message."""
 
     target: str
     problem: str
 
 
 def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) -> AlarmTest:
-    """Return who is told of failures of a job. Needs the right to edit it."""
+    """Return the test of a job's alarms. Needs the right to edit the job."""
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
     mails = mails_of(job.alarm_email)
@@ -74,7 +74,7 @@ def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) 
 
 
 def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> AlarmTest:
-    """Return who is told of failures of every job of a group; the jobs may have mail addresses beside. Needs the right to edit it."""
+    """Return the test of a group's channels, without mails of its jobs. Needs the right to edit the group."""
     group = groups.get_group(session, group_id, actor=actor, right=Right.EDIT)
     return AlarmTest(
         ("group", group.id),
@@ -86,19 +86,22 @@ def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Conf
 
 
 def installation_to_test(*, actor: Actor, config: Config) -> AlarmTest:
-    """Return who is told of all failures. Administrators only."""
+    """Return the test of the installation's channels. Administrators only."""
     require_admin(actor)
     return AlarmTest(("", 0), "all jobs", targets_of(config, [], None), [])
 
 
 def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) -> list[TargetResult]:
-    """Tell every target and return what each said. Opens its own transaction; raises TooManyAttempts where the user asks too often."""
+    """Send to every target and return the results. Opens its own transaction.
+
+    Raises TooManyAttempts after too many tests by the user or at the same time.
+    """
     targets = dict(list(test.targets.items())[:TARGETS_MAX])
     if not targets:
         return []
     if not _slots.acquire(blocking=False):
         raise TooManyAttempts(
-            N_("Too many tests are under way; try again in %(seconds)s s", seconds=WAIT_S),
+            N_("Too many tests are running; try again in %(seconds)s s", seconds=WAIT_S),
             retry_after_s=WAIT_S,
         )
     try:
@@ -106,17 +109,17 @@ def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) 
         results = _send_all(targets, compose_test(test.name, actor.username, config, now_ms))
     finally:
         _slots.release()
-    left_out = [
-        TargetResult(name, N_("not told: a test reaches %(n)s targets at most", n=TARGETS_MAX))
+    skipped = [
+        TargetResult(name, N_("skipped: a test covers at most %(n)s targets", n=TARGETS_MAX))
         for name in list(test.targets)[TARGETS_MAX:]
     ]
-    return results + left_out
+    return results + skipped
 
 
 def _count_test(
     session: Session, test: AlarmTest, names: Sequence[str], *, actor: Actor, now_ms: Millis
 ) -> None:
-    """Count the test before it is made, so that many at once count one by one, and write it into the trail."""
+    """Count and audit the test before it is sent, so that parallel tests all count."""
     counter = throttle.lock_counter(session, f"test-alarm:{actor.user_id}", now_ms=now_ms)
     if now_ms - counter.first_ms >= WINDOW_MS:
         counter.failures, counter.first_ms = 0, now_ms

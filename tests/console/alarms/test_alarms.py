@@ -1,4 +1,4 @@
-"""Test alarms and mutes on the pages: who may, what is said, what is stored, what is shown where."""
+"""Pages of test alarms and mutes: rights, forms, stored rows and marks on other pages."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from tests.factories import all_rows, make_group, make_log, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.services.alarms.test_notifier import url_of
 
-#: the services' own tests ask all databases
+#: the tests of the services run on all databases
 DATABASES_ENOUGH = ("sqlite",)
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -37,7 +37,7 @@ HOUR = 60 * MINUTE_MS
 OPERATOR = frozenset({Right.VIEW, Right.OPERATE})
 
 
-def told(server: FakeExecutor) -> list[str]:
+def titles(server: FakeExecutor) -> list[str]:
     return [request.json["title"] for request in server.requests]
 
 
@@ -68,7 +68,7 @@ def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None
         assert is_at_login(console.post(path))
 
 
-def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said(
+def test_a_test_reaches_the_targets_of_a_real_alarm_and_shows_each_result(
     admin: Console, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as everywhere, FakeExecutor() as broken:
@@ -77,21 +77,24 @@ def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said
         job_id = add_job(group.id, alarm_email="ops@example.com")
         configure(admin, alarm_urls=(url_of(everywhere), url_of(hook, "/s3cret")))
         shown = text_of(admin.get(f"/jobinfo/{job_id}/test-alarm"))
-        assert "No mail server is set (XXL_JOB_MAIL_HOST), so nothing is sent to ops@example.com." in shown
-        assert (hook.requests, everywhere.requests) == ([], []), "nobody is told before the button is pressed"
+        assert (
+            "No mail server is configured (XXL_JOB_MAIL_HOST), so nothing is sent to ops@example.com."
+            in shown
+        )
+        assert (hook.requests, everywhere.requests) == ([], []), "a GET sends nothing"
         response = submit(admin, f"/jobinfo/{job_id}/test-alarm")
         page = text_of(response)
         assert (
-            "1 json://… Sent 2 json://… Not told the channel refused the message or did not answer 3 json://… Sent"
-            in page
+            "1 json://… Sent 2 json://… Failed the channel refused the message or did not answer"
+            " 3 json://… Sent" in page
         )
         assert "s3cret" not in response.text
         assert (
-            told(hook)
-            == told(everywhere)
+            titles(hook)
+            == titles(everywhere)
             == [f"[XXL-JOB] TEST alarm, nothing has failed: nightly report (job {job_id})"]
         )
-        assert "admin asked for it" in hook.requests[0].json["message"]
+        assert "Sent by admin" in hook.requests[0].json["message"]
         submit(admin, f"/jobgroup/{group.id}/test-alarm")
         submit(admin, "/alarms/test")
         assert (len(hook.requests), len(everywhere.requests), len(broken.requests)) == (3, 3, 2)
@@ -105,7 +108,7 @@ def test_a_test_goes_to_exactly_who_a_real_alarm_goes_to_and_says_what_each_said
     assert all_rows(Alarm) == []
 
 
-def test_addresses_of_the_request_are_told_nothing(admin: Console, hook: FakeExecutor) -> None:
+def test_addresses_of_the_request_are_ignored(admin: Console, hook: FakeExecutor) -> None:
     group = make_group(alarm_urls=url_of(hook))
     with FakeExecutor() as stranger:
         submit(
@@ -118,30 +121,32 @@ def test_addresses_of_the_request_are_told_nothing(admin: Console, hook: FakeExe
         assert (len(hook.requests), stranger.requests) == (1, [])
 
 
-def test_a_page_without_targets_says_what_to_set(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_page_without_targets_says_what_to_configure(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     norman = normal_user(group_id)
-    for who, hint in ((admin, "Edit the executor"), (norman, "an administrator enters them")):
+    for reader, hint in ((admin, "Edit executor group"), (norman, "ask an administrator")):
         for response in (
-            who.get(f"/jobinfo/{job_id}/test-alarm"),
-            submit(who, f"/jobinfo/{job_id}/test-alarm"),
+            reader.get(f"/jobinfo/{job_id}/test-alarm"),
+            submit(reader, f"/jobinfo/{job_id}/test-alarm"),
         ):
             page = text_of(response)
-            assert "Nobody would be told" in page
+            assert "No channel configured" in page
             assert all(word in page for word in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
     assert "XXL_JOB_ALARM_URLS" in text_of(admin.get("/alarms/test"))
     assert audited("alarm.test") == []
 
 
-def test_mails_are_tested_where_there_is_a_mail_server(admin: Console) -> None:
+def test_mails_are_tested_if_there_is_a_mail_server(admin: Console) -> None:
     job_id = add_job(add_group(), alarm_email="ops@example.com, dev@example.com")
     configure(admin, mail=MailConfig(host="127.0.0.1", port=1, security="none"))
     page = text_of(submit(admin, f"/jobinfo/{job_id}/test-alarm"))
-    assert re.search(r"mail ops@example\.com Not told .*refused.* mail dev@example\.com Not told", page)
+    assert re.search(r"mail ops@example\.com Failed .*refused.* mail dev@example\.com Failed", page)
 
 
-def test_a_hanging_target_is_given_up_and_holds_nobody_else_up(
+def test_a_hanging_target_is_given_up_and_delays_no_other(
     admin: Console, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(test_alarms, "WAIT_S", 1)
@@ -151,10 +156,10 @@ def test_a_hanging_target_is_given_up_and_holds_nobody_else_up(
         group = make_group(alarm_urls=f"{url_of(hanging)}\n{url_of(hook)}")
         page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
         release.set()
-    assert "1 json://… Not told no answer in 1 s 2 json://… Sent" in page
+    assert "1 json://… Failed no answer in 1 s 2 json://… Sent" in page
 
 
-def test_tests_are_throttled_by_user_and_in_all(
+def test_tests_are_limited_per_user_and_in_total(
     admin: Console, hook: FakeExecutor, normal_user: Callable[..., Console], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = make_group(alarm_urls=url_of(hook))
@@ -165,7 +170,9 @@ def test_tests_are_throttled_by_user_and_in_all(
     assert (refused.status_code, int(refused.headers["Retry-After"]) <= 600) == (429, True)
     assert re.search(r"Too many test alarms; try again in \d+ s", text_of(refused))
     assert len(hook.requests) == len(audited("alarm.test")) == test_alarms.TESTS_MAX
-    assert submit(admin, f"/jobgroup/{group.id}/test-alarm").status_code == 200, "others are not held up"
+    assert submit(admin, f"/jobgroup/{group.id}/test-alarm").status_code == 200, (
+        "other users are not affected"
+    )
     row = next(
         row
         for row in all_throttles()
@@ -174,12 +181,12 @@ def test_tests_are_throttled_by_user_and_in_all(
     row.first_ms -= test_alarms.WINDOW_MS
     save_again(row)
     assert submit(norman, f"/jobgroup/{group.id}/test-alarm").status_code == 200
-    monkeypatch.setattr(test_alarms, "_slots", NoPlace())
-    assert "Too many tests are under way" in text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
+    monkeypatch.setattr(test_alarms, "_slots", NoSlot())
+    assert "Too many tests are running" in text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
 
 
-class NoPlace:
-    """Stands for a console that tests as much as it may."""
+class NoSlot:
+    """Semaphore of a console with the maximum of running tests."""
 
     def acquire(self, *, blocking: bool) -> bool:
         return False
@@ -195,23 +202,23 @@ def save_again(row: Throttle) -> None:
         session.merge(row)
 
 
-def test_only_so_many_targets_are_told_by_one_test(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_covers_a_limited_number_of_targets(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(test_alarms, "TARGETS_MAX", 1)
     with FakeExecutor() as first, FakeExecutor() as second:
         group = make_group(alarm_urls=f"{url_of(first)}\n{url_of(second)}")
         page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
         assert (len(first.requests), len(second.requests)) == (1, 0)
-    assert "not told: a test reaches 1 targets at most" in page
+    assert "skipped: a test covers at most 1 targets" in page
 
 
 @pytest.mark.parametrize(
     ("span", "hours"),
     [("1h", 1), ("8h", 8), ("24h", 24), ("7d", 168), ("undone", None)],
 )
-def test_muting_stores_the_end_and_says_so(admin: Console, span: str, hours: int | None) -> None:
+def test_muting_stores_the_end_and_shows_it(admin: Console, span: str, hours: int | None) -> None:
     job_id, before_ms = add_job(add_group()), now_ms()
-    asked = text_of(admin.get(f"/jobinfo/{job_id}/mute"))
-    assert "Nobody is told when this job fails" in asked
+    form = text_of(admin.get(f"/jobinfo/{job_id}/mute"))
+    assert "No alarms are sent for this job." in form
     there = path_after(submit(admin, f"/jobinfo/{job_id}/mute", span=span, reason="  moving\nhouse "))
     assert there.startswith(f"/jobinfo/{job_id}?done=muted")
     row = only_row(Mute)
@@ -229,22 +236,22 @@ def test_muting_stores_the_end_and_says_so(admin: Console, span: str, hours: int
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
-        ({"span": "99d"}, "Choose one of the list"),
+        ({"span": "99d"}, "Choose one of the listed values"),
         ({"span": "1h", "reason": "x" * 201}, "at most 200 characters"),
     ],
-    ids=["a foreign span", "a long reason"],
+    ids=["unknown span", "long reason"],
 )
-def test_a_bad_form_is_refused_at_its_field(admin: Console, fields: dict[str, str], said: str) -> None:
+def test_a_bad_form_is_refused_at_its_field(admin: Console, fields: dict[str, str], message: str) -> None:
     job_id = add_job(add_group())
     response = submit(admin, f"/jobinfo/{job_id}/mute", **fields)
     assert response.status_code == 400
-    assert said in text_of(response)
+    assert message in text_of(response)
     assert all_rows(Mute) == []
 
 
-def test_undoing_ends_a_mute_at_once_and_twice_changes_nothing(admin: Console) -> None:
+def test_unmuting_ends_a_mute_at_once_and_repeating_it_changes_nothing(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     mute(job_id=job_id)
@@ -261,7 +268,7 @@ def test_undoing_ends_a_mute_at_once_and_twice_changes_nothing(admin: Console) -
     ]
 
 
-def test_what_is_muted_is_marked_wherever_its_failures_are_shown(
+def test_mutes_are_shown_wherever_failures_are_shown(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
@@ -276,20 +283,20 @@ def test_what_is_muted_is_marked_wherever_its_failures_are_shown(
     mute(group_id=foreign, span="undone")
     mute(job_id=secret)
     board, listed = admin.get("/"), text_of(admin.get("/jobinfo"))
-    assert text_of(board).count("Muted until it is undone") == 2, "at the failing job and in the list"
+    assert text_of(board).count("Muted until it is undone") == 2, "with the failing job and in the list"
     assert "all jobs of Other" in text_of(board)
     assert "<b>disk" not in board.text
     assert (listed.count("Muted until 2"), listed.count("Muted until it is undone")) == (1, 2)
     assert "Muted until it is undone" in text_of(admin.get(f"/jobinfo/{by_group}"))
     assert "Muted until it is undone" in text_of(admin.get(f"/jobgroup/{foreign}"))
-    assert "A test goes out all the same" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
-        "there is nobody to tell"
+    assert "Test alarms are sent nevertheless" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
+        "the group has no channel"
     )
     norman = text_of(normal_user(group_id).get("/"))
     assert ("Muted until 2" in norman, "Other" in norman, "secret" in norman) == (True, False, False)
 
 
-def test_whoever_may_only_look_sees_the_mute_and_no_button(normal_user: Callable[..., Console]) -> None:
+def test_a_viewer_sees_the_mute_but_no_buttons(normal_user: Callable[..., Console]) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     mute(job_id=job_id, reason="holiday")
@@ -304,8 +311,8 @@ def test_whoever_may_only_look_sees_the_mute_and_no_button(normal_user: Callable
     assert "holiday" in text_of(viewer.get(f"/jobinfo/{job_id}"))
 
 
-def test_the_mute_of_a_removed_group_is_over(admin: Console) -> None:
-    """What it holds back of jobs that were moved away before is told."""
+def test_removing_a_group_ends_its_mute(admin: Console) -> None:
+    """Held alarms of jobs that were moved away before are then sent."""
     group_id, _other = add_group(), add_group("other-app", "Other")
     mute(group_id=group_id)
     with session_scope() as session:
@@ -313,11 +320,11 @@ def test_the_mute_of_a_removed_group_is_over(admin: Console) -> None:
     assert all(mute.until_ms <= now_ms() for mute in all_rows(Mute))
 
 
-def test_a_muted_alarm_says_so_on_the_page_of_its_job(admin: Console) -> None:
+def test_the_page_of_a_job_shows_muted_alarms(admin: Console) -> None:
     job_id = add_job(add_group())
     assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
-    said = json.dumps({"muted": "by ann until 2026-01-01 08:00:00 UTC"})
-    save(Alarm(log_id=5, job_id=job_id, reason="failed", state="MUTED", created_ms=now_ms(), outcome=said))
+    outcome = json.dumps({"muted": "by ann until 2026-01-01 08:00:00 UTC"})
+    save(Alarm(log_id=5, job_id=job_id, reason="failed", state="MUTED", created_ms=now_ms(), outcome=outcome))
     page = text_of(admin.get(f"/jobinfo/{job_id}"))
-    assert "muted: nobody was told" in page
+    assert "Failed muted" in page
     assert "by ann until 2026-01-01 08:00:00 UTC" in page

@@ -1,4 +1,4 @@
-"""The ways an alarm goes out, against real servers of this process: SMTP without and with TLS, a webhook."""
+"""Alarm channels against real servers in this process: SMTP with and without TLS, a webhook."""
 
 import email
 import email.policy
@@ -29,7 +29,7 @@ PASSWORD = "letter-box-5"
 
 
 class Inbox:
-    """Takes every mail that is not for ``nobody``."""
+    """Mail server that takes every mail except those for ``nobody``."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[Envelope, bool]] = []
@@ -47,7 +47,9 @@ class Inbox:
         return "250 OK"
 
 
-def know(_server: Any, _session: Session, _envelope: Envelope, _mechanism: str, login: Any) -> AuthResult:
+def authenticate(
+    _server: Any, _session: Session, _envelope: Envelope, _mechanism: str, login: Any
+) -> AuthResult:
     right = isinstance(login, LoginPassword) and (login.login, login.password) == (
         b"robot",
         PASSWORD.encode(),
@@ -68,9 +70,9 @@ def mail_server(**settings: Any) -> Iterator[tuple[Inbox, int]]:
 
 @pytest.fixture
 def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A server's context whose certificate, for localhost, this process trusts."""
+    """A server context whose certificate, for localhost, this process trusts."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    words = [
+    command = [
         "openssl",
         "req",
         "-x509",
@@ -83,7 +85,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
         "/CN=localhost",
     ]
     subprocess.run(
-        [*words, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        [*command, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
         check=True,
         capture_output=True,
     )
@@ -106,17 +108,19 @@ def test_a_mail_without_tls() -> None:
     assert mail.get_content().replace("\r\n", "\n") == MESSAGE.body
 
 
-@pytest.mark.parametrize(("password", "told"), [(PASSWORD, OK), ("wrong", "535")])
-def test_a_mail_by_starttls_and_login(tls: ssl.SSLContext, password: str, told: str) -> None:
-    with mail_server(tls_context=tls, require_starttls=True, authenticator=know, auth_required=True) as (
+@pytest.mark.parametrize(("password", "expected"), [(PASSWORD, OK), ("wrong", "535")])
+def test_a_mail_by_starttls_and_login(tls: ssl.SSLContext, password: str, expected: str) -> None:
+    with mail_server(
+        tls_context=tls, require_starttls=True, authenticator=authenticate, auth_required=True
+    ) as (
         inbox,
         port,
     ):
         config = MailConfig("localhost", port, "robot", password, "jobs@example.com", "starttls")
         answer = send_mail(config, "ops@example.com", MESSAGE)
-    assert told in answer
+    assert expected in answer
     assert password not in answer or password == "wrong"
-    assert [encrypted for _, encrypted in inbox.mails] == ([True] if told == OK else [])
+    assert [encrypted for _, encrypted in inbox.mails] == ([True] if expected == OK else [])
 
 
 def test_a_mail_by_tls_from_the_first_byte(tls: ssl.SSLContext) -> None:
@@ -126,9 +130,7 @@ def test_a_mail_by_tls_from_the_first_byte(tls: ssl.SSLContext) -> None:
     assert len(inbox.mails) == 1
 
 
-def test_a_server_nobody_vouches_for_gets_no_password(
-    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untrusted_server_gets_no_password(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with mail_server(tls_context=tls, require_starttls=True) as (inbox, port):
         config = MailConfig("localhost", port, "robot", PASSWORD, "jobs@example.com", "starttls")
@@ -136,7 +138,7 @@ def test_a_server_nobody_vouches_for_gets_no_password(
     assert inbox.mails == []
 
 
-def test_an_address_that_is_refused_and_a_server_that_is_not_there() -> None:
+def test_refused_addresses_and_absent_servers_return_the_error() -> None:
     with mail_server() as (inbox, port):
         config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
         assert "no such user" in send_mail(config, "nobody@example.com", MESSAGE)
@@ -162,18 +164,17 @@ def test_a_webhook_gets_title_and_text() -> None:
 def test_a_webhook_that_fails(answer: Answer) -> None:
     with FakeExecutor() as hook:
         hook.tell("*", answer)
-        told = send_apprise(f"{hook.address.replace('http', 'json')}s3cret?rto=0.3", MESSAGE)
-    assert told == "the channel refused the message or did not answer"
+        result = send_apprise(f"{hook.address.replace('http', 'json')}s3cret?rto=0.3", MESSAGE)
+    assert result == "the channel refused the message or did not answer"
 
 
-def test_what_is_no_channel_is_named_without_its_secret() -> None:
-    told = send_apprise("nonsense://s3cret", MESSAGE)
-    assert told.startswith("nonsense://…")
-    assert "s3cret" not in told
+def test_an_unknown_channel_is_named_without_its_secret() -> None:
+    result = send_apprise("nonsense://s3cret", MESSAGE)
+    assert result == "Apprise does not recognise nonsense://…"
 
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
-def test_a_channel_of_the_list_may_be_entered(scheme: str) -> None:
+def test_allowed_schemes_are_accepted(scheme: str) -> None:
     check_urls("alarmUrls", f"{scheme}://some-secret/\n  {scheme.upper()}://other ")
 
 
@@ -190,7 +191,7 @@ def test_a_channel_of_the_list_may_be_entered(scheme: str) -> None:
         "mailto://a:b@c.d/",
     ],
 )
-def test_any_other_is_refused_and_its_secret_not_repeated(url: str) -> None:
+def test_other_schemes_are_refused_without_naming_the_secret(url: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_urls("alarmUrls", f"json://fine\n{url}?s3cret")
     assert refused.value.field == "alarmUrls"
@@ -198,12 +199,12 @@ def test_any_other_is_refused_and_its_secret_not_repeated(url: str) -> None:
     assert isinstance(refused.value.message, Text), "shown in the reader's language"
 
 
-def test_a_scheme_alone_is_no_channel() -> None:
-    with pytest.raises(InvalidInput, match="not supported"):
+def test_a_scheme_alone_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="refused"):
         check_urls("alarmUrls", "json://")
 
 
-def test_urls_stand_on_lines_or_between_blanks() -> None:
+def test_urls_are_separated_by_lines_or_blanks() -> None:
     assert split_urls(" a://b\r\n\tc://d e://f\n") == ["a://b", "c://d", "e://f"]
     assert split_urls(None) == []
     assert label("json://user:pass@host") == "json://…"

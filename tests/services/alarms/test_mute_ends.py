@@ -1,4 +1,4 @@
-"""The end of a mute: what is looked for, who hears of the recovery, what is not told twice."""
+"""End of a mute: the search for failing jobs, recoveries afterwards, nothing sent twice."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.services.alarms.test_notifier import (
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_what_is_failing_is_looked_for_while_others_write(
+def test_writers_are_not_blocked_by_the_search_for_failing_jobs(
     database: str, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_with_channels(hook)
@@ -48,12 +48,12 @@ def test_what_is_failing_is_looked_for_while_others_write(
         return find_successes(*args, **options)
 
     monkeypatch.setattr(alarm_store, "find_successes", slowly)
-    assert take("one", T0 + HOUR) == [], "muted anew: there is nothing to tell"
+    assert take("one", T0 + HOUR) == [], "muted again: there is nothing to report"
     assert (only_row(Alarm).mute_id, only_row(Mute).until_ms) == (only_row(Mute).id, T0 + 2 * HOUR + 1_000)
 
 
 def hold_alarm(job: Job) -> JobLog:
-    """Let a run fail whose alarm is held back, by a notifier that ends at once."""
+    """Fail a run and hold its alarm back, without a notifier."""
     run = fail_run(job)
     with session_scope() as session:
         muted = muted_alarms.lock_mutes(session, [job], now_ms=T0)
@@ -63,7 +63,7 @@ def hold_alarm(job: Job) -> JobLog:
     return run
 
 
-def test_neither_muted_nor_failing_jobs_keep_the_recovery_of_others_waiting(
+def test_muted_and_failing_jobs_do_not_delay_recoveries_of_others(
     database: str, config: Config, hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alarm_service, "RECOVERY_JOBS", 2)
@@ -78,7 +78,7 @@ def test_neither_muted_nor_failing_jobs_keep_the_recovery_of_others_waiting(
         for job in (of_both[0], recovered):
             assert call_back(make_run(job).id, 200, now_ms=T0 + 2_000)
         notifier.tick(T0 + 10_000)
-        assert states() == ["SENT"] * 6, "the first round has looked at others"
+        assert states() == ["SENT"] * 6, "the first search covers other jobs"
         tick_until(notifier, T0 + 20_000, *["SENT"] * 5, "CLOSED")
         assert call_back(make_run(of_both[3]).id, 200, now_ms=T0 + 21_000)
         tick_until(notifier, T0 + 30_000, *["SENT"] * 3, "CLOSED", "SENT", "CLOSED")
@@ -86,7 +86,7 @@ def test_neither_muted_nor_failing_jobs_keep_the_recovery_of_others_waiting(
     assert messages(hook)[6]["title"] == f"[XXL-JOB] fine again (job {recovered.id}): recovered"
 
 
-def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_not_be_told(
+def test_notified_targets_get_the_recovery_while_others_keep_failing(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
@@ -99,7 +99,7 @@ def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_no
         assert only_row(Mute).next_ms == T0 + HOUR + RETRY_MS
         assert call_back(make_run(job).id, 200, now_ms=T0 + HOUR + 1_000)
         notifier.tick(T0 + HOUR + 20_000)
-        assert states() == ["SENT"], "the end of the mute comes first"
+        assert states() == ["SENT"], "the summary comes first"
         eventually(lambda: notifier.tick(T0 + HOUR + RETRY_MS) and all_rows(Mute) == [])
         tick_until(notifier, T0 + HOUR + RETRY_MS + 10_000, "CLOSED")
         eventually(lambda: (len(hook.requests), len(broken.requests)) == (2, 2))
@@ -109,12 +109,12 @@ def test_who_heard_that_a_job_fails_hears_of_its_recovery_though_others_could_no
     ]
 
 
-def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
+def test_alarms_summed_up_before_muting_again_are_not_repeated(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
     mute(group_id=job.job_group)
-    told = hold_alarm(job)
+    summed_up = hold_alarm(job)
     (ended,) = take("one", T0 + HOUR)
     mute(group_id=job.job_group, now_ms=T0 + HOUR + 1_000)
     later = hold_alarm(job)
@@ -122,7 +122,7 @@ def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
         muted_alarms.put_off(session, ended, outcome="{}", next_ms=0)
         muted_alarms.finish(session, ended, notified=True, outcome="{}", lease_until=0)
     held = {alarm.log_id: (alarm.state, alarm.mute_id) for alarm in all_rows(Alarm)}
-    assert held == {told.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
+    assert held == {summed_up.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
     with notifying(config) as notifier:
         assert call_back(make_run(job).id, 200, now_ms=T0 + HOUR + 2_000)
         eventually(lambda: notifier.tick(T0 + 3 * HOUR) and all_rows(Mute) == [])
@@ -131,7 +131,7 @@ def test_what_was_told_while_somebody_muted_anew_is_not_told_again(
     assert messages(hook)[0]["title"].endswith("recovered")
 
 
-def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(
+def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     group = make_group(title="Shop", app_name="shop", alarm_urls=url_of(hook))
@@ -147,12 +147,12 @@ def test_a_job_whose_failed_run_was_cleaned_up_is_not_said_to_be_failing(
         eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
     (message,) = messages(hook)
     assert message["title"] == "[XXL-JOB] Shop (shop): no longer muted, still failing"
-    told, unknown = message["message"].split(
-        "State unknown, what failed is no longer in the log and nothing has succeeded since:"
+    failing_part, unknown = message["message"].split(
+        "State unknown (the failed runs were cleaned from the log, no success since):"
     )
-    assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, log {runs[0].id}" in told
-    assert f"\ncleaned (job {cleaned.id}): 1 alarm, log {runs[1].id}" in unknown
-    assert f"Failed meanwhile and succeeded since: fine (job {fine.id})" in unknown
+    assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, runs {runs[0].id}" in failing_part
+    assert f"\ncleaned (job {cleaned.id}): 1 alarm, runs {runs[1].id}" in unknown
+    assert f"Recovered meanwhile: fine (job {fine.id})" in unknown
     (ended,) = end_of_another(cleaned)
     assert (
         compose_mute_end(ended, config).title

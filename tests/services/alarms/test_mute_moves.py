@@ -1,4 +1,4 @@
-"""Jobs that move, and jobs and groups that go, while their alarms are muted: nothing held back is lost."""
+"""Jobs moved or deleted and groups deleted while muted: no held alarm is lost."""
 
 import threading
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def save_into(job: Job, group_id: int) -> None:
 
 
 @pytest.mark.parametrize("leave", [move, save_into])
-def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_group(
+def test_held_alarms_of_a_job_that_leaves_a_muted_group_go_to_its_new_group(
     database: str, config: Config, hook: FakeExecutor, leave: Callable[[Job, int], None]
 ) -> None:
     with FakeExecutor() as former, notifying(config) as notifier:
@@ -68,10 +68,10 @@ def test_what_a_muted_group_held_of_a_job_that_leaves_it_is_told_to_the_next_gro
         assert former.requests == []
     (message,) = messages(hook)
     assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
-    assert f"Held back: 1 alarm, log {run.id} to {run.id}" in message["message"]
+    assert f"Held back: 1 alarm, runs {run.id} to {run.id}" in message["message"]
 
 
-def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(
+def test_a_job_that_leaves_a_muted_group_stays_muted_by_other_mutes(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job, other = job_with_channels(hook), job_with_channels(hook)
@@ -91,9 +91,7 @@ def test_a_job_that_leaves_a_muted_group_stays_muted_where_it_is_muted_still(
     assert len(hook.requests) == 2
 
 
-def test_a_group_that_is_deleted_leaves_no_alarm_untold(
-    database: str, config: Config, hook: FakeExecutor
-) -> None:
+def test_held_alarms_of_a_deleted_group_are_sent(database: str, config: Config, hook: FakeExecutor) -> None:
     job = job_with_channels(hook)
     gone = job.job_group
     mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
@@ -108,7 +106,7 @@ def test_a_group_that_is_deleted_leaves_no_alarm_untold(
     assert len(hook.requests) == 1
 
 
-def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
+def test_deleting_a_job_deletes_its_mute(database: str) -> None:
     job, other = make_job(), make_job()
     mute(job)
     mute(other)
@@ -118,7 +116,7 @@ def test_a_deleted_job_takes_its_mute_with_it(database: str) -> None:
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
 
 
-def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(
+def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if database.startswith("sqlite"):
@@ -127,11 +125,11 @@ def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(
     mute(job)
     held_by = only_row(Mute)
     save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
-    wants_the_mute = threading.Event()
+    deletes_the_mute = threading.Event()
 
     def affected_noted(session: Session, statement: Executable) -> int:
         if str(statement).startswith("DELETE FROM xxl_job_mute"):
-            wants_the_mute.set()
+            deletes_the_mute.set()
         return affected(session, statement)
 
     monkeypatch.setattr(job_lists, "affected", affected_noted)
@@ -139,7 +137,7 @@ def test_a_job_is_deleted_while_the_end_of_its_mute_is_written_down(
         with session_scope() as session:
             assert mute_store.lock_taken(session, held_by) is not None
             deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
-            assert wants_the_mute.wait(10)
+            assert deletes_the_mute.wait(10)
             alarms.let_go(session, held_by.id, told=[1], outcome="{}", lease_until=0)
             mute_store.delete_mute(session, held_by.id)
         deleted.result(10)

@@ -1,4 +1,4 @@
-"""Muted jobs and groups: nobody is told, nothing else changes, and the end is summed up in one message."""
+"""Muted jobs and groups: no alarms, nothing else changes, one summary at the end."""
 
 import json
 from email import message_from_bytes
@@ -67,7 +67,7 @@ def unmute(job: Job, now_ms: Millis) -> None:
         mutes.unmute_job(session, job.id, actor=ACTOR, now_ms=now_ms)
 
 
-def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
+def test_a_muted_job_sends_no_alarm_and_one_summary_at_the_end(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook, job_desc="Nightly report", executor_fail_retry_count=2)
@@ -83,7 +83,7 @@ def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
             == "by test until 2024-05-01 12:04:05 Asia/Shanghai: disks are being replaced"
         )
         assert (only_row(JobLog).handle_code, only_row(JobLog).alarm_status) == (500, 1)
-        assert [fire.trigger_type for fire in all_rows(Fire)] == ["RETRY"], "retries are as ever"
+        assert [fire.trigger_type for fire in all_rows(Fire)] == ["RETRY"], "retries are not affected"
         last = make_run(job)
         assert unresolve(last.id)
         tick_until(second, T0 + 5_000, "MUTED", "MUTED")
@@ -94,14 +94,16 @@ def test_a_muted_job_is_not_told_and_summed_up_once_at_the_end(
             notifier.tick(later_ms)
     (message,) = messages(hook)
     assert message["title"] == f"[XXL-JOB] Nightly report (job {job.id}): no longer muted, still failing"
-    assert f"Held back: 2 alarms (1 unresolved), log {first.id} to {last.id}" in message["message"]
+    assert f"Held back: 2 alarms (1 unresolved), runs {first.id} to {last.id}" in message["message"]
     assert "Reason: disks are being replaced" in message["message"]
     assert f"https://jobs.example.com/admin/joblog?jobId={job.id}" in message["message"]
     assert states() == ["MUTED", "SENT"]
     assert {row.mute_id for row in all_rows(Alarm)} == {None}
 
 
-def test_what_has_succeeded_since_is_not_told(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_job_that_has_recovered_is_not_in_the_summary(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     job = job_with_channels(hook)
     mute(job)
     fail_run(job)
@@ -113,7 +115,7 @@ def test_what_has_succeeded_since_is_not_told(database: str, config: Config, hoo
     assert (states(), hook.requests) == (["MUTED"], [])
 
 
-def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
+def test_the_recovery_of_a_muted_job_is_reported_after_the_mute(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
@@ -125,7 +127,7 @@ def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
         tick_until(notifier, T0 + 2_000, "SENT", "MUTED")
         assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
         notifier.tick(T0 + 20_000)
-        assert len(hook.requests) == 1, "nothing of a muted job is told"
+        assert len(hook.requests) == 1, "a muted job sends nothing"
         unmute(job, T0 + 30_000)
         notifier.tick(T0 + 30_000)
         tick_until(notifier, T0 + 40_000, "CLOSED", "MUTED")
@@ -133,7 +135,7 @@ def test_the_recovery_of_a_muted_job_is_told_when_the_mute_is_over(
     assert messages(hook)[1]["title"].endswith("recovered")
 
 
-def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(
+def test_after_the_summary_recoveries_are_sent_and_failures_collected(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
@@ -153,7 +155,7 @@ def test_after_the_summary_a_recovery_is_told_and_further_failures_gather(
 
 
 def move_as_java_does(job: Job, group_id: int) -> None:
-    """Move a job past the console: nothing of ours is asked."""
+    """Move a job in the database, as the Java admin does."""
     with session_scope() as session:
         session.merge(job).job_group = group_id
 
@@ -171,7 +173,7 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
         fail_run(job)
     with notifying(config) as notifier:
         tick_until(notifier, T0, *["MUTED"] * 5, "SENT")
-        assert len(hook.requests) == 1, "another group is told as ever"
+        assert len(hook.requests) == 1, "other groups are not affected"
         call_back(make_run(fine).id, 200, now_ms=T0 + 1_000)
         move_as_java_does(moved, make_group(app_name="elsewhere").id)
         eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
@@ -180,9 +182,9 @@ def test_a_muted_group_is_summed_up_in_one_message_for_all_its_jobs(
         == "[XXL-JOB] Shop orders (shop-orders): no longer muted, 3 jobs still failing"
     )
     text = messages(hook)[1]["message"]
-    assert "Held back: 5 alarms, log" in text
-    assert f"failing (job {failing.id}): 2 alarms, log" in text
-    assert f"Failed meanwhile and succeeded since: fine (job {fine.id})" in text
+    assert "Held back: 5 alarms, runs" in text
+    assert f"failing (job {failing.id}): 2 alarms, runs" in text
+    assert f"Recovered meanwhile: fine (job {fine.id})" in text
     assert f"job {moved.id}, moved to another executor group: 1 alarm" in text
     assert "secret" not in text
     assert states() == ["MUTED", "SENT", "SENT", "MUTED", "SENT", "SENT"]
@@ -206,7 +208,7 @@ def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
     assert "Held back: 2 alarms" in message["message"]
 
 
-def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_last(
+def test_the_summary_is_retried_for_failed_targets_and_given_up_at_last(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
@@ -224,13 +226,13 @@ def test_the_end_of_a_mute_is_told_again_to_who_has_not_had_it_and_given_up_at_l
             now_ms += wait_ms
         eventually(lambda at=now_ms: notifier.tick(at) and all_rows(Mute) == [])
         assert (len(hook.requests), len(broken.requests)) == (1, ATTEMPTS_MAX)
-    assert states() == ["SENT"], "who has heard of it hears of the recovery"
+    assert states() == ["SENT"], "notified targets get the recovery"
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.failed"], (
-        "that nobody was told is never muted"
+        "a failed delivery is audited even while muted"
     )
 
 
-def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_back(
+def test_the_summary_of_a_dead_notifier_is_taken_over_and_muting_again_cancels_it(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
@@ -245,7 +247,7 @@ def test_an_end_whose_teller_died_is_told_by_another_and_muting_anew_takes_it_ba
         with session_scope() as session:
             muted_alarms.finish(session, lost, notified=False, outcome="{}", lease_until=0)
         assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
-            "what it had taken is void"
+            "its lease is void"
         )
         (lost,) = take("dead", T0 + 3 * HOUR)
         eventually(lambda: notifier.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
@@ -256,7 +258,7 @@ def take(node: str, now_ms: Millis) -> list[Any]:
     return muted_alarms.take_ended(owner=node, now_ms=now_ms, lease_ms=LEASE_MS)
 
 
-def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: FakeExecutor) -> None:
+def test_a_mute_whose_summary_is_being_sent_holds_nothing(database: str, hook: FakeExecutor) -> None:
     job = job_with_channels(hook, alarm_email="ops@example.com, ,dev@example.com")
     mute(job)
     fail_run(job)
@@ -271,7 +273,7 @@ def test_nothing_is_held_by_a_mute_whose_end_is_being_told(database: str, hook: 
     assert ended.mails == ["ops@example.com", "dev@example.com"]
     with session_scope() as session:
         assert muted_alarms.lock_mutes(session, [job], now_ms=T0) == {}, (
-            "a node whose clock is behind holds nothing back any more"
+            "not even for a node whose clock is behind"
         )
 
 
@@ -289,7 +291,7 @@ def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hoo
     assert [each.count for each in ended.held] == [1]
 
 
-def test_the_message_names_only_so_many_jobs(config: Config) -> None:
+def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
     held = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
     of_jobs = {each.job_id: Job(id=each.job_id, job_desc=f"job-{each.job_id}", job_group=7) for each in held}
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
@@ -298,7 +300,7 @@ def test_the_message_names_only_so_many_jobs(config: Config) -> None:
         EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config
     )
     assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
-    assert "Held back: 100 alarms (50 unresolved), log 1 to 150" in message.body
+    assert "Held back: 100 alarms (50 unresolved), runs 1 to 150" in message.body
     assert "Reason" not in message.body
     assert message.body.count("… and 5 more jobs") == 2
     assert ("job-20 " in message.body, "job-21 " in message.body, "job-46 " in message.body) == (
@@ -308,7 +310,7 @@ def test_the_message_names_only_so_many_jobs(config: Config) -> None:
     )
 
 
-def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
+def test_a_mail_address_gets_only_its_own_jobs(config: Config) -> None:
     mails = {
         1: "ann@example.com",
         2: "bob@example.com, ann@example.com",
@@ -327,17 +329,17 @@ def test_a_mail_address_is_told_of_its_own_jobs_alone(config: Config) -> None:
     assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
         "job 4 has left the group"
     )
-    told = {mail: compose_mute_end(ended.for_mail(mail), config) for mail in ended.mails}
+    messages_to = {mail: compose_mute_end(ended.for_mail(mail), config) for mail in ended.mails}
     named = {
         mail: [number for number in mails if f"job-{number} " in message.body]
-        for mail, message in told.items()
+        for mail, message in messages_to.items()
     }
     assert named == {"ann@example.com": [1, 2], "bob@example.com": [2, 3]}
-    assert told["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
-    assert "Held back: 2 alarms, log 2 to 3" in told["bob@example.com"].body
+    assert messages_to["bob@example.com"].title == "[XXL-JOB] Shop (shop): no longer muted, still failing"
+    assert "Held back: 2 alarms, runs 2 to 3" in messages_to["bob@example.com"].body
 
 
-def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(
+def test_mails_list_their_own_jobs_and_the_channel_lists_all(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     group = make_group(alarm_urls=url_of(hook))
@@ -358,8 +360,8 @@ def test_mails_go_out_with_their_own_jobs_and_the_channel_of_the_group_gets_all(
         for envelope, _ in inbox.mails
     }
     bodies["hook"] = messages(hook)[0]["message"]
-    told = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
-    assert told == {
+    named = {to: [name for name in ("of-ann", "of-bob") if name in body] for to, body in bodies.items()}
+    assert named == {
         "ann@example.com": ["of-ann"],
         "bob@example.com": ["of-bob"],
         "hook": ["of-ann", "of-bob"],

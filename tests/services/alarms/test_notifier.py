@@ -1,4 +1,4 @@
-"""Telling people: who is told, when alarms gather, what becomes of a channel that fails or hangs."""
+"""Alarm notifier: targets, grouping of alarms, channels that fail or hang, notices of a node."""
 
 import json
 import logging
@@ -33,7 +33,7 @@ MINUTE: Millis = 60_000
 
 
 def url_of(server: FakeExecutor, path: str = "") -> str:
-    """Return the channel of a webhook; its patience is short."""
+    """Return the channel URL of a webhook, with short timeouts."""
     return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=2"
 
 
@@ -64,7 +64,7 @@ def states() -> list[str]:
 
 
 def tick_until(notifier: AlarmNotifier, now_ms: Millis, *wanted: str) -> None:
-    """Make rounds of one moment until the alarms are in these states."""
+    """Repeat the round of one moment until the alarms are in these states."""
     eventually(lambda: notifier.tick(now_ms) and states() == list(wanted), message=f"{wanted}")
 
 
@@ -72,7 +72,7 @@ def messages(server: FakeExecutor) -> list[dict[str, str]]:
     return [request.json for request in server.requests]
 
 
-def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
+def test_the_alarm_of_a_failed_run_has_reason_and_link(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook, job_desc="Nightly report")
@@ -87,14 +87,16 @@ def test_a_failed_run_is_told_with_its_reason_and_where_to_look(
     assert json.loads(only_row(Alarm).outcome or "") == {"1 json://…": "ok"}
 
 
-def test_an_unresolved_run_says_that_nobody_knows(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_the_alarm_of_an_unresolved_run_says_unknown(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
     assert unresolve(make_run(job_with_channels(hook)).id)
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SENT")
-    assert "nobody knows whether it ran" in messages(hook)[0]["message"]
+    assert "unknown whether it ran" in messages(hook)[0]["message"]
 
 
-def test_channels_of_the_installation_are_told_too_and_nobody_twice(
+def test_channels_of_the_installation_are_notified_too_each_once(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     fail_run(job_with_channels(hook, hook))
@@ -106,7 +108,7 @@ def test_channels_of_the_installation_are_told_too_and_nobody_twice(
         assert (len(hook.requests), len(everywhere.requests)) == (1, 1)
 
 
-def test_without_a_channel_nobody_is_told(database: str, config: Config) -> None:
+def test_without_a_channel_the_alarm_is_silent(database: str, config: Config) -> None:
     fail_run(make_job(alarm_email="ops@example.com"))
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SILENT")
@@ -135,7 +137,7 @@ def test_alarms_of_a_job_become_one_message_within_five_minutes(
     assert {log.alarm_status for log in all_rows(JobLog)} == {2}
 
 
-def test_only_the_target_that_failed_is_told_again(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_only_the_target_that_failed_is_retried(database: str, config: Config, hook: FakeExecutor) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
         broken.tell("*", Answer(status=500), Answer())
         fail_run(job_with_channels(hook, broken))
@@ -151,7 +153,7 @@ def test_only_the_target_that_failed_is_told_again(database: str, config: Config
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
 
 
-def test_a_target_that_keeps_failing_is_given_up_and_seen(
+def test_a_target_that_keeps_failing_is_given_up_and_audited(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook.tell("*", Answer(status=404))
@@ -176,9 +178,7 @@ def test_a_target_that_keeps_failing_is_given_up_and_seen(
     }
 
 
-def test_a_channel_that_stays_broken_fills_no_trail(
-    database: str, config: Config, hook: FakeExecutor
-) -> None:
+def test_a_broken_channel_is_audited_once(database: str, config: Config, hook: FakeExecutor) -> None:
     hook.tell("*", Answer(status=404))
     job = job_with_channels(hook)
     with notifying(config) as notifier:
@@ -198,7 +198,7 @@ def test_a_channel_that_stays_broken_fills_no_trail(
     assert only_row(AuditEntry).action == "alarm.failed"
 
 
-def test_what_fails_meanwhile_does_not_disturb_those_who_have_been_told(
+def test_a_retry_does_not_reach_targets_that_were_notified(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
@@ -228,10 +228,10 @@ def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: 
         release.set()
     assert {answer["2 json://…"] for answer in answers} == {"ok"}
     assert "no answer in 30 s" in {answer["1 json://…"] for answer in answers}
-    assert len(hanging.requests) <= 5, "what had not begun is not sent behind our back"
+    assert len(hanging.requests) <= 5, "queued messages are cancelled"
 
 
-def test_a_recovery_is_announced_once(database: str, config: Config, hook: FakeExecutor) -> None:
+def test_a_recovery_is_reported_once(database: str, config: Config, hook: FakeExecutor) -> None:
     job = job_with_channels(hook, job_desc="Nightly report")
     fail_run(job)
     with notifying(config) as notifier, notifying(config, "two") as second:
@@ -270,7 +270,7 @@ def test_a_late_result_of_an_unresolved_run_is_a_recovery(
         eventually(lambda: len(hook.requests) == 2)
 
 
-def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(
+def test_a_flapping_job_sends_one_alarm_in_five_minutes(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
@@ -285,17 +285,15 @@ def test_a_job_that_fails_and_succeeds_by_turns_is_told_once_in_five_minutes(
     assert len(hook.requests) == 2
 
 
-def test_alarms_of_a_teller_that_died_are_taken_over(
-    database: str, config: Config, hook: FakeExecutor
-) -> None:
+def test_alarms_of_a_dead_notifier_are_taken_over(database: str, config: Config, hook: FakeExecutor) -> None:
     release = threading.Event()
     hook.tell("*", Answer(wait=release), Answer())
     fail_run(job_with_channels(hook))
-    with notifying(config) as dead, notifying(config, "two") as heir:
+    with notifying(config) as dead, notifying(config, "two") as other:
         tick_until(dead, T0, "SENDING")
-        heir.tick(T0 + LEASE_MS)
+        other.tick(T0 + LEASE_MS)
         assert only_row(Alarm).owner == "one"
-        tick_until(heir, T0 + LEASE_MS + 1, "SENT")
+        tick_until(other, T0 + LEASE_MS + 1, "SENT")
         release.set()
     assert (only_row(Alarm).owner, only_row(Alarm).attempts) == ("two", 2)
 
@@ -306,7 +304,7 @@ WRONG = ClockNews(right=False, skew_ms=-5_230)
 def send_notice(
     notifier: AlarmNotifier, news: ClockNews, config: Config, now_ms: Millis, servers: dict[FakeExecutor, int]
 ) -> None:
-    """Announce something of the node and make rounds until these webhooks have had so many requests."""
+    """Announce a notice and repeat the round until the webhooks have had this many requests."""
     notifier.announce(compose_clock("one", news, config), now_ms)
     eventually(
         lambda: (
@@ -315,7 +313,7 @@ def send_notice(
     )
 
 
-def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(
+def test_a_wrong_clock_is_reported_to_the_installation_only(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as everywhere, notifying(config, alarm_urls=(url_of(everywhere),)) as notifier:
@@ -326,22 +324,24 @@ def test_a_wrong_clock_is_told_to_the_installation_and_not_to_the_groups(
             notifier.tick(T0 + MINUTE + second * 1_000)
     wrong, right = messages(everywhere)
     assert wrong["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
-    assert "5.2 s behind the database's; beyond 1 s a node fires nothing" in wrong["message"]
-    assert right["title"] == "[XXL-JOB] one: clock right again, scheduling goes on"
+    assert (
+        "5.2 s behind the database's. A node that is off by more than 1 s fires nothing." in wrong["message"]
+    )
+    assert right["title"] == "[XXL-JOB] one: clock correct again, scheduling resumed"
     assert hook.requests == []
     assert [(entry.action, entry.username) for entry in all_rows(AuditEntry)] == [("node.notice", "one")] * 2
     assert "clock wrong" in (all_rows(AuditEntry)[0].changes or "")
 
 
-def test_a_clock_that_nothing_was_compared_with_is_called_set_ahead(config: Config) -> None:
+def test_a_clock_without_comparison_is_reported_as_set_ahead(config: Config) -> None:
     held = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
-    assert held.title == "[XXL-JOB] one: clock set ahead, scheduling pauses"
+    assert held.title == "[XXL-JOB] one: clock set ahead, scheduling paused"
     assert "set 600.0 s ahead" in held.body
     steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
-    assert steady.title == "[XXL-JOB] one: clock steady again, scheduling goes on"
+    assert steady.title == "[XXL-JOB] one: clock steady again, scheduling resumed"
 
 
-def test_without_a_channel_of_the_installation_the_groups_are_told(
+def test_without_a_channel_of_the_installation_the_groups_get_notices(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job_with_channels(hook)
@@ -350,7 +350,7 @@ def test_without_a_channel_of_the_installation_the_groups_are_told(
         send_notice(notifier, WRONG, config, T0, {hook: 1})
 
 
-def test_a_notice_nobody_can_be_told_of_is_in_the_log(
+def test_a_notice_without_any_channel_is_logged(
     database: str, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     with notifying(config) as notifier:
@@ -360,7 +360,7 @@ def test_a_notice_nobody_can_be_told_of_is_in_the_log(
     assert caplog.text.count("no channel for node notice title=[XXL-JOB] one: clock wrong") == 1
 
 
-def test_a_notice_is_told_again_to_who_has_not_had_it(
+def test_a_notice_is_retried_for_the_targets_that_failed(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(hook), url_of(broken))) as notifier:
@@ -374,7 +374,7 @@ def test_a_notice_is_told_again_to_who_has_not_had_it(
         assert (len(hook.requests), len(broken.requests)) == (1, 2)
 
 
-def test_a_notice_that_is_never_taken_is_given_up_and_seen(
+def test_a_notice_that_always_fails_is_given_up_and_audited(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     hook.tell("*", Answer(status=404))
@@ -389,16 +389,14 @@ def test_a_notice_that_is_never_taken_is_given_up_and_seen(
     assert [entry.action for entry in all_rows(AuditEntry)] == ["node.notice", "alarm.failed"]
 
 
-def test_a_notice_that_is_out_of_date_is_not_told_again(
-    database: str, config: Config, hook: FakeExecutor
-) -> None:
+def test_an_outdated_notice_is_not_retried(database: str, config: Config, hook: FakeExecutor) -> None:
     hook.tell("*", Answer(status=500), Answer())
     with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
         send_notice(notifier, WRONG, config, T0, {hook: 1})
         send_notice(notifier, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
         for second in range(600):
             notifier.tick(T0 + MINUTE + second * 1_000)
-    assert ["right again" in message["title"] for message in messages(hook)] == [False, True]
+    assert ["correct again" in message["title"] for message in messages(hook)] == [False, True]
 
 
 def test_no_secret_of_a_channel_is_written_anywhere(
@@ -413,7 +411,7 @@ def test_no_secret_of_a_channel_is_written_anywhere(
     fail_run(make_job(job_group=group.id))
     with notifying(config, mail=MailConfig("127.0.0.1", 1, "robot", "s3cret")) as notifier:
         eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
-    told = f"{only_row(Alarm).outcome} {caplog.text}"
-    assert "nonsense://… is no channel Apprise understands" in told
-    assert "s3cret" not in told
-    assert "T0ken" not in told
+    written = f"{only_row(Alarm).outcome} {caplog.text}"
+    assert "Apprise does not recognise nonsense://…" in written
+    assert "s3cret" not in written
+    assert "T0ken" not in written
