@@ -38,11 +38,11 @@ ENTERED = _in(LINES, N_("Addresses: entered [%(addresses)s]"))
 DRAINED_ONE = _in(LINES, N_("Drained: 1 address left out [%(addresses)s]"))
 DRAINED_MORE = _in(LINES, N_("Drained: %(n)s addresses left out [%(addresses)s and %(more)s more]"))
 DRAINED = _in(LINES, N_("Drained: %(n)s addresses left out [%(addresses)s]"))
-DRAINED_ENTERED_ONE = _in(LINES, N_("Drained: 1 address entered for this run all the same [%(addresses)s]"))
+DRAINED_ENTERED_ONE = _in(LINES, N_("Drained: 1 address used anyway, entered for this run [%(addresses)s]"))
 DRAINED_ENTERED_MORE = _in(
-    LINES, N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s and %(more)s more]")
+    LINES, N_("Drained: %(n)s addresses used anyway, entered for this run [%(addresses)s and %(more)s more]")
 )
-DRAINED_ENTERED = _in(LINES, N_("Drained: %(n)s addresses entered for this run all the same [%(addresses)s]"))
+DRAINED_ENTERED = _in(LINES, N_("Drained: %(n)s addresses used anyway, entered for this run [%(addresses)s]"))
 ROUTE = _in(
     LINES,
     N_("Route: %(route)s; block strategy: %(block)s; timeout: %(seconds)s s; retries left: %(n)s"),
@@ -62,7 +62,7 @@ ANSWERED = _in(LINES, N_("Result: %(fate)s, answered after %(ms)s ms, code %(cod
 ANSWERED_WITH = _in(LINES, N_("Result: %(fate)s, answered after %(ms)s ms, code %(code)s: %(reason)s"))
 UNANSWERED = _in(LINES, N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s"))
 UNANSWERED_WITH = _in(LINES, N_("Result: %(fate)s, no answer after %(ms)s ms, code %(code)s: %(reason)s"))
-GROUP_GONE = _in(LINES, N_("Result: not sent, the executor group of this job does not exist any more"))
+GROUP_GONE = _in(LINES, N_("Result: not sent, the executor group of this job no longer exists"))
 NONE_REGISTERED_SINCE = _in(
     LINES,
     N_("Result: not sent, no executor of %(app)s is registered; the last one was seen %(instant)s"),
@@ -74,17 +74,17 @@ ONLY_ONE_DRAINED = _in(
 ALL_DRAINED = _in(
     LINES, N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained")
 )
-NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor said yes"))
-LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the claim ran out"))
+NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor is available"))
+LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the lease expired"))
 UNREPORTED = _in(LINES, N_("Result: unknown, node %(node)s never reported"))
 RESOLVED = _in(LINES, N_("Resolver: %(outcome)s, %(reason)s"))
 CUT = _in(LINES, N_("… (cut) …"))
 
 NO_EVIDENCE = N_("no evidence within %(seconds)s s; %(why)s")
-EXECUTOR_HAS_IT = _in(WHYS, N_("the executor has it: %(sign)s"))
+EXECUTOR_HAS_IT = _in(WHYS, N_("the executor has the run: %(sign)s"))
 EXECUTOR_IS = _in(WHYS, N_("the executor is %(sign)s"))
 STARTS_ONCE = _in(WHYS, N_("the executor starts a log id at most once"))
-NOT_STARTED = _in(WHYS, N_("idle and without a log at %(n)s looks, %(ms)s ms apart: not started"))
+NOT_STARTED = _in(WHYS, N_("idle and without a log in %(n)s checks, %(ms)s ms apart: not started"))
 AT_MOST_ONCE = _in(WHYS, N_("delivery is at_most_once"))
 AT_LEAST_ONCE = _in(WHYS, N_("delivery is at_least_once"))
 EXECUTOR_SILENT = _in(
@@ -92,22 +92,28 @@ EXECUTOR_SILENT = _in(
 )
 EXECUTOR_GONE = _in(WHYS, N_("delivery is at_least_once, and the executor is gone"))
 REPEAT_LOST = _in(WHYS, N_("delivery is at_least_once, and its result is lost"))
-LOST_AT_MOST_ONCE = _in(WHYS, N_("accepted, then lost before it began; delivery is at_most_once"))
-LOST_BEFORE_START = _in(WHYS, N_("accepted, then lost before it began: idle and without a log twice"))
-RESULT_LOST = _in(WHYS, N_("result lost: the run began and is over, and no result came in 90 s"))
+LOST_AT_MOST_ONCE = _in(WHYS, N_("accepted, then lost before it started; delivery is at_most_once"))
+LOST_BEFORE_START = _in(
+    WHYS, N_("accepted, then lost before it started: idle and without a log in two checks")
+)
+RESULT_LOST = _in(WHYS, N_("result lost: the run has ended, and no result arrived within 90 s"))
 RUN_LOST = _in(
     WHYS,
-    N_("result lost: the run is not to be found, the executor is %(sign)s, and no result came in 90 s"),
+    N_(
+        "result lost: there is no sign of the run, the executor is %(sign)s, and no result arrived within 90 s"
+    ),
 )
-REPEATED = _in(WHYS, N_("%(said)s (it has this run already)"))
-PERHAPS_OURS = _in(WHYS, N_("%(said)s (what keeps it busy may be our own first send)"))
+REPEATED = _in(WHYS, N_("%(said)s (the executor already has this run)"))
+PERHAPS_OURS = _in(WHYS, N_("%(said)s (perhaps busy with the first send of this run)"))
 NO_CONNECTION = _in(WHYS, N_("no connection in time"))
 NO_ANSWER = _in(WHYS, N_("no answer in time"))
-OTHER_CHOSEN = _in(WHYS, N_("not answered when another was chosen"))
-CLOSED = _in(WHYS, N_("the connection was closed before an answer came"))
-CONNECTION_REFUSED = _in(WHYS, N_("the connection was refused: nobody listens there"))
-NAME_OUTSIDE = _in(WHYS, N_("the name leads to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
-NAME_UNKNOWN = _in(WHYS, N_("the name %(host)s leads nowhere"))
+OTHER_CHOSEN = _in(WHYS, N_("no answer before another was chosen"))
+CLOSED = _in(WHYS, N_("the connection was closed before an answer arrived"))
+CONNECTION_REFUSED = _in(WHYS, N_("connection refused: nothing listens on this port"))
+NAME_OUTSIDE = _in(
+    WHYS, N_("the host name resolves to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+)
+NAME_UNKNOWN = _in(WHYS, N_("the host name %(host)s does not resolve"))
 # written by executor_client.protocol.Reply.parse
 WHYS += [
     N_("the answer is empty"),
@@ -126,7 +132,7 @@ BAD_CODE = _in(RESULTS, N_("handle code %(code)s reported"))
 #: head of the lines about child jobs
 CHILDREN_HEAD = _in(CHILDREN, N_(">>> child jobs <<<"))
 CHILD_TRIGGERED = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: triggered"))
-CHILD_INVALID = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: this is no id of another job"))
+CHILD_INVALID = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: not the id of another job"))
 
 NUMBER, WORD = r"\d{1,19}", r"\S{1,300}"
 #: what a parameter can be; any other is any text

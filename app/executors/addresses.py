@@ -48,15 +48,15 @@ def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
     except ValueError as exc:
         return str(exc)
     if parts.scheme not in DEFAULT_PORTS:
-        return N_("it must begin with http:// or https://")
+        return N_("it must start with http:// or https://")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        return N_("it must not carry a user, a query or a fragment")
+        return N_("it must not contain a user, a query or a fragment")
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
-        return N_("it holds characters that no address has")
+        return N_("it contains characters that are not allowed in an address")
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
         return N_(
-            "port %(port)s is not allowed: 80, 443 and %(first)s to 65535 are",
+            "port %(port)s is not allowed; 80, 443 and %(first)s to 65535 are",
             port=port,
             first=FIRST_FREE_PORT,
         )
@@ -72,7 +72,7 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
     return (
         None
         if is_allowed(literal, networks)
-        else N_("it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+        else N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
     )
 
 

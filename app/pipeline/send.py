@@ -146,7 +146,7 @@ def _trace(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, .
 
 def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
     """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
-    verdict = Verdict(Fate.REFUSED, 500, "no executor said yes")
+    verdict = Verdict(Fate.REFUSED, 500, "no executor is available")
     return Sent(
         claimed,
         verdict,

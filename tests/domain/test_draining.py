@@ -57,7 +57,7 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
         ([], True, ()),
         ([A], False, (f"Drained: 1 address left out [{A}]",)),
         ([A, B], False, (f"Drained: 2 addresses left out [{A}, {B}]",)),
-        ([A], True, (f"Drained: 1 address entered for this run all the same [{A}]",)),
+        ([A], True, (f"Drained: 1 address used anyway, entered for this run [{A}]",)),
     ],
 )
 def test_the_story_names_what_was_left_out(

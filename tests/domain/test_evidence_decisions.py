@@ -160,7 +160,7 @@ def test_a_result_is_called_lost_after_ninety_seconds_of_looks_and_not_before() 
         evidence = replace(evidence, probes=decision.probes)
     assert decision.action is LOST
     assert 90_000 <= waited_ms <= 110_000
-    assert "in 90 s" in decision.reason
+    assert "within 90 s" in decision.reason
 
 
 @pytest.mark.parametrize("delivery", Delivery)

@@ -131,7 +131,7 @@ def test_what_the_client_makes_of_a_useless_answer_has_a_template(status: int, c
         ("handle code 503 reported; busy\nand more", RESULTS),
         (">>> child jobs <<<", CHILDREN),
         ("1/2 job 7: triggered", CHILDREN),
-        ("2/2 job x y: not triggered: this is no id of another job", CHILDREN),
+        ("2/2 job x y: not triggered: not the id of another job", CHILDREN),
     ],
 )
 def test_our_part_of_a_result_has_a_template(text: str, templates: tuple[str, ...]) -> None:

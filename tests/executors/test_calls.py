@@ -48,8 +48,8 @@ def ask(request: pytest.FixtureRequest) -> Ask:
     [
         ("http://8.8.8.8:9999/", "outside the networks of XXL_JOB_EXECUTOR_NETWORKS"),
         ("http://127.0.0.1:22/", "port 22 is not allowed"),
-        ("nonsense", "must begin with http://"),
-        ("http://127.0.0.1:9999/?a=b", "must not carry"),
+        ("nonsense", "must start with http://"),
+        ("http://127.0.0.1:9999/?a=b", "must not contain"),
     ],
 )
 def test_an_address_is_refused_for_the_same_reason(ask: Ask, address: str, reason: str) -> None:
@@ -67,13 +67,13 @@ def test_a_port_without_a_listener(ask: Ask) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     reason = ask(Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), NETWORKS)
-    assert reason == "the connection was refused: nobody listens there"
+    assert reason == "connection refused: nothing listens on this port"
 
 
 def test_a_name_outside_the_networks(ask: Ask, executor: FakeExecutor) -> None:
     peer = Peer(executor.address.replace("127.0.0.1", "localhost"), "demo", TOKEN)
     reason = ask(peer, (ip_network("10.0.0.0/8"),))
-    assert reason.startswith("the name leads to ")
+    assert reason.startswith("the host name resolves to ")
     assert reason.endswith(", outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
     assert executor.requests == []
 
@@ -88,9 +88,9 @@ def test_an_executor_that_does_not_answer(ask: Ask, executor: FakeExecutor, peer
     [
         (
             ConnectionRefusedError(111, "Connection refused"),
-            "the connection was refused: nobody listens there",
+            "connection refused: nothing listens on this port",
         ),
-        (socket.gaierror(socket.EAI_NONAME, "unknown"), "the name orders leads nowhere"),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "the host name orders does not resolve"),
         (socket.gaierror(socket.EAI_AGAIN, "try again"), f"[Errno {socket.EAI_AGAIN}] try again"),
         (OSError("x" * 1_000), "x" * 300),
         (OSError(), "OSError"),

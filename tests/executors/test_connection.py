@@ -188,7 +188,7 @@ def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
     (outcome, _) = against(Server(cut, close=True), twice)
     assert (outcome.delivered, outcome.reason) == (
         Delivered.PERHAPS,
-        "the connection was closed before an answer came",
+        "the connection was closed before an answer arrived",
     )
 
 

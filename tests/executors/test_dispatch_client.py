@@ -91,7 +91,7 @@ def test_our_own_executor_tells_its_boot(executor: FakeExecutor, peer: Peer) -> 
     [
         (Fault.RESET_BEFORE_BODY, ""),
         (Fault.RESET_AFTER_BODY, ""),
-        (Fault.CLOSE, "the connection was closed before an answer came"),
+        (Fault.CLOSE, "the connection was closed before an answer arrived"),
         (Fault.CUT, ""),
         (Fault.SILENCE, "no answer in time"),
     ],

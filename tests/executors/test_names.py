@@ -80,7 +80,7 @@ def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("host", "reason"),
-    [("nobody", "the name nobody leads nowhere"), ("outside", "outside the networks"), ("mixed", "")],
+    [("nobody", "the host name nobody does not resolve"), ("outside", "outside the networks"), ("mixed", "")],
 )
 def test_what_a_name_may_lead_to(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])

@@ -130,7 +130,7 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     assert f"Probe {action} {DEAD}: no, " in probes[0]
     assert probes[1].startswith(f"Probe {action} {refusing.address}: yes")
     waited = re.fullmatch(
-        rf"Probe {action} {silent.address}: no, not answered when another was chosen \((\d+) ms\)", probes[2]
+        rf"Probe {action} {silent.address}: no, no answer before another was chosen \((\d+) ms\)", probes[2]
     )
     assert waited is not None
     assert 290 <= int(waited[1]) < 3_000
@@ -280,7 +280,7 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
         rf"Probe beat {hanging.address}: yes, code 200 .*",
         rf"Sent to: {hanging.address}",
         r"Result: unknown, no answer after \d+ ms, code 500: no answer in time",
-        r"Resolver: send again, idle and without a log at 2 looks, 5000 ms apart: not started",
+        r"Resolver: send again, idle and without a log in 2 checks, 5000 ms apart: not started",
         r">>> sent again, attempt 2 <<<",
         r"Claimed: .*, node one",
         rf"Sent to: {hanging.address}",

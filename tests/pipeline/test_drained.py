@@ -168,7 +168,7 @@ def test_entered_addresses_are_taken_drained_or_not(database: str, route: str) -
     make_fire(job, trigger_type="MANUAL", address_list=SECOND)
     (claimed,) = claim_fires().claimed or claim_fires().claimed
     assert list(claimed.peers) == [SECOND]
-    assert f"Drained: 1 address entered for this run all the same [{SECOND}]" in claimed.trace
+    assert f"Drained: 1 address used anyway, entered for this run [{SECOND}]" in claimed.trace
 
 
 def test_the_retry_of_a_run_with_entered_addresses_does_not_go_there(database: str) -> None:

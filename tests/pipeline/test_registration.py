@@ -299,7 +299,7 @@ def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
         (asked(A, " "), "Illegal Argument."),
         (asked(A, "demo", ""), "Illegal Argument."),
         (asked(A, "x" * 256), "longer than 255"),
-        (asked("ftp://10.0.0.1:9999"), "must begin with http"),
+        (asked("ftp://10.0.0.1:9999"), "must start with http"),
         (asked("javascript:alert(1)"), "refused"),
         (asked("8.8.8.8:9999"), "outside the networks"),
         (asked("http://8.8.8.8:9999/"), "outside the networks"),

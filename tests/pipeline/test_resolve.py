@@ -97,7 +97,7 @@ def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
         assert len(executor.asked("log")) == 2, "looks keep their distance"
         look(10_000)
     assert fire_state() == ("PENDING", 0)
-    assert "idle and without a log at 2 looks" in trace()
+    assert "idle and without a log in 2 checks" in trace()
     assert claim_one(now_ms=T0 + 10_500).remembered is False
     asked = executor.asked("log")[0].json
     assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
@@ -134,7 +134,7 @@ def test_a_run_the_executor_has_is_started(
         0,
     )
     assert only_row(JobLog).trigger_code == 200, "so that it can be killed"
-    assert trace().endswith(f"Resolver: started, the executor has it: {said}")
+    assert trace().endswith(f"Resolver: started, the executor has the run: {said}")
 
 
 def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(
@@ -285,7 +285,7 @@ def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(
         assert fire_state() == ("ACCEPTED", len(times))
         look(105_000)
     assert (only_row(JobLog).trigger_code, only_row(Alarm).reason) == (504, "unresolved")
-    assert "began and is over, and no result came in 90 s" in trace()
+    assert "the run has ended, and no result arrived within 90 s" in trace()
 
 
 def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(

@@ -85,7 +85,7 @@ def test_a_job_is_never_its_own_child(database: str) -> None:
     save(job)
     call_back(make_run(job).id, 200)
     assert [fire.job_id for fire in all_rows(Fire)] == [job.id + 1]
-    assert f"1/2 job {job.id}: not triggered: this is no id of another job" in (
+    assert f"1/2 job {job.id}: not triggered: not the id of another job" in (
         only_row(JobLog).handle_msg or ""
     )
 

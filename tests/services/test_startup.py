@@ -123,9 +123,9 @@ def test_addresses_that_can_never_be_called_are_named_at_the_start(
     startup.warn_of_addresses(replace(config, executor_networks=networks))
     assert [record.getMessage() for record in caplog.records] == [
         "executor address unusable app_name=adopted address=http://127.0.0.1:81/"
-        " reason=port 81 is not allowed: 80, 443 and 1024 to 65535 are",
+        " reason=port 81 is not allowed; 80, 443 and 1024 to 65535 are",
         "executor address unusable app_name=adopted address=http://8.8.8.8:9999/"
-        " reason=it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS",
+        " reason=it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS",
     ]
     caplog.clear()
     make_group(app_name="more", address_list=",".join(f"http://8.8.8.{number}:9999/" for number in range(20)))

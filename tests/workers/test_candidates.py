@@ -138,7 +138,7 @@ def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_th
         await asyncio.sleep(0.01)
         await answers.give((C, True))
         assert await found == C
-        unanswered = [f"Probe beat {one}: no, not answered when another was chosen" for one in (A, B)]
+        unanswered = [f"Probe beat {one}: no, no answer before another was chosen" for one in (A, B)]
         assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == unanswered
         again = next_candidate(searching)
         await answers.give((B, True))

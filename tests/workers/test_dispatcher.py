@@ -144,7 +144,7 @@ def test_nobody_says_yes(database: str, config: Config, executor: FakeExecutor) 
         dispatcher.offer(as_due(fires_of(job)))
         eventually(lambda: only_row(JobLog).trigger_code == 500 if all_rows(JobLog) else False)
     assert executor.asked("run") == []
-    assert "no executor said yes" in (only_row(JobLog).trigger_msg or "")
+    assert "no executor is available" in (only_row(JobLog).trigger_msg or "")
     assert only_row(JobLog).executor_address is None
 
 

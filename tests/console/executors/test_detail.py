@@ -108,7 +108,7 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
     group_id = add_group("sample-app")
     beat("sample-app", "127.0.0.1:9999")
     row = rows_of(admin, group_id)["127.0.0.1:9999"]
-    assert "Unusable : it must begin with http:// or https://" in row
+    assert "Unusable : it must start with http:// or https://" in row
     assert row.rstrip().endswith("none"), "no run is sent there"
     assert "unusable address" not in text_of(admin.get(f"/jobgroup/{group_id}"))
     assert "Unusable" in text_of(admin.get(f"/jobgroup/{group_id}/nodes"))
@@ -119,7 +119,7 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
     rows = rows_of(admin, adopted)
     assert "Unusable" not in rows[FIRST]
     assert (
-        "Unusable : it lies outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
+        "Unusable : it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS" in rows["http://8.8.8.8:9999/"]
     )
     assert "Unusable : port 81 is not allowed" in rows["http://127.0.0.1:81/"]
     page = text_of(admin.get(f"/jobgroup/{adopted}"))
