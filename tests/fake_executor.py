@@ -1,7 +1,7 @@
-"""An executor that answers as it is told: a real HTTP server on a free port, which keeps every request byte for byte.
+"""Fake executor: an HTTP server on a free port with scripted answers, which records every request verbatim.
 
 with FakeExecutor() as executor:
-    executor.tell("run", Answer.json(code=500, msg="busy"), Answer.json())   # first this, then for ever that
+    executor.tell("run", Answer.json(code=500, msg="busy"), Answer.json())   # the last one repeats
     ...
     (request,) = executor.requests
 """
@@ -21,23 +21,23 @@ READ_BYTES = 1024 * 1024
 
 
 class Fault(Enum):
-    """What happens instead of an answer."""
+    """Failure instead of an answer."""
 
-    #: reset once the head is there, the body unread
+    #: reset after the request head, with the body unread
     RESET_BEFORE_BODY = auto()
-    #: reset once the whole request is there
+    #: reset after the whole request
     RESET_AFTER_BODY = auto()
-    #: close in order, without a word
+    #: close the connection without a response
     CLOSE = auto()
-    #: half of the answer, then reset
+    #: reset after half of the response
     CUT = auto()
-    #: the connection stays open, nothing comes
+    #: keep the connection open and send nothing
     SILENCE = auto()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer; ``wait`` holds it back until the event is set, ``drip_s`` sends its bytes one at a time."""
+    """Scripted answer; ``wait`` delays it until the event is set, ``drip_s`` pauses after each byte."""
 
     body: bytes = b'{"code":200}'
     status: int = 200
@@ -45,23 +45,23 @@ class Answer:
     fault: Fault | None = None
     wait: threading.Event | None = None
     drip_s: float = 0.0
-    #: a server that closes its connections after each answer without saying so, as Node does after a while
+    #: close the connection after the response without a Connection header, as Node does after a while
     close_after: bool = False
 
     @classmethod
     def json(cls, code: int = 200, **more: Any) -> "Answer":
-        """Return an envelope."""
+        """Return an answer with an envelope."""
         return cls(json.dumps({"code": code, **more}).encode())
 
     def but(self, **changes: Any) -> "Answer":
-        """Return the same with changes."""
+        """Return a copy with changes."""
         return replace(self, **changes)
 
     @property
     def raw(self) -> bytes:
-        """The answer as bytes."""
+        """Response as bytes."""
         head = [
-            f"HTTP/1.1 {self.status} Said",
+            f"HTTP/1.1 {self.status} Reason",
             f"Content-Length: {len(self.body)}",
             *(f"{name}: {text}" for name, text in self.headers),
         ]
@@ -70,64 +70,64 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came in."""
+    """Received request."""
 
     head: bytes
     body: bytes
-    #: how the bytes came: sizes of the reads that brought them
+    #: sizes of the reads that received it
     reads: tuple[int, ...]
-    #: which connection, counted from 1
+    #: number of the connection, from 1
     connection: int
 
     @property
     def target(self) -> str:
-        """The path as it was asked for."""
+        """Request target."""
         return self.head.split(b" ", 2)[1].decode()
 
     @property
     def action(self) -> str:
-        """The last part of the path."""
+        """Last part of the path."""
         return self.target.rpartition("/")[2]
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers, names as they were spelt."""
+        """Headers with names as received."""
         lines = self.head.decode().split("\r\n")[1:]
         return {name: text for name, _, text in (line.partition(": ") for line in lines if line)}
 
     @property
     def json(self) -> Any:
-        """The body, parsed."""
+        """Parsed body."""
         return json.loads(self.body)
 
 
 class FakeExecutor:
-    """The server; use it as a context manager."""
+    """The server, a context manager."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self._told: dict[str, list[Answer]] = {}
+        self._answers: dict[str, list[Answer]] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._connections: list[socket.socket] = []
         self._server = socket.create_server(("127.0.0.1", 0), backlog=200)
         self._thread = threading.Thread(target=self._accept, name="fake-executor", daemon=True)
-        #: base address, with a slash at the end
+        #: base URL with a trailing slash
         self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}/"
 
     def tell(self, action: str, *answers: Answer) -> None:
-        """Answer an action so, one after the other; the last one for ever. ``*``: whatever is not told."""
+        """Set the answers to an action, in order; the last one repeats. ``*``: all other actions."""
         with self._lock:
-            self._told[action] = list(answers)
+            self._answers[action] = list(answers)
 
     def asked(self, action: str) -> list[Request]:
-        """Return the requests for one action."""
+        """Return the requests for an action."""
         with self._lock:
             return [request for request in self.requests if request.action == action]
 
     @property
     def connections(self) -> int:
-        """How many connections have been opened."""
+        """Number of connections opened so far."""
         return len(self._connections)
 
     def __enter__(self) -> Self:
@@ -158,11 +158,11 @@ class FakeExecutor:
         try:
             while not self._closing.is_set() and self._exchange(connection, number):
                 pass
-        except OSError:  # the client, or the end of the test, has closed it
+        except OSError:  # closed by the client or the end of the test
             return
 
     def _exchange(self, connection: socket.socket, number: int) -> bool:
-        """Read one request, answer it; False where the connection has ended."""
+        """Read and answer one request; False if the connection has ended."""
         head, body, reads = b"", b"", []
         while b"\r\n\r\n" not in head:
             part = connection.recv(READ_BYTES)
@@ -171,11 +171,13 @@ class FakeExecutor:
             reads.append(len(part))
             head += part
         head, _, body = head.partition(b"\r\n\r\n")
-        seen = Request(head, body, tuple(reads), number)
-        answer = self._next(seen.action)
+        request = Request(head, body, tuple(reads), number)
+        answer = self._next(request.action)
         if answer.fault is Fault.RESET_BEFORE_BODY:
-            return self._reset(connection, seen)
-        length = int({name.lower(): text for name, text in seen.headers.items()}.get("content-length", "0"))
+            return self._reset(connection, request)
+        length = int(
+            {name.lower(): text for name, text in request.headers.items()}.get("content-length", "0")
+        )
         while len(body) < length:
             part = connection.recv(READ_BYTES)
             if not part:
@@ -186,8 +188,8 @@ class FakeExecutor:
 
     def _next(self, action: str) -> Answer:
         with self._lock:
-            told = self._told.get(action) or self._told.get("*") or [Answer()]
-            return told.pop(0) if len(told) > 1 else told[0]
+            answers = self._answers.get(action) or self._answers.get("*") or [Answer()]
+            return answers.pop(0) if len(answers) > 1 else answers[0]
 
     def _answer(self, connection: socket.socket, request: Request, answer: Answer) -> bool:
         with self._lock:
