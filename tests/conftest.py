@@ -1,8 +1,9 @@
-"""Fixtures every test may use, and what of the machine a run needs.
+"""Fixtures of all tests, and the options of a run.
 
-``database`` gives a test an empty, migrated database with the engine bound, once on every kind there is: SQLite, MariaDB and
-PostgreSQL (``--db sqlite`` for one). Tests commit for real: SQLite is a fresh copy of a migrated file, the servers' tables are
-emptied before the next test. What the machine lacks is left out and named at the end; with ``XXL_TEST_REQUIRE=all`` it is an error.
+``database`` gives a test an empty, migrated database with the engine bound, on each kind ``tests.plan``
+chooses. Tests commit for real: SQLite is a fresh copy of a migrated file, the servers' tables are emptied
+before the next test. Tests that need a program the machine lacks are left out and named in the summary;
+with ``XXL_TEST_REQUIRE=all`` that is an error.
 """
 
 import gc
@@ -12,21 +13,22 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import Connection, MetaData, Table, create_engine, text
+from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, text
 from sqlalchemy.orm import Session
 
 from app.config import Config
-from app.db import bind_engine, session_scope, unbind_engine
+from app.db import bind_engine, engine_options, session_scope, unbind_engine
 from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
+from tests.plan import EVERY_KIND, LONG_LAYERS, forecast, kinds_for, layer_of
 
-KINDS = ("sqlite", *STARTERS)
-#: a zone that is hardly the machine's, so that a missing conversion shows
+#: unlikely to be the machine's zone, so that a missing conversion shows
 TIME_ZONE = "Asia/Shanghai"
 #: marker -> programs its tests need, each by one of its names
 TOOLS = {
@@ -35,8 +37,6 @@ TOOLS = {
     "go": (("go",),),
     "node": (("node",),),
 }
-#: folders whose tests take seconds each, the longest last
-LONG = ("interop", "browser", "acceptance")
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
 #: a test that left a transaction open must not stop the next one for long
@@ -47,7 +47,7 @@ LOCK_WAIT = {
 
 
 class Databases:
-    """The databases of one test process; servers and migrated databases are made when first asked for."""
+    """The databases of one test process; servers and migrated databases are made on first use."""
 
     def __init__(self, worker: str, servers: dict[str, Server]) -> None:
         self._open = ExitStack()
@@ -74,7 +74,7 @@ class Databases:
         return self.server(kind).create_database(name)
 
     def migrated(self, kind: str) -> str:
-        """Return the URL of a database that is as the migrations leave it."""
+        """Return the URL of a migrated database without further rows."""
         if kind not in self._migrated:
             self._migrated[kind] = self.empty(kind)
             migrate(self._migrated[kind])
@@ -97,7 +97,7 @@ class Databases:
 
 
 class Cleaner:
-    """Sets the tables of one database back to what they held when this was made, and their ids back to the first."""
+    """Resets the tables of a database to their rows at the time this was made, and their ids to the first."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(url, isolation_level="READ COMMITTED")
@@ -138,11 +138,11 @@ class Cleaner:
         self._engine.dispose()
 
 
-#: what the product hashes passwords with: 0.1 s and 64 MiB each, on purpose. Programs the tests start have it, and ``real_hasher``
+#: the product's hasher: 0.1 s and 64 MiB a password, by design; for ``real_hasher``
 REAL_HASHER = passwords._hasher
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
-# an example that takes long is no failure: machines are shared and noisy
+# a slow example is no failure: machines are shared and noisy
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
 
@@ -150,6 +150,7 @@ _finished = itertools.count(1)
 
 kinds_key = pytest.StashKey[list[str]]()
 left_out_key = pytest.StashKey[list[str]]()
+forecast_key = pytest.StashKey[str]()
 databases_key = pytest.StashKey[Databases]()
 
 
@@ -158,29 +159,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--db",
         default="",
         metavar="KIND[,KIND]",
-        help=f"run database tests on these only: {', '.join(KINDS)} (default: all)",
+        help=f"run every database test on these kinds: {', '.join(EVERY_KIND)} (default: see tests/plan.py)",
+    )
+    parser.addoption(
+        "--all", action="store_true", help="run every test on every kind of database, extensive ones too"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    asked = [kind for kind in config.getoption("db").split(",") if kind] or list(KINDS)
-    if unknown := sorted(set(asked) - set(KINDS)):
-        raise pytest.UsageError(f"--db: there is no kind {', '.join(unknown)}, only {', '.join(KINDS)}")
-    lacking = {kind: reason for kind in asked if kind in STARTERS and (reason := missing(kind))}
+    requested = [kind for kind in config.getoption("db").split(",") if kind] or list(EVERY_KIND)
+    if unknown := sorted(set(requested) - set(EVERY_KIND)):
+        raise pytest.UsageError(f"--db: unknown kind {', '.join(unknown)}; known: {', '.join(EVERY_KIND)}")
+    lacking = {kind: reason for kind in requested if kind in STARTERS and (reason := missing(kind))}
     without = {marker: reason for marker in TOOLS if (reason := missing_tool(marker))}
     if os.environ.get("XXL_TEST_REQUIRE") == "all" and (lacking or without):
         raise pytest.UsageError(
             "XXL_TEST_REQUIRE=all, but " + "; ".join([*lacking.values(), *without.values()])
         )
-    config.stash[kinds_key] = [kind for kind in asked if kind not in lacking]
-    config.stash[left_out_key] = [f"tests on {kind}: {reason}" for kind, reason in lacking.items()]
-    config.stash[left_out_key] += [
-        f"tests on {kind}: not named by --db" for kind in KINDS if kind not in asked
+    config.stash[kinds_key] = [kind for kind in requested if kind not in lacking]
+    config.stash[left_out_key] = [
+        *(f"tests on {kind}: {reason}" for kind, reason in lacking.items()),
+        *(f"tests on {kind}: not named by --db" for kind in EVERY_KIND if kind not in requested),
+        *(f"{marker} tests: {reason}" for marker, reason in without.items()),
     ]
+    if not config.getoption("all"):
+        config.stash[left_out_key].append("extensive tests and further databases: see make test-all")
     given = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
-    os.environ.pop(
-        "PYTHONDONTWRITEBYTECODE", None
-    )  # each program the tests start would compile us anew: 0.5 s of a processor
+    # otherwise each program the tests start compiles the sources again: 0.5 s of a processor
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[databases_key] = Databases(
         given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()}
     )
@@ -188,7 +194,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
-    """Start the servers in the process that starts the workers (pytest -n), one of each kind for all of them."""
+    """Start one server of each kind for all workers (pytest -n), in the process that starts them."""
     config = node.config  # type: ignore[attr-defined]
     servers = {
         kind: config.stash[databases_key].server(kind).url
@@ -205,42 +211,58 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_kind" in metafunc.fixturenames:
-        enough = getattr(metafunc.module, "DATABASES_ENOUGH", KINDS)
+        every = metafunc.config.getoption("all") or bool(metafunc.config.getoption("db"))
+        wanted = kinds_for(metafunc.definition, every=every)
         metafunc.parametrize(
-            "database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in enough]
+            "database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in wanted]
         )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("all"):
+        extensive = [item for item in items if item.get_closest_marker("extensive")]
+        config.hook.pytest_deselected(items=extensive)
+        items[:] = [item for item in items if item not in set(extensive)]
     if hasattr(config, "workerinput"):
         items.sort(key=weight, reverse=True)
     for marker in TOOLS:
-        marked = [item for item in items if item.get_closest_marker(marker)]
         reason = missing_tool(marker)
-        if marked and reason:
-            config.stash[left_out_key].append(f"{len(marked)} {marker} tests: {reason}")
-            for item in marked:
+        for item in items if reason else ():
+            if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason))
 
 
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
+    return forecast((item.nodeid for item in items), 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Print the forecast once, in the process that starts the workers."""
+    if node.config.stash.get(forecast_key, ""):
+        return
+    node.config.stash[forecast_key] = forecast(ids, len(node.config.option.tx))
+    node.config.get_terminal_writer().line("\n" + node.config.stash[forecast_key])
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Collect all garbage between tests only: going through all that has been imported stops every thread for up to a second."""
+    """Freeze all imports: to traverse them stops every thread for up to a second."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000_000)
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect garbage now and then; what is left is what is kept for all tests, and is not gone through again."""
+    """Collect garbage after every 25th test; freeze the rest, which lives as long as the process."""
     if next(_finished) % COLLECTED_EVERY == 0:
         gc.collect()
         gc.freeze()
 
 
 def weight(item: pytest.Item) -> int:
-    """Tests that take long come first where workers share them (pytest -n): the end is for what no worker waits for."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return LONG.index(folder) + 1 if folder in LONG else 0
+    """Where workers share the tests (pytest -n) the longest run first, so that no worker waits at the end."""
+    layer = layer_of(item.path)
+    return LONG_LAYERS.index(layer) + 1 if layer in LONG_LAYERS else 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -261,7 +283,7 @@ def missing_tool(marker: str) -> str | None:
 
 @pytest.fixture
 def real_hasher(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash as the product does, for tests of what a hash costs."""
+    """Use the product's hasher, for tests of the cost of a hash."""
     monkeypatch.setattr(passwords, "_hasher", REAL_HASHER)
 
 
@@ -279,14 +301,25 @@ def database_url(request: pytest.FixtureRequest, database_kind: str) -> str:
 
 @pytest.fixture
 def config(database_url: str, tmp_path: Path) -> Config:
-    """Settings of a program that works on the test's database and writes into the test's folder."""
+    """Settings of a program on the test's database, with its home in the test's folder."""
     return Config(home=tmp_path / "instance", database_url=database_url, time_zone=TIME_ZONE)
+
+
+_engines: dict[str, Engine] = {}
+
+
+def kept_engine(**options: Any) -> Engine:
+    """Return the one engine with these options; every new engine would compile all statements again."""
+    key = repr(options)
+    if key not in _engines:
+        _engines[key] = create_engine(**options)
+    return _engines[key]
 
 
 @pytest.fixture
 def database(config: Config) -> Iterator[str]:
     """An empty migrated database that ``session_scope`` works on; the value is its URL."""
-    bind_engine(config)
+    bind_engine(config, kept_engine(url=config.database_url, **engine_options(config)))
     yield config.database_url
     unbind_engine()
 
@@ -300,6 +333,6 @@ def session(database: str) -> Iterator[Session]:
 
 @pytest.fixture
 def hook() -> Iterator[FakeExecutor]:
-    """A webhook that says yes."""
+    """A webhook that answers with success."""
     with FakeExecutor() as server:
         yield server

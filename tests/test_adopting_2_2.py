@@ -17,7 +17,7 @@ from tests.databases import migrate, run_script
 from tests.factories import T0, all_rows, make_job, only_row
 from tests.test_migrations import execute, lacks, migrate_to
 
-DATABASES_ENOUGH = ("mariadb",)
+pytestmark = pytest.mark.databases("mariadb")
 
 
 @pytest.fixture

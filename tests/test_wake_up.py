@@ -13,7 +13,7 @@ from app.wake_up import FOLDER, WakeSocket, send_wake_up
 from tests.factories import T0, make_job, make_run
 from tests.pipeline.steps import call_back
 
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 def is_readable(descriptor: int) -> bool:

@@ -14,7 +14,7 @@ from app.db import bind_engine, session_scope
 from app.write_queue import WriteQueue
 from tests.eventually import eventually
 
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
 from tests.factories import all_rows, make_group, only_row
 
 #: the form of requests and answers is no matter of the database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 METHOD = "invalid request, HttpMethod not support."
 WRONG_TOKEN = "The access token is wrong."

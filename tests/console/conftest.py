@@ -9,12 +9,13 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from jinja2.bccache import Bucket, BytecodeCache
+from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.config import Config
 from app.console.web.current import COOKIE
-from app.db import session_scope
+from app.db import db, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
@@ -26,6 +27,7 @@ from app.services.executors.groups import GroupDraft
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
 from app.store import users as user_store
+from tests.conftest import kept_engine
 
 CONTEXT = "/xxl-job-admin"
 ADMIN_PASSWORD = "correct-horse-7"
@@ -35,7 +37,7 @@ NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 
 
 class Compiled(BytecodeCache):
-    """Templates are compiled once for all applications of the tests, each of which would take half a second for its first page."""
+    """Shares compiled templates between the tests' applications: half a second for the first page of each."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -49,6 +51,20 @@ class Compiled(BytecodeCache):
 
 
 TEMPLATES = Compiled()
+
+_builders: dict[tuple[str, str, bool], Callable[..., tuple[str, str]]] = {}
+_compile_builder = Rule._compile_builder
+
+
+def compile_builder_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    """Share the compiled builders of equal rules between applications: most of the time of ``create_app``."""
+    key = (rule.rule, repr((rule._trace, rule.defaults)), append_unknown)
+    if key not in _builders:
+        _builders[key] = _compile_builder(rule, append_unknown)
+    return _builders[key]
+
+
+Rule._compile_builder = compile_builder_once  # type: ignore[method-assign]
 
 
 @dataclass
@@ -73,7 +89,7 @@ class Console:
         return answer
 
     def log_in(self, username: str = "admin", password: str | None = None) -> "Console":
-        """Log in; without a password by opening the login itself, because checking passwords takes long on purpose."""
+        """Log in; without a password by opening the session directly, which spares the slow check."""
         if password is not None:
             answer = self.call("/login", userName=username, password=password)
             assert answer["code"] == 200, answer
@@ -98,7 +114,8 @@ def settings(config: Config) -> Config:
 
 
 @pytest.fixture
-def app(settings: Config, database: str) -> Flask:
+def app(settings: Config, database: str, monkeypatch: pytest.MonkeyPatch) -> Flask:
+    monkeypatch.setattr(db, "_make_engine", lambda _key, options, _app: kept_engine(**options))
     made = create_app(settings)
     made.jinja_env.bytecode_cache = TEMPLATES
     add_row("admin", ADMIN_PASSWORD, Role.ADMIN)

@@ -17,7 +17,7 @@ from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, mak
 from tests.pipeline.steps import claim_fires
 from workers.scheduler import Scheduler
 
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 HOUR: Millis = 3_600_000
 JUMP: Millis = 200_000
 

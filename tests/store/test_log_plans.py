@@ -10,7 +10,7 @@ from tests.factories import T0
 from tests.store.test_recent_runs import plan
 
 #: planners of servers choose by statistics: bench/pages.py shows what they do
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 @pytest.mark.parametrize("order", [UNSORTED, OLDEST_FIRST])

@@ -14,9 +14,6 @@ from app.store import users as user_store
 from tests.console.conftest import Console, add_user
 from tests.console.pages import is_at_login, path_after, submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 
 def logins_of(username: str) -> list[LoginSession]:
     """Return the rows of a user, oldest first."""

@@ -28,10 +28,8 @@ from tests.factories import all_rows, make_group, make_log, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.services.alarms.test_notifier import url_of
 
-#: the tests of the services run on all databases
-DATABASES_ENOUGH = ("sqlite",)
 # Apprise loads all its plugins at the first message, some with old imports
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.databases("sqlite"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 HOUR = 60 * MINUTE_MS
 OPERATOR = frozenset({Right.VIEW, Right.OPERATE})

@@ -19,9 +19,6 @@ from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import all_rows, make_fire, make_job, save
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 FIRST, SECOND, GONE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
 
 

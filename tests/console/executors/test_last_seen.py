@@ -19,7 +19,7 @@ from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, make_fire, make_group, make_job, make_log, save
 
 #: the pages show the same on all of them; what is stored is tested in tests/store and tests/pipeline
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 HOUR_MS: Millis = 60 * MINUTE_MS
 GONE, OTHER, HERE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
 FORM = {

@@ -15,9 +15,6 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import save
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 PAGES = ("/jobgroup", "/jobgroup/new", "/jobgroup/1/edit", "/jobgroup/1/delete", "/jobgroup/1/nodes")
 FORM = {
     "app_name": "billing-app",

@@ -23,9 +23,6 @@ from tests.console.conftest import Console, add_group, add_job, add_user
 from tests.console.pages import is_at_login, submit, text_of, token_of
 from tests.factories import all_rows
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 ACTS = ("start", "stop", "run", "move", "delete")
 
 

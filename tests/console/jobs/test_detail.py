@@ -18,9 +18,6 @@ from app.models.skip import Skip
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 
 def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:
     """Store runs, oldest first, from (trigger code, handle code, seconds it took)."""

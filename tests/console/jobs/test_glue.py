@@ -12,9 +12,6 @@ from app.services.jobs import glue
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 
 def add_glue_job(group_id: int, *sources: str) -> tuple[int, list[int]]:
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo zero")

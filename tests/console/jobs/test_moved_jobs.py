@@ -13,9 +13,6 @@ from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import submit
 from tests.console.scripting.test_others import add_log
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 NAME, HANDLER = "settle the payroll", "payrollHandler"
 ADDRESS = "http://10.1.2.3:9999"
 

@@ -14,9 +14,6 @@ from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, token_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 FORM = {
     "job_desc": "Nightly <b>report</b>",
     "author": "ann",

@@ -21,9 +21,6 @@ from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.statements import statements
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 IMPORT = "/jobinfo/import"
 
 

@@ -19,9 +19,6 @@ from app.services.jobs.job_file import SIZE_MAX
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, submit, text_of, token_of
 
-#: one that takes anything, and the one that takes least
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 PATH = "/jobinfo/import"
 NOTHING = "Nothing was imported"
 GOOD: dict[str, Any] = {

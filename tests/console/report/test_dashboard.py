@@ -19,9 +19,6 @@ from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 ONLINE = "http://127.0.0.1:9999"
 
 

@@ -28,7 +28,7 @@ from tests.factories import make_job
 from tests.statements import statements
 
 #: what is counted is asked in tests/store on every database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 def part(page: str, begin: str, end: str = "</section>") -> str:

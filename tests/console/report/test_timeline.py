@@ -17,9 +17,6 @@ from app.services.report import run_timeline
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 HOUR_MS = 60 * MINUTE_MS
 
 

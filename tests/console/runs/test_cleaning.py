@@ -16,9 +16,6 @@ from app.store import log_lists
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 INPUT = re.compile(r"<input [^>]*type=\"hidden\"[^>]*>")
 
 

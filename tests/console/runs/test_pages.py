@@ -17,9 +17,6 @@ from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import save
 from tests.fake_executor import Answer, FakeExecutor
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 
 def add_log(job_id: int, group_id: int, **changes: Any) -> int:
     """Store a run that ended well a minute ago."""

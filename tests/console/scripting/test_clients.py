@@ -17,9 +17,6 @@ from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, Console, add_group, 
 from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 LOGIN = {"userName": "admin", "password": ADMIN_PASSWORD}
 #: how photowey tells an error from the raw text
 PHOTOWEY = re.compile(r'^\{"code":(\d+),"msg":(?:"([^"]*)"|null),"content":(.*)\}$')

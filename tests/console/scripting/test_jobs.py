@@ -22,9 +22,6 @@ from app.store.fires import NewFire
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import token_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 JOB_KEYS = """
     id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy executorRouteStrategy
     executorHandler executorParam executorBlockStrategy executorTimeout executorFailRetryCount glueType glueSource glueRemark

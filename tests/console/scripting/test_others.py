@@ -15,9 +15,6 @@ from app.models.user import User
 from app.store import rights
 from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 GROUP = {
     "appname": "some-app",
     "title": "Some executor",

@@ -17,9 +17,6 @@ from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 from tests.fake_executor import Answer, FakeExecutor
 
-#: one that takes anything, and the one that takes least
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 #: reading endpoints and what they cannot do without
 READING = {
     "/jobgroup/pageList": {},

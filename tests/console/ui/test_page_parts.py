@@ -13,7 +13,7 @@ from app.console.ui.filters import instant, relative
 from app.console.ui.page_parts import filled, link
 
 #: what a page repeats is no matter of the database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 @pytest.fixture

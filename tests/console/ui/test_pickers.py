@@ -15,9 +15,6 @@ from app.services.jobs.choices import OFFERED_MAX, SELECT_MAX
 from tests.console.conftest import Console, add_group, add_job, add_user
 from tests.console.pages import is_at_login, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 VIEW, OPERATE, EDIT = frozenset({Right.VIEW}), frozenset({Right.OPERATE}), frozenset({Right.EDIT})
 
 

@@ -14,9 +14,6 @@ from app.services.accounts.saved_views import VIEWS_MAX
 from tests.console.conftest import ACTOR, ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 NEW = "/views/jobs/new?author=ann&tag=a%26b"
 
 

@@ -18,7 +18,7 @@ from tests.console.pages import path_after, submit
 from tests.factories import T0, make_log, only_row
 
 # what each database makes of an order is looked at in tests/store/test_orders.py
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 HEAD = re.compile(r'<th scope="col"(?: class="[^"]*")?(?: aria-sort="(\w+)")?>(.*?)</th>', re.DOTALL)
 LINK = re.compile(r'<a class="sort[^"]*" href="([^"]+)">([^<]+)<')

@@ -15,9 +15,6 @@ from app.store import rights
 from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
 from tests.console.pages import TOKEN, is_at_login, path_after, submit, text_of
 
-#: what is asked of the databases is tested in tests/store and tests/services on all of them
-DATABASES_ENOUGH = ("sqlite", "mariadb")
-
 PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
 FORM = {"username": "nina", "password": PASSWORD, "role": "0"}
 

@@ -7,9 +7,6 @@ from app.domain.permissions import Right
 from app.store import job_lists
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
 
-#: one that takes anything, and the one that takes least
-DATABASES_ENOUGH = ("sqlite", "postgresql")
-
 HTML = {"Accept": "text/html"}
 
 

@@ -16,7 +16,7 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of, token_of
 from tests.databases import write_lock
 
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 #: does not fit into what is left of a page
 SOURCE = "# long\n" * 10_000
 

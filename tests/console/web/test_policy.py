@@ -12,7 +12,7 @@ from app.store import users
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 
 #: who gets in is no matter of the database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 #: what a URL's variable parts are filled with
 SAMPLE = {

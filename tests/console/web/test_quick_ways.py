@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+import pytest
+
 from app.clock import now_ms
 from app.db import read_scope
 from app.domain.permissions import Right
@@ -13,7 +15,7 @@ from tests.console.pages import path_after, submit, text_of
 from tests.factories import save
 
 #: what a page offers is no matter of the database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 
 def test_a_switched_schedule_can_be_switched_back_at_once(admin: Console) -> None:

@@ -37,7 +37,7 @@ from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 
 #: rights are no matter of the database
-DATABASES_ENOUGH = ("sqlite",)
+pytestmark = pytest.mark.databases("sqlite")
 
 #: an id nothing has
 MISSING = 987_654
