@@ -84,7 +84,7 @@ def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> No
     dialog = page.get_by_role("dialog", name="Run once")
     expect(dialog.get_by_label("Job parameter")).to_have_value("region=eu")
     dialog.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status")).to_contain_text("The run was queued")
+    expect(page.get_by_role("status")).to_contain_text("The run is queued")
 
 
 def test_the_preview_follows_the_typing(open_page: OpenPage) -> None:
@@ -190,7 +190,7 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
     page.locator("tbody button[popovertarget]").first.click()
     page.get_by_role("link", name="Run once").click()
     page.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status")).to_contain_text("The run was queued")
+    expect(page.get_by_role("status")).to_contain_text("The run is queued")
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[6]}/edit")
     page.get_by_label("Owner").fill("no scripts")
     page.get_by_label("Schedule type").select_option("CRON")

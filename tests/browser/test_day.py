@@ -44,7 +44,7 @@ class Words:
 DAYS = [
     Words(
         "anna", "en-US", "en", "Login", "This is the first password", "The password was changed", "Close unpaid orders",
-        "The run was queued", "Running", "Kill the run?", "The run was killed.", "Failed", "Account and settings",
+        "The run is queued", "Running", "Kill the run?", "The run was killed.", "Failed", "Account and settings",
     ),
     Words(
         "lina", "zh-CN", "zh-Hans", "登录", "首次启动时生成的初始密码", "密码已修改", "关闭未支付订单",

@@ -33,7 +33,7 @@ def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: Open
     expect(box).to_have_attribute("aria-expanded", "true")
     options = page.get_by_role("listbox").get_by_role("option")
     expect(options).to_have_count(2)
-    expect(page.locator("[data-told]").last).to_have_text("2 matches")
+    expect(page.locator("[data-status]").last).to_have_text("2 matches")
     expect(box).to_have_attribute("aria-activedescendant", "jobId-choices-0")
     page.keyboard.press("ArrowDown")
     expect(box).to_have_attribute("aria-activedescendant", "jobId-choices-1")

@@ -259,7 +259,7 @@ def test_the_saved_code_is_run_beside_it(console: Console, open_page: OpenPage) 
 def test_without_scripts_the_code_is_run_too(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page, java_script_enabled=False)
     page.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status").filter(has_text="The run was queued")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="The run is queued")).to_be_visible()
     assert "/jobcode" in page.url
 
 

@@ -1,11 +1,11 @@
-"""How the pages look for this reader: theme, width of the sidebar, zone; and what the frame around every page shows."""
+"""Page preferences of the reader (theme, sidebar, zone) and the frame around every page."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from zoneinfo import available_timezones
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.list_columns import TABLES
@@ -64,6 +64,13 @@ def zone_names() -> tuple[str, ...]:
             name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)
         ),
     )
+
+
+def area() -> str:
+    """Return the console area of the requested page, such as ``jobs``; empty outside."""
+    blueprint = current_app.blueprints.get(request.blueprint or "")
+    path = blueprint.import_name.split(".") if blueprint is not None else []
+    return path[2] if path[:2] == ["app", "console"] else ""
 
 
 def frame() -> Frame:
@@ -127,5 +134,6 @@ def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
 def init_app(app: Flask) -> None:
     """Hand the frame to every page."""
     app.context_processor(lambda: {"frame": frame()})
+    app.add_template_global(area, "frame_area")
     app.add_template_global(hideable_columns, "hideable_columns")
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

@@ -1,4 +1,4 @@
-/* What every page gains where scripts run: menus beside their button, forms in dialogs, toasts that leave, a sidebar that folds. */
+/* Behaviour of every page: menus, forms in dialogs, toasts, the collapsible sidebar. */
 "use strict";
 
 (function () {
@@ -49,9 +49,9 @@
     event.preventDefault();
   }
 
-  /* ---- dialogs: a link marked data-dialog shows its page's box in a dialog; the form in it is posted as it is ---- */
+  /* ---- dialogs: a link with data-dialog opens the box of its page in a dialog; its form is posted unchanged ---- */
 
-  /* A list has filters of the same names as the fields of its dialogs: a label must lead to the one in the dialog. */
+  /* Filters of a list and fields of its dialogs share ids: labels must refer to the dialog's field. */
   function renameIds(body) {
     for (const part of body.querySelectorAll("[id]")) {
       const { id } = part;
@@ -89,7 +89,7 @@
       event.preventDefault();
       leave();
     });
-    /* a browser closes a dialog at the second Esc whatever a page says, so the key is taken before */
+    /* browsers close a dialog at the second Esc in any case, so the key is handled first */
     sheet.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       event.preventDefault();
@@ -169,7 +169,7 @@
   function startToast(toast) {
     const close = toast.querySelector("[data-toast-close]");
     if (close) close.hidden = false;
-    /* what stands in a live region from the start is not read aloud; what comes into it is */
+    /* screen readers announce only changes of a live region */
     const place = toast.parentElement;
     toast.remove();
     window.requestAnimationFrame(() => place.append(toast));
@@ -188,7 +188,7 @@
     if (field instanceof HTMLElement && field.matches("[data-submit-on-change]") && field.value !== field.dataset.submitNotOn) field.form.requestSubmit();
   }
 
-  /* Forms asked by GET leave empty fields, and the days of no chosen range, out of the address. */
+  /* GET forms omit empty fields, and dates without a custom range, from the URL. */
   function dropEmpty(event) {
     const form = event.target;
     if (form.method !== "get") return;
@@ -207,7 +207,7 @@
   window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
   window.addEventListener("beforeunload", () => {
     root.classList.add("leaving");
-    /* a download begins like a new page, and none comes */
+    /* a download looks like navigation, but no page follows */
     window.setTimeout(() => root.classList.remove("leaving"), LEAVING_MS);
   });
   window.addEventListener("pageshow", () => {

@@ -1,4 +1,4 @@
-/* Rows of bars: one stop of the Tab key a row, the arrow keys, Home and End within it. Without scripts every bar is a stop.
+/* Bars: one tab stop per row; arrow keys, Home and End move within it. Without scripts every bar is a tab stop.
    data-bars="7": columns of seven, so that left and right go from column to column. */
 "use strict";
 

@@ -1,4 +1,4 @@
-/* The cron builder: reads the expression into its choices, writes the choices back as an expression. */
+/* Cron builder: converts an expression to choices and back. */
 "use strict";
 
 (function () {
@@ -73,7 +73,7 @@
     return text.toUpperCase().replace(/[A-Z]{3}/g, (name) => names[name] || name);
   }
 
-  /* 1,5-7 is 1,5,6,7; empty where it is no such list */
+  /* 1,5-7 -> 1,5,6,7; empty if it is not such a list */
   function listed(text) {
     const wanted = new Set();
     for (const part of text.split(",")) {
@@ -84,7 +84,7 @@
     return wanted;
   }
 
-  /* Five fields are Unix cron: no seconds, Sunday is 0 or 7. Null where Quartz has no such expression. */
+  /* Five fields are Unix cron: no seconds, Sunday is 0 or 7. Null if Quartz has no equivalent. */
   function fromUnix([minute, hour, day, month, week]) {
     if ((day !== "*" && week !== "*") || /[\/#L]/.test(week)) return null;
     const shifted = week.replace(/\d+/g, (number) => String((Number(number) % 7) + 1));
@@ -124,7 +124,7 @@
     keep(unit, raw);
   }
 
-  /* What the choices cannot say stays as it is, and is offered as such. */
+  /* Expressions the choices cannot represent are kept and offered unchanged. */
   function keep(unit, raw) {
     const place = section(unit).querySelector("[data-keep]");
     place.querySelector("[data-kept]").textContent = raw;
@@ -136,7 +136,7 @@
     result.textContent = UNITS.map(write).join(" ").trim();
   }
 
-  /* Quartz wants exactly one of day and weekday to be a question mark. */
+  /* Quartz requires exactly one of day and weekday to be a question mark. */
   function balance(unit) {
     const other = { day: "week", week: "day" }[unit];
     if (!other) return;
@@ -165,7 +165,7 @@
     sheet.showModal();
   }
 
-  /* The arrow keys go from tab to tab. */
+  /* Arrow keys move between tabs. */
   function onTabKey(event) {
     const tabs = Array.from(sheet.querySelectorAll("[data-tab]"));
     const at = tabs.indexOf(event.target);

@@ -1,4 +1,4 @@
-/* The two charts of the dashboard. The table below them holds the same numbers and is what is shown without scripts. */
+/* The two charts of the dashboard. The table below has the same numbers and is shown without scripts. */
 import { echarts } from "../vendor/echarts/index.js";
 
 const COLOURS = { success: "#00a65a", failed: "#c23632", running: "#f39c12" };
@@ -12,7 +12,7 @@ function textColour() {
   return getComputedStyle(document.body).color;
 }
 
-/* on a phone the legends stand below the titles and the pie instead of beside them */
+/* on a phone the legends are below the titles and the pie */
 function isNarrow() {
   return box.clientWidth < 600;
 }

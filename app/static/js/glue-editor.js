@@ -1,4 +1,4 @@
-/* CodeMirror in the place of the text area, which stays the field that is posted. */
+/* CodeMirror in place of the text area, which remains the posted field. */
 import { Compartment, EditorState, EditorView, LanguageDescription, basicSetup, languages, oneDark } from "../vendor/codemirror/index.js";
 
 const place = document.querySelector("[data-editor]");
@@ -33,7 +33,7 @@ function start() {
   place.hidden = false;
   area.hidden = true;
   document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
-  /* saves where the remark is long enough, else asks for it */
+  /* saves if the remark is long enough, else focuses it */
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s") return;
     event.preventDefault();

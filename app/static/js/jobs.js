@@ -1,4 +1,4 @@
-/* The list of jobs: ticking all or a range, and the count of runs under way as it changes. */
+/* Job list: selecting all rows or a range, and the live count of current runs. */
 "use strict";
 
 (function () {
@@ -9,7 +9,7 @@
   const words = document.querySelector("[data-ticked]");
   let last = -1;
 
-  function tell() {
+  function update() {
     const ticked = boxes.filter((box) => box.checked).length;
     all.checked = ticked === boxes.length;
     all.indeterminate = ticked > 0 && ticked < boxes.length;
@@ -27,7 +27,7 @@
       for (const box of boxes.slice(low, high + 1)) box.checked = event.currentTarget.checked;
     }
     last = at;
-    tell();
+    update();
   }
 
   async function refresh(table) {
@@ -47,12 +47,12 @@
     all.hidden = false;
     all.addEventListener("change", () => {
       for (const box of boxes) box.checked = all.checked;
-      tell();
+      update();
     });
     for (const box of boxes) box.addEventListener("click", onTick);
-    if (matching) matching.addEventListener("change", tell);
-    window.addEventListener("pageshow", tell);
-    tell();
+    if (matching) matching.addEventListener("change", update);
+    window.addEventListener("pageshow", update);
+    update();
   }
   const table = document.querySelector("[data-running-from]");
   if (table) {

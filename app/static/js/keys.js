@@ -1,4 +1,4 @@
-/* Shortcuts: / to the first filter, g and a letter to a page, n adds, r refreshes, ? lists them. None while one types. */
+/* Shortcuts: / first filter, g and a letter page, n add, r refresh, ? list. Ignored in input fields. */
 "use strict";
 
 (function () {

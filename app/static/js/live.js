@@ -1,4 +1,4 @@
-/* Keeps the marked parts of a page fresh: asks for the page again now and then and takes over its parts. Can be paused. */
+/* Live parts: reloads the page periodically and replaces the marked parts. Can be paused. */
 "use strict";
 
 (function () {

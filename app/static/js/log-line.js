@@ -1,4 +1,4 @@
-/* One line of a log as an element: its number, its time, its colours. Everything is written as text. */
+/* Log line as an element: number, time, colours. Content is always inserted as text. */
 
 const LEVELS = [
   [/\b(ERROR|FATAL|CRITICAL|SEVERE|Traceback|Exception)\b/, "level-error"],
@@ -6,7 +6,7 @@ const LEVELS = [
 ];
 /* 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00] */
 const STAMP = /^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*/;
-/* colours are ESC [ numbers m; other sequences move cursors and set titles, which a log has none of */
+/* colours are ESC [ numbers m; other sequences (cursor, title) are dropped */
 const ESCAPES = /\u001b(?:\[([0-9;:?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
 const BASIC = 16;
 
@@ -14,7 +14,7 @@ function isColour(code) {
   return (code >= 30 && code <= 37) || (code >= 90 && code <= 97);
 }
 
-/* The state behind a sequence such as "1;31"; grounds and colours beyond the sixteen are left out. */
+/* State after a sequence such as "1;31"; backgrounds and colours beyond the sixteen are ignored. */
 function after(state, text) {
   const codes = text.split(/[;:]/).map(Number);
   let { colour, bold } = state;

@@ -1,12 +1,12 @@
-/* Finding in the log: how many lines match, and from one to the next by Enter, Shift+Enter or the arrows beside the field. */
+/* Log search: counts matching lines; Enter, Shift+Enter or the arrow buttons move between them. */
 
 const HIGHLIGHT = "log-find";
 
 export class LogSearch {
-  constructor(view, field, told) {
+  constructor(view, field, status) {
     this.view = view;
     this.field = field;
-    this.told = told;
+    this.status = status;
     this.hits = [];
     this.current = null;
     field.addEventListener("input", () => {
@@ -24,7 +24,7 @@ export class LogSearch {
     }
   }
 
-  /* Marks what matches among the lines that are there now. */
+  /* Highlights the matches in the current lines. */
   refresh() {
     const wanted = patternOf(this.field.value);
     this.hits = [];
@@ -37,7 +37,7 @@ export class LogSearch {
       ranges.push(...rangesIn(row.lastElementChild, wanted));
     }
     if ("highlights" in CSS) CSS.highlights.set(HIGHLIGHT, new Highlight(...ranges));
-    this.tell();
+    this.showCount();
   }
 
   step(by) {
@@ -52,7 +52,7 @@ export class LogSearch {
     this.current = this.hits[number - 1];
     this.current.classList.add("current");
     this.field.dispatchEvent(new CustomEvent("log-reveal", { bubbles: true, detail: this.current }));
-    this.tell();
+    this.showCount();
   }
 
   leave() {
@@ -60,18 +60,18 @@ export class LogSearch {
     this.current = null;
   }
 
-  tell() {
+  showCount() {
     const at = this.hits.indexOf(this.current) + 1;
-    this.told.textContent = this.field.value === "" ? "" : `${at ? `${at}/` : ""}${this.hits.length}`;
+    this.status.textContent = this.field.value === "" ? "" : `${at ? `${at}/` : ""}${this.hits.length}`;
   }
 }
 
-/* A text as a pattern for any case, null for none: toLowerCase() would make some texts longer, and the places found would be others. */
+/* Case-insensitive pattern of a text, or null. toLowerCase() can change the length of a text and shift the matches. */
 function patternOf(text) {
   return text === "" ? null : new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
 }
 
-/* Where a text stands in an element; a place that spans two colours is not marked by itself, its line is. */
+/* Ranges of a match in an element; a match across two colours highlights the line only. */
 function rangesIn(element, wanted) {
   const ranges = [];
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);

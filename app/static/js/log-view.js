@@ -1,11 +1,11 @@
-/* The rolling log: asks for new lines until the run has a result and nothing new comes. */
+/* Rolling log: polls for new lines until the run has a result and no more lines arrive. */
 import { LogSearch } from "./log-search.js";
 import { makeLine } from "./log-line.js";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
 const FAILURES_MAX = 20;
-/* more lines are not kept in the page; all of them are in the text */
+/* maximum lines in the page; the raw text has all of them */
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
 const SAID_MS = 2000;
@@ -19,7 +19,7 @@ function tool(name) {
   return tools.querySelector(`[data-${name}]`);
 }
 
-/* The page around the log is old once the run has ended: take the parts that changed from a new one. */
+/* When the run ends, reload the page and replace the parts that changed. */
 async function refreshFacts() {
   if (!document.querySelector("[data-facts]")) return;
   const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html" } });
@@ -33,7 +33,7 @@ async function refreshFacts() {
   document.querySelectorAll("[data-while-running]").forEach((button) => button.remove());
 }
 
-/* Counts up beside the state of a run under way: 0:07, 12:34, 1:02:03. */
+/* Elapsed time of a running run: 0:07, 12:34, 1:02:03. */
 function countUp() {
   const place = document.querySelector("[data-elapsed]");
   if (!place) return;
@@ -59,7 +59,7 @@ function start() {
   let next = 1;
   let failures = 0;
   let cut = false;
-  /* grows with every log that is opened; the polling of the one before ends */
+  /* incremented for each opened log, which ends the polling of the previous one */
   let turn = 0;
 
   function say(text) {
@@ -78,7 +78,7 @@ function start() {
     try {
       search.refresh();
     } catch {
-      /* whatever goes wrong in finding, the log is read on */
+      /* errors of the search must not stop the log */
     }
   }
 
@@ -92,7 +92,7 @@ function start() {
     if (row) reveal(row);
   }
 
-  function tellEnd() {
+  function notifyEnd() {
     const asked = tools.querySelector("[data-notify]");
     if (asked && asked.checked && document.hidden) new Notification(words.textEnd, { body: document.title, tag: lines });
   }
@@ -101,7 +101,7 @@ function start() {
     if (next === 1) say(words.textNothing);
     else say(wasOver ? words.textLoaded : words.textEnd);
     if (wasOver) return;
-    tellEnd();
+    notifyEnd();
     refreshFacts();
     document.dispatchEvent(new Event("log-ended"));
   }
@@ -145,7 +145,7 @@ function start() {
       next = part.to + 1;
     }
     if (rounds === 0 || (part.lines.length && window.location.hash)) showLinkedLine();
-    /* what was there already is not read aloud, what comes is */
+    /* announce new lines only */
     view.setAttribute("aria-live", rounds > 0 && follow.checked ? "polite" : "off");
     if (part.end) {
       finish(rounds <= 1);
@@ -194,7 +194,7 @@ function start() {
   if (words.lines) open(words.lines);
 }
 
-/* A box to tick for a message of the browser when the run has ended while one looks elsewhere. */
+/* Check box: browser notification when the run ends in the background. */
 function offerNotification() {
   const box = tools.querySelector("[data-notify]");
   if (!box || !("Notification" in window) || Notification.permission === "denied") return;

@@ -1,4 +1,4 @@
-/* Ctrl+K: a page by its name, a job by its id, its description or its handler. */
+/* Command palette (Ctrl+K): pages by name, jobs by id, description or handler. */
 "use strict";
 
 (function () {
@@ -7,7 +7,7 @@
   if (!sheet) return;
   const input = sheet.querySelector("[role=combobox]");
   const list = sheet.querySelector("[role=listbox]");
-  const told = sheet.querySelector("[data-palette-told]");
+  const status = sheet.querySelector("[data-palette-status]");
   let asked = new AbortController();
   let timer = 0;
   let active = 0;
@@ -58,7 +58,7 @@
     const items = Array.from(part.querySelectorAll("li"), (item) => document.adoptNode(item));
     for (const item of items) if (item.dataset.value) item.dataset.href = sheet.dataset.job.replace(/0$/, item.dataset.value);
     const note = items.find((item) => "note" in item.dataset);
-    told.textContent = note ? note.textContent : "";
+    status.textContent = note ? note.textContent : "";
     list.replaceChildren(...pages(text.toLowerCase()), ...items);
     activate(Math.max(0, active));
   }

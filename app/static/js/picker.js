@@ -1,4 +1,4 @@
-/* Pickers: a combobox in place of a long select or a field of ids. htmx asks the server as one types; the field keeps the value. */
+/* Pickers: a combobox in place of a long select or a field of ids. htmx searches as the user types; the field keeps the value. */
 "use strict";
 
 (function () {
@@ -6,13 +6,13 @@
     const field = document.getElementById(picker.dataset.picker);
     const input = picker.querySelector("[role=combobox]");
     const list = picker.querySelector("[role=listbox]");
-    const told = picker.querySelector("[data-told]");
+    const status = picker.querySelector("[data-status]");
     const picked = picker.querySelector("[data-picked]");
     const label = document.querySelector(`label[for="${field.id}"]`);
     const mode = picker.dataset.mode;
     const names = new Map();
     let active = -1;
-    /* what is chosen, as it is shown */
+    /* label of the current choice */
     let shown = input.value;
 
     const options = () => Array.from(list.querySelectorAll("[role=option]"));
@@ -28,7 +28,7 @@
       list.hidden = true;
       activate(-1);
       input.setAttribute("aria-expanded", "false");
-      told.textContent = "";
+      status.textContent = "";
     }
 
     function ask() {
@@ -53,7 +53,7 @@
       open();
       activate(input.value && mode !== "free" ? 0 : -1);
       const note = list.querySelector("[data-note]");
-      told.textContent = note ? note.textContent : "";
+      status.textContent = note ? note.textContent : "";
     }
 
     function store(value, text) {
@@ -81,7 +81,7 @@
       close();
     }
 
-    /* what was typed and not chosen counts for nothing, but an emptied field chooses nothing */
+    /* text that was not chosen is dropped; an emptied field clears the choice */
     function settle() {
       close();
       if (mode === "free") return;

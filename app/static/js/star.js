@@ -1,4 +1,4 @@
-/* Stars of jobs without loading the page anew; without this script their button sends the form. */
+/* Favourite stars without a page reload; without scripts the button submits the form. */
 "use strict";
 
 (function () {

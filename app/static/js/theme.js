@@ -1,4 +1,4 @@
-/* Runs before the first paint: where no theme was chosen, follow the system's. */
+/* Runs before the first paint: follows the system's theme if none was chosen. */
 "use strict";
 
 (function () {

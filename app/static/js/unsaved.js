@@ -1,4 +1,4 @@
-/* What was typed is not lost by a slip: a form marked data-guard asks before its page is left, a dialog before it is closed. */
+/* Unsaved changes: a form with data-guard asks before its page is left or its dialog closed. */
 "use strict";
 
 (function () {
@@ -20,7 +20,7 @@
     return form.method === "post" && Array.from(form.elements).some(differs);
   }
 
-  /* Beside what was typed: throw it away, or go on. */
+  /* The question: discard the changes, or keep editing. */
   function ask(sheet) {
     if (sheet.querySelector("[data-unsaved]")) return;
     const words = document.body.dataset;

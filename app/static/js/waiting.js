@@ -1,4 +1,4 @@
-/* Forms that are sent and answered after a while: shows that it is under way, and sends no form twice. */
+/* Slow forms: shows progress and prevents double submission. */
 "use strict";
 
 (function () {
