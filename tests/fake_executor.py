@@ -1,7 +1,7 @@
 """Fake executor: an HTTP server on a free port with scripted answers, which records every request verbatim.
 
 with FakeExecutor() as executor:
-    executor.tell("run", Answer.json(code=500, msg="busy"), Answer.json())   # the last one repeats
+    executor.respond("run", Answer.json(code=500, msg="busy"), Answer.json())   # the last one repeats
     ...
     (request,) = executor.requests
 """
@@ -115,12 +115,12 @@ class FakeExecutor:
         #: base URL with a trailing slash
         self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}/"
 
-    def tell(self, action: str, *answers: Answer) -> None:
+    def respond(self, action: str, *answers: Answer) -> None:
         """Set the answers to an action, in order; the last one repeats. ``*``: all other actions."""
         with self._lock:
             self._answers[action] = list(answers)
 
-    def asked(self, action: str) -> list[Request]:
+    def requests_for(self, action: str) -> list[Request]:
         """Return the requests for an action."""
         with self._lock:
             return [request for request in self.requests if request.action == action]

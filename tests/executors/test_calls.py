@@ -79,7 +79,7 @@ def test_a_name_outside_the_networks(ask: Ask, executor: FakeExecutor) -> None:
 
 
 def test_an_executor_that_does_not_answer(ask: Ask, executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("beat", Answer(fault=Fault.SILENCE))
+    executor.respond("beat", Answer(fault=Fault.SILENCE))
     assert ask(peer, NETWORKS) == "no answer in time"
 
 

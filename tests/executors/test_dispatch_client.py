@@ -82,7 +82,7 @@ def test_a_connection_is_used_again(executor: FakeExecutor, peer: Peer) -> None:
 
 
 def test_our_own_executor_tells_its_boot(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
+    executor.respond("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
     assert call(peer)[0].boot_id == "5f0c"
 
 
@@ -99,7 +99,7 @@ def test_our_own_executor_tells_its_boot(executor: FakeExecutor, peer: Peer) -> 
 def test_a_request_that_may_have_arrived_is_never_repeated(
     executor: FakeExecutor, peer: Peer, fault: Fault, reason: str
 ) -> None:
-    executor.tell("run", Answer(fault=fault), Answer())
+    executor.respond("run", Answer(fault=fault), Answer())
     (outcome,) = call(peer, timeout_s=0.3)
     assert (outcome.delivered, outcome.reply) == (Delivered.PERHAPS, None)
     assert reason in outcome.reason
@@ -109,7 +109,7 @@ def test_a_request_that_may_have_arrived_is_never_repeated(
 def test_a_kept_connection_that_was_closed_meanwhile_does_not_repeat_the_request(
     executor: FakeExecutor, peer: Peer
 ) -> None:
-    executor.tell("run", Answer(), Answer(fault=Fault.RESET_AFTER_BODY), Answer())
+    executor.respond("run", Answer(), Answer(fault=Fault.RESET_AFTER_BODY), Answer())
     outcomes = call(peer, times=3)
     assert [outcome.delivered for outcome in outcomes] == [
         Delivered.ANSWERED,
@@ -120,7 +120,7 @@ def test_a_kept_connection_that_was_closed_meanwhile_does_not_repeat_the_request
 
 
 def test_a_server_that_drops_idle_connections_costs_nothing(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(close_after=True))
+    executor.respond("run", Answer(close_after=True))
 
     async def work(client: DispatchClient) -> list[CallOutcome]:
         outcomes = []
@@ -187,7 +187,7 @@ def test_a_name_nobody_knows(executor: FakeExecutor) -> None:
 
 
 def test_a_redirect_is_an_answer_not_a_way(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell(
+    executor.respond(
         "run", Answer(status=307, headers=(("Location", executor.address + "elsewhere"),), body=b"")
     )
     (outcome,) = call(peer)
@@ -222,7 +222,7 @@ def test_proxies_of_the_environment_are_ignored(
     ids=["array", "html", "empty", "no type", "plain", "402", "no text", "largest", "too large"],
 )
 def test_what_answers_are_taken_for(executor: FakeExecutor, peer: Peer, answer: Answer, code: int) -> None:
-    executor.tell("run", answer)
+    executor.respond("run", answer)
     (outcome,) = call(peer)
     assert outcome.reply is not None
     assert outcome.reply.code == code
@@ -230,21 +230,21 @@ def test_what_answers_are_taken_for(executor: FakeExecutor, peer: Peer, answer: 
 
 
 def test_an_answer_that_drips_is_not_waited_for(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(b'{"code":200' + b" " * 500 + b"}", drip_s=0.05))
+    executor.respond("run", Answer(b'{"code":200' + b" " * 500 + b"}", drip_s=0.05))
     (outcome,) = call(peer, timeout_s=0.3)
     assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "no answer in time")
     assert outcome.took_ms < 2_500
 
 
 def test_compressed_answers_are_not_unpacked(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(b"\x1f\x8b\x08\x00", headers=(("Content-Encoding", "gzip"),)))
+    executor.respond("run", Answer(b"\x1f\x8b\x08\x00", headers=(("Content-Encoding", "gzip"),)))
     (outcome,) = call(peer)
     assert outcome.reply is not None
     assert outcome.reply.code == 500
 
 
 def test_a_hanging_executor_does_not_hold_others(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("run", Answer(fault=Fault.SILENCE))
+    executor.respond("run", Answer(fault=Fault.SILENCE))
     with FakeExecutor() as quick:
         quick_peer = Peer(quick.address, "demo", TOKEN)
 

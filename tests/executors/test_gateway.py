@@ -46,11 +46,11 @@ def test_the_bytes_of_each_request(
 
 
 def test_an_answer_is_handed_on(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("kill", Answer.json(200, msg="job thread already killed."))
-    executor.tell("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
+    executor.respond("kill", Answer.json(200, msg="job thread already killed."))
+    executor.respond("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
     assert (GATEWAY.kill(peer, 17).code, GATEWAY.kill(peer, 17).msg) == (200, "job thread already killed.")
     assert GATEWAY.idle_beat(peer, 17).code == 500
-    executor.tell("beat", Answer(b"not found", status=404))
+    executor.respond("beat", Answer(b"not found", status=404))
     assert "HTTP status 404" in (GATEWAY.beat(peer).msg or "")
 
 
@@ -73,13 +73,13 @@ def test_an_answer_is_handed_on(executor: FakeExecutor, peer: Peer) -> None:
 def test_logs_of_all_clients(
     executor: FakeExecutor, peer: Peer, payload: dict[str, object], result: LogResult
 ) -> None:
-    executor.tell("log", Answer.json(200, **payload))
+    executor.respond("log", Answer.json(200, **payload))
     assert GATEWAY.read_log(peer, LOG) == result
 
 
 @pytest.mark.parametrize("answer", [Answer.json(500, msg="no such log"), Answer(status=404), Answer(b"")])
 def test_a_log_that_cannot_be_had_is_an_error(executor: FakeExecutor, peer: Peer, answer: Answer) -> None:
-    executor.tell("log", answer)
+    executor.respond("log", answer)
     with pytest.raises(ExecutorUnreachable) as caught:
         GATEWAY.read_log(peer, LOG)
     assert caught.value.address == peer.address
@@ -87,7 +87,7 @@ def test_a_log_that_cannot_be_had_is_an_error(executor: FakeExecutor, peer: Peer
 
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_is_one_error_and_no_second_attempt(executor: FakeExecutor, peer: Peer, fault: Fault) -> None:
-    executor.tell("beat", Answer(fault=fault), Answer())
+    executor.respond("beat", Answer(fault=fault), Answer())
     with pytest.raises(ExecutorUnreachable) as caught:
         GATEWAY.beat(peer, timeout_s=0.3)
     assert caught.value.reason
@@ -106,14 +106,16 @@ def test_nobody_there() -> None:
 def test_an_answer_that_drips_is_not_waited_for(executor: FakeExecutor, peer: Peer, drip: str) -> None:
     body = b'{"code":200' + b" " * (400 if drip == "body" else 0) + b"}"
     headers = (("X-Filler", "x" * (400 if drip == "head" else 0)),)
-    executor.tell("beat", Answer(body, headers=headers, drip_s=0.02))
+    executor.respond("beat", Answer(body, headers=headers, drip_s=0.02))
     with pytest.raises(ExecutorUnreachable, match="in time"):
         GATEWAY.beat(peer, timeout_s=0.4)
     assert len(executor.requests) == 1
 
 
 def test_a_redirect_is_not_followed(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("*", Answer(status=302, headers=(("Location", executor.address + "elsewhere"),), body=b""))
+    executor.respond(
+        "*", Answer(status=302, headers=(("Location", executor.address + "elsewhere"),), body=b"")
+    )
     assert "HTTP status 302" in (GATEWAY.beat(peer).msg or "")
     assert [request.target for request in executor.requests] == ["/beat"]
 
@@ -133,15 +135,17 @@ def test_an_answer_is_bounded(executor: FakeExecutor, peer: Peer, action: str, l
         return GATEWAY.beat(peer) if action == "beat" else GATEWAY.read_log(peer, LOG)
 
     frame = b'{"code":200,"msg":""}'
-    executor.tell(action, Answer(frame.replace(b'""', b'"' + b"x" * (limit - len(frame)) + b'"')))
+    executor.respond(action, Answer(frame.replace(b'""', b'"' + b"x" * (limit - len(frame)) + b'"')))
     ask()
-    executor.tell(action, Answer(b"x" * (limit + 50_000)))
+    executor.respond(action, Answer(b"x" * (limit + 50_000)))
     with pytest.raises(ExecutorUnreachable, match=f"longer than {limit} bytes"):
         ask()
 
 
 def test_a_bomb_is_measured_unpacked(executor: FakeExecutor, peer: Peer) -> None:
-    executor.tell("beat", Answer(gzip.compress(b"x" * 50_000_000), headers=(("Content-Encoding", "gzip"),)))
+    executor.respond(
+        "beat", Answer(gzip.compress(b"x" * 50_000_000), headers=(("Content-Encoding", "gzip"),))
+    )
     with pytest.raises(ExecutorUnreachable, match="longer than"):
         GATEWAY.beat(peer)
 

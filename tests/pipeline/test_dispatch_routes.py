@@ -118,8 +118,8 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     database: str, config: Config, executors: list[FakeExecutor], route: str, action: str
 ) -> None:
     silent, refusing, taking = executors
-    silent.tell(action, Answer(fault=Fault.SILENCE))
-    refusing.tell("run", Answer.json(500, msg="no such handler"))
+    silent.respond(action, Answer(fault=Fault.SILENCE))
+    refusing.respond("run", Answer.json(500, msg="no such handler"))
     job = make_job(addresses=f"{DEAD},{group_of(executors)}", executor_route_strategy=route)
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(due_now(job)))
@@ -160,7 +160,7 @@ def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
             as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER")))
         )
         eventually(lambda: all_rows(JobLog) and ended(1))
-    assert len(executors[0].asked("run")) == 1
+    assert len(executors[0].requests_for("run")) == 1
     assert "Traceback" not in caplog.text
 
 
@@ -174,7 +174,7 @@ def test_the_only_candidate_may_take_its_time(
         def wait(self, _timeout_s: float) -> bool:
             return threading.Event().wait(0.6)
 
-    slow.tell(action, Answer(wait=After()))
+    slow.respond(action, Answer(wait=After()))
     with dispatching(config) as dispatcher:
         dispatcher.offer(
             as_due(due_now(make_job(addresses=f"{DEAD},{slow.address}", executor_route_strategy=route)))
@@ -196,8 +196,8 @@ def test_each_change_of_candidate_is_committed_before_it_is_sent_to(
             return True
 
     first, second, _ = executors
-    first.tell("run", Answer.json(500, msg="no").but(wait=Look()))
-    second.tell("run", Answer().but(wait=Look()))
+    first.respond("run", Answer.json(500, msg="no").but(wait=Look()))
+    second.respond("run", Answer().but(wait=Look()))
     with dispatching(config) as dispatcher:
         dispatcher.offer(
             as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER")))
@@ -212,13 +212,13 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(
     """80 runs each for one that hangs, one that answers after 2.9 s and one that is dead, 100 for a healthy one."""
     hanging, slow, healthy = executors
     release, pause = threading.Event(), threading.Event()
-    hanging.tell("run", Answer(wait=release))
+    hanging.respond("run", Answer(wait=release))
 
     class After:
         def wait(self, _timeout_s: float) -> bool:
             return pause.wait(2.9)
 
-    slow.tell("run", Answer(wait=After()))
+    slow.respond("run", Answer(wait=After()))
     jobs = [make_job(addresses=address) for address in (hanging.address, slow.address, DEAD)]
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
@@ -242,8 +242,8 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
     hanging = executors[0]
-    hanging.tell("run", Answer(fault=Fault.SILENCE), Answer.json(msg="x" * 50_000))
-    hanging.tell(
+    hanging.respond("run", Answer(fault=Fault.SILENCE), Answer.json(msg="x" * 50_000))
+    hanging.respond(
         "log",
         Answer.json(
             content={"fromLineNum": 1, "toLineNum": 0, "logContent": MSG_LOG_NOT_EXISTS, "isEnd": True}
@@ -291,6 +291,6 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
     for line, pattern in zip(lines, told, strict=True):
         assert re.fullmatch(pattern, line), (line, pattern)
     assert len(only_row(JobLog).trigger_msg or "") <= TRACE_MAX
-    logs = [request.json["logId"] for request in hanging.asked("run")]
+    logs = [request.json["logId"] for request in hanging.requests_for("run")]
     assert logs == [run.id, run.id]
     assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (200, "done")

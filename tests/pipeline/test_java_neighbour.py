@@ -33,7 +33,7 @@ def end_as_java(ending: str) -> bool:
 def executor() -> Iterator[FakeExecutor]:
     """A foreign executor that is idle and has no log of any run any more."""
     with FakeExecutor() as running:
-        running.tell("log", ABSENT)
+        running.respond("log", ABSENT)
         yield running
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_is_ended_during_a_look_is_not_sent_again(
     database: str, config: Config, executor: FakeExecutor, ending: str
 ) -> None:
     open_run(executor.address, probe_count=1)
-    executor.tell("log", ABSENT.but(wait=(ended := Signal(lambda: end_as_java(ending)))))
+    executor.respond("log", ABSENT.but(wait=(ended := Signal(lambda: end_as_java(ending)))))
     with resolving(config) as look:
         look(10_000)
         assert ended.called

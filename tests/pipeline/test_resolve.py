@@ -43,7 +43,7 @@ HANGS = Answer(fault=Fault.CLOSE)
 def executor() -> Iterator[FakeExecutor]:
     """A foreign executor that lives, is idle and has no log of any run."""
     with FakeExecutor() as running:
-        running.tell("log", ABSENT)
+        running.respond("log", ABSENT)
         yield running
 
 
@@ -94,19 +94,19 @@ def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
         look(5_000)
         assert fire_state() == ("UNKNOWN", 1)
         look(9_999)
-        assert len(executor.asked("log")) == 2, "looks keep their distance"
+        assert len(executor.requests_for("log")) == 2, "looks keep their distance"
         look(10_000)
     assert fire_state() == ("PENDING", 0)
     assert "idle and without a log in 2 checks" in trace()
     assert claim_one(now_ms=T0 + 10_500).remembered is False
-    asked = executor.asked("log")[0].json
+    asked = executor.requests_for("log")[0].json
     assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
 
 
 def test_a_look_that_finds_something_else_begins_the_count_anew(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("beat", Answer(), HANGS, Answer())
+    executor.respond("beat", Answer(), HANGS, Answer())
     open_run(executor.address)
     with resolving(config) as look:
         look(5_000)
@@ -121,8 +121,8 @@ def test_a_look_that_finds_something_else_begins_the_count_anew(
 def test_a_run_the_executor_has_is_started(
     database: str, config: Config, executor: FakeExecutor, idle: Answer, log: Answer, said: str
 ) -> None:
-    executor.tell("idleBeat", idle)
-    executor.tell("log", log)
+    executor.respond("idleBeat", idle)
+    executor.respond("log", log)
     open_run(executor.address)
     with resolving(config) as look:
         look(0)
@@ -169,7 +169,7 @@ def test_a_result_that_comes_during_a_look_is_not_taken_back(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     run = open_run(executor.address, probe_count=1)
-    executor.tell("log", ABSENT.but(wait=(answer := Signal(lambda: call_back(run.id, 200)))))
+    executor.respond("log", ABSENT.but(wait=(answer := Signal(lambda: call_back(run.id, 200)))))
     with resolving(config) as look:
         look(10_000)
     assert answer.called
@@ -187,7 +187,7 @@ def test_evidence_from_before_a_send_orders_no_second_one(
         transact(lambda session: session.execute(update(Fire).values(lease_until=T0 + 4_000)))
         return True
 
-    executor.tell("log", ABSENT.but(wait=(sent_now := Signal(send_meanwhile))))
+    executor.respond("log", ABSENT.but(wait=(sent_now := Signal(send_meanwhile))))
     with resolving(config) as look:
         look(5_000)
     assert sent_now.called
@@ -236,13 +236,13 @@ def test_an_accepted_run_is_looked_at_after_ten_seconds(
         look(FIRST_CHECK_MS - 1)
         assert executor.requests == []
         look(FIRST_CHECK_MS)
-        assert len(executor.asked("beat")) == 1
+        assert len(executor.requests_for("beat")) == 1
 
 
 def test_an_accepted_run_that_is_busy_is_left_alone(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("idleBeat", BUSY)
+    executor.respond("idleBeat", BUSY)
     open_run(executor.address, "ACCEPTED")
     with resolving(config) as look:
         for after_ms in range(10_000, 400_000, 15_000):
@@ -271,7 +271,7 @@ def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(
 def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("log", BEGUN)
+    executor.respond("log", BEGUN)
     open_run(executor.address, "ACCEPTED")
     times = [10_000, 15_000, *range(30_000, 105_000, 15_000)]
     with resolving(config, console=False) as alone:
@@ -323,14 +323,14 @@ def test_two_resolvers_look_at_a_run_once(database: str, config: Config, executo
     with resolving(config) as one, resolving(config) as two:
         one(5_000)
         two(5_000)
-    assert len(executor.asked("log")) == 1
+    assert len(executor.requests_for("log")) == 1
     assert fire_state() == ("UNKNOWN", 1)
 
 
 def test_a_silent_executor_is_asked_once_for_all_its_runs(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("beat", HANGS)
+    executor.respond("beat", HANGS)
     job = make_job(addresses=executor.address)
     for _ in range(20):
         open_run(executor.address, job=job)
@@ -343,14 +343,14 @@ def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     with FakeExecutor() as hanging:
-        hanging.tell("idleBeat", Answer(fault=Fault.SILENCE))
+        hanging.respond("idleBeat", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=hanging.address)
         for _ in range(PROBES_AT_ONCE * 5):
             open_run(hanging.address, job=job)
         other = open_run(executor.address)
         with resolving(config) as look:
             look(5_000)
-        assert len(hanging.asked("idleBeat")) <= PROBES_AT_ONCE
+        assert len(hanging.requests_for("idleBeat")) <= PROBES_AT_ONCE
     assert only_row(Fire, log_id=other.id).probe_count == 1
 
 

@@ -63,7 +63,7 @@ def paths(executor: FakeExecutor) -> list[str]:
 def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(
     config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("run", unknown("/run"))
+    executor.respond("run", unknown("/run"))
     sent = send_each(config, executor, executor)
     assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED, Fate.ACCEPTED]
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
@@ -71,30 +71,30 @@ def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(
 
 
 def test_first_runs_at_once_each_find_the_path(config: Config, executor: FakeExecutor) -> None:
-    executor.tell("run", unknown("/run"))
+    executor.respond("run", unknown("/run"))
     sent = send_each(config, *[executor] * 8, at_once=True)
     assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 8
     assert sorted(paths(executor)) == ["/run"] * 8 + ["/trigger"] * 8
 
 
 def test_another_address_is_asked_at_run(config: Config, executor: FakeExecutor) -> None:
-    executor.tell("run", unknown("/run"))
+    executor.respond("run", unknown("/run"))
     with FakeExecutor() as other:
         send_each(config, executor, other)
         assert paths(other) == ["/run"]
 
 
 def test_an_executor_that_went_back_to_run_is_found_again(config: Config, executor: FakeExecutor) -> None:
-    executor.tell("run", unknown("/run"), Answer.json())
-    executor.tell("trigger", Answer.json(), unknown("/trigger"))
+    executor.respond("run", unknown("/run"), Answer.json())
+    executor.respond("trigger", Answer.json(), unknown("/trigger"))
     sent = send_each(config, executor, executor, executor)
     assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 3
     assert paths(executor) == ["/run", "/trigger", "/trigger", "/run", "/run"]
 
 
 def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: FakeExecutor) -> None:
-    executor.tell("run", unknown("/run"))
-    executor.tell("trigger", unknown("/trigger"))
+    executor.respond("run", unknown("/run"))
+    executor.respond("trigger", unknown("/trigger"))
     for sent in send_each(config, executor, executor):
         assert (sent.verdict.fate, sent.verdict.text) == (
             Fate.REFUSED,
@@ -118,7 +118,7 @@ def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: F
 def test_no_other_answer_is_followed_by_a_second_call(
     config: Config, executor: FakeExecutor, answer: Answer
 ) -> None:
-    executor.tell("run", answer)
+    executor.respond("run", answer)
     send_each(config, executor)
     assert paths(executor) == ["/run"]
 
@@ -126,8 +126,8 @@ def test_no_other_answer_is_followed_by_a_second_call(
 def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_again(
     config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("run", unknown("/run"))
-    executor.tell("trigger", Answer(fault=Fault.CLOSE), Answer.json())
+    executor.respond("run", unknown("/run"))
+    executor.respond("trigger", Answer(fault=Fault.CLOSE), Answer.json())
     sent = send_each(config, executor, executor)
     assert [each.verdict.fate for each in sent] == [Fate.UNKNOWN, Fate.ACCEPTED]
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
@@ -137,9 +137,9 @@ def test_so_many_addresses_are_remembered_at_most(
     config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(send, "TRIGGER_ADDRESSES_MAX", 1)
-    executor.tell("run", unknown("/run"))
+    executor.respond("run", unknown("/run"))
     with FakeExecutor() as other:
-        other.tell("run", unknown("/run"))
+        other.respond("run", unknown("/run"))
         send_each(config, executor, other, other, executor)
         assert paths(other) == ["/run", "/trigger", "/trigger"]
     assert paths(executor) == ["/run", "/trigger"] * 2

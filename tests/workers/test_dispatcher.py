@@ -40,7 +40,7 @@ def executor() -> Iterator[FakeExecutor]:
 def test_a_due_fire_is_sent_and_its_acceptance_recorded(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.tell("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
+    executor.respond("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
     job = make_job(addresses=executor.address, executor_param="p")
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
@@ -59,7 +59,7 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(
 def test_a_definite_no_ends_the_run(
     database: str, config: Config, executor: FakeExecutor, reason: str
 ) -> None:
-    executor.tell("run", Answer.json(500, msg="job handler [x] not found."))
+    executor.respond("run", Answer.json(500, msg="job handler [x] not found."))
     address = {
         "refused": executor.address,
         "nobody there": "http://127.0.0.1:1111/",
@@ -78,7 +78,7 @@ def test_a_definite_no_ends_the_run(
 def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
     database: str, config: Config, executor: FakeExecutor, fault: Fault
 ) -> None:
-    executor.tell("run", Answer(fault=fault), Answer())
+    executor.respond("run", Answer(fault=fault), Answer())
     job = make_job(addresses=executor.address, executor_fail_retry_count=3)
     with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
@@ -93,8 +93,8 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
     database: str, config: Config
 ) -> None:
     with executors(4) as (dead, refusing, taking, spare):
-        dead.tell("beat", Answer.json(500, msg="not well"))
-        refusing.tell("run", Answer.json(500, msg="no handler"))
+        dead.respond("beat", Answer.json(500, msg="not well"))
+        refusing.respond("run", Answer.json(500, msg="no handler"))
         job = make_job(addresses=group_of(dead, refusing, taking, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
@@ -115,7 +115,7 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
 
 def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config) -> None:
     with executors(2) as (lost, spare):
-        lost.tell("run", Answer(fault=Fault.RESET_AFTER_BODY))
+        lost.respond("run", Answer(fault=Fault.RESET_AFTER_BODY))
         job = make_job(addresses=group_of(lost, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
@@ -126,8 +126,8 @@ def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config)
 
 def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, config: Config) -> None:
     with executors(3) as (hanging, busy, idle):
-        hanging.tell("idleBeat", Answer(fault=Fault.SILENCE))
-        busy.tell("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
+        hanging.respond("idleBeat", Answer(fault=Fault.SILENCE))
+        busy.respond("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
         job = make_job(addresses=group_of(hanging, busy, idle), executor_route_strategy="BUSYOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
@@ -138,12 +138,12 @@ def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, confi
 
 
 def test_nobody_says_yes(database: str, config: Config, executor: FakeExecutor) -> None:
-    executor.tell("beat", Answer.json(500))
+    executor.respond("beat", Answer.json(500))
     job = make_job(addresses=f"{executor.address},http://127.0.0.1:1111/", executor_route_strategy="FAILOVER")
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
         eventually(lambda: only_row(JobLog).trigger_code == 500 if all_rows(JobLog) else False)
-    assert executor.asked("run") == []
+    assert executor.requests_for("run") == []
     assert "no executor is available" in (only_row(JobLog).trigger_msg or "")
     assert only_row(JobLog).executor_address is None
 
@@ -164,7 +164,7 @@ def test_a_broadcast_reaches_everybody_with_its_share(database: str, config: Con
 def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Config) -> None:
     release = threading.Event()
     with executors(2) as (hanging, quick):
-        hanging.tell("run", Answer(wait=release))
+        hanging.respond("run", Answer(wait=release))
         stuck, free = make_job(addresses=hanging.address), make_job(addresses=quick.address)
         with dispatching(config, address_inflight_max=2) as dispatcher:
             dispatcher.offer(as_due([*fires_of(stuck, 8), *fires_of(free, 30)]))
@@ -186,7 +186,7 @@ def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(
     release = threading.Event()
     with executors(4) as (*hanging, quick):
         for one in hanging:
-            one.tell("run", Answer(wait=release))
+            one.respond("run", Answer(wait=release))
         stuck = [fire for one in hanging for fire in fires_of(make_job(addresses=one.address), 4)]
         with dispatching(config, address_inflight_max=2, fast_max=4) as dispatcher:
             dispatcher.offer(as_due(stuck))
@@ -205,7 +205,7 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
     """Two hang at it, the others are parked; then the group has another address, and nothing ends at the first one any more."""
     monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
     with executors(2) as (hanging, quick):
-        hanging.tell("run", Answer(fault=Fault.SILENCE))
+        hanging.respond("run", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=hanging.address)
         with dispatching(config, address_inflight_max=2, trigger_timeout_s=HASTY_S) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 20)))
@@ -341,7 +341,7 @@ def test_a_fire_that_is_gone_or_taken_is_nobodys(
 
 def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, executor: FakeExecutor) -> None:
     release = threading.Event()
-    executor.tell("run", Answer(wait=release))
+    executor.respond("run", Answer(wait=release))
     job = make_job(addresses=executor.address)
     dispatcher = Dispatcher(replace(config, executor_networks=LOOPBACK), node="one", token=TOKEN)
     dispatcher.start()
@@ -364,7 +364,7 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
 def test_a_stop_does_not_wait_for_candidates_that_have_not_been_asked(
     database: str, config: Config, executor: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    executor.tell("beat", Answer(fault=Fault.SILENCE))
+    executor.respond("beat", Answer(fault=Fault.SILENCE))
     candidates = ",".join(f"{executor.address}{number}/" for number in range(30))
     with dispatching(config) as dispatcher:
         dispatcher.offer(as_due(fires_of(make_job(addresses=candidates, executor_route_strategy="FAILOVER"))))
@@ -401,7 +401,7 @@ def test_outcomes_wait_for_a_database_that_is_away(
 ) -> None:
     release, failed = threading.Event(), list[str]()
     monkeypatch.setattr(FaultLog, "write", lambda _log, _logger, event, _error: failed.append(event))
-    executor.tell("run", Answer(wait=release))
+    executor.respond("run", Answer(wait=release))
     nowhere = {
         "sqlite": "sqlite:////nowhere/at/all.db",
         "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",

@@ -33,7 +33,7 @@ def change(what: Callable[..., None], job: Job, member: FakeExecutor) -> None:
 
 
 def runs_of(*members: FakeExecutor) -> list[int]:
-    return [len(one.asked("run")) for one in members]
+    return [len(one.requests_for("run")) for one in members]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_drained_address_gets_nothing_while_the_others_get_all(
 
 def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: str, config: Config) -> None:
     with executors(2) as (drained, other):
-        drained.tell(
+        drained.respond(
             "log",
             Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "line one", "isEnd": False}),
         )
@@ -77,7 +77,7 @@ def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: 
         caller = Caller(Gateway(LOOPBACK), TOKEN)
         assert "line one" in logs.read_log(first.id, 1, actor=ACTOR, caller=caller).log_content
         logs.kill_log(first.id, actor=ACTOR, caller=caller, now_ms=now_ms())
-        assert len(drained.asked("kill")) == 1
+        assert len(drained.requests_for("kill")) == 1
         assert call_back(second.id, 200, "done")
     assert [log.handle_code for log in all_rows(JobLog)] == [500, 200]
     assert all_rows(Fire) == []
@@ -88,7 +88,7 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
 ) -> None:
     monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
     with executors(2) as (hanging, other):
-        hanging.tell("run", Answer(fault=Fault.SILENCE))
+        hanging.respond("run", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=group_of(hanging, other))
         with dispatching(config, address_inflight_max=2, trigger_timeout_s=HASTY_S) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 20)))
@@ -108,7 +108,7 @@ def test_busy_is_a_refusal_where_the_run_was_not_sent_before(
         if moved:
             change(drains.drain, job, first)
         for one in (first, other):
-            one.tell("run", Answer.json(code=500, msg="block strategy effect：Discard Later"))
+            one.respond("run", Answer.json(code=500, msg="block strategy effect：Discard Later"))
         log = make_log(job, executor_address=first.address, trigger_code=0)
         sent_before = {"log_id": log.id, "address": first.address, "attempt": 1, "epoch": 1}
         with dispatching(config) as dispatcher:
@@ -122,7 +122,7 @@ def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str,
     """Four that hang cost 300 ms each; meanwhile the fifth, which would have been taken, is drained."""
     with executors(6) as (*hanging, drained, spare):
         for one in hanging:
-            one.tell("beat", Answer(fault=Fault.SILENCE))
+            one.respond("beat", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=group_of(*hanging, drained, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))

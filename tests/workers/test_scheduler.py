@@ -49,7 +49,7 @@ def test_jobs_are_sent_at_their_instant_and_never_before(
     arrived: dict[int, int] = {}
 
     def all_there() -> bool:
-        for request in executor.asked("run"):
+        for request in executor.requests_for("run"):
             arrived.setdefault(request.json["logId"], now_ms())
         return len(arrived) >= 2
 
@@ -74,7 +74,7 @@ def test_a_restarted_node_sends_what_its_ring_had_lost(
     assert only_row(Fire).state == "PENDING"
     after = Scheduler(node)
     after.start()
-    eventually(lambda: len(executor.asked("run")) == 1)
+    eventually(lambda: len(executor.requests_for("run")) == 1)
     after.stop()
     log = only_row(JobLog)
     assert (log.trigger_code, log.fire_time) == (200, only_row(Fire).due_time)
@@ -89,7 +89,7 @@ def test_a_restarted_node_skips_what_it_finds_too_late(
     scheduler.start()
     eventually(lambda: [skip.from_ms for skip in all_rows(Skip)] == [late.due_time])
     scheduler.stop()
-    assert (all_rows(Fire), executor.asked("run")) == ([], [])
+    assert (all_rows(Fire), executor.requests_for("run")) == ([], [])
 
 
 def test_a_scan_says_when_the_next_one_is(database: str, node: Config) -> None:

@@ -91,11 +91,11 @@ def test_a_node_is_not_gone_before_its_last_send_is_answered(
 ) -> None:
     release = threading.Event()
     with FakeExecutor() as executor:
-        executor.tell("run", Answer(wait=release))
+        executor.respond("run", Answer(wait=release))
         program = programs.start("workers", WORKERS, environ | {"XXL_JOB_TRIGGER_TIMEOUT": "5"})
         scheduler, _monitor = children(program)
         make_due_job(now_ms() + 1_000, conf="3600", addresses=executor.address)
-        eventually(lambda: executor.asked("run"), 30, "a run is being sent")
+        eventually(lambda: executor.requests_for("run"), 30, "a run is being sent")
         program.process.send_signal(signal.SIGTERM)
         eventually(lambda: "workers stopping" in program.output, 30)
         asked_ms = now_ms()

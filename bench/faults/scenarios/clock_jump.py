@@ -56,7 +56,7 @@ def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
     """
     clock = Clock(folder)
     with installation(db, folder) as cluster, FakeExecutor() as forgetful:
-        forgetful.tell("log", Answer.json(content={"logContent": "readLog fail, logFile not exists"}))
+        forgetful.respond("log", Answer.json(content={"logContent": "readLog fail, logFile not exists"}))
         recorder = cluster.start_recorder()
         assert not recorder.has_ended
         cluster.settings |= clock.settings

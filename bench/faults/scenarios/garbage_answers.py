@@ -66,7 +66,7 @@ def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
         ends = {case.name: end_of(rows.get(case.job_id)) for case in cases}
         found.violations += [f"{name}: {end}" for name, end in ends.items() if end != "unresolved"]
         for case in cases:
-            sends = len(case.executor.asked("run"))
+            sends = len(case.executor.requests_for("run"))
             if sends != 1:
                 found.violations.append(f"{case.name}: sent {sends} times")
         figures = {"settled_s": settled_s, "watched_s": round(time.monotonic() - began, 1), "ends": ends}
@@ -76,16 +76,16 @@ def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
 def accepted(cluster: Cluster, executor: FakeExecutor, name: str) -> Case:
     """Make a group with one executor that accepts and answers as its name says, and a job for it."""
     scope, _, kind = name.partition("-")
-    executor.tell("run", Answer.json())
-    executor.tell(
+    executor.respond("run", Answer.json())
+    executor.respond(
         "log", Answer.json(content={"fromLineNum": 1, "toLineNum": 1, "logContent": "begun", "isEnd": False})
     )
-    executor.tell("beat", Answer.json())
+    executor.respond("beat", Answer.json())
     if scope == "all":
-        executor.tell("log")
-        executor.tell("beat")
+        executor.respond("log")
+        executor.respond("beat")
     for action in SCOPES[scope]:
-        executor.tell(action, NONSENSE[kind])
+        executor.respond(action, NONSENSE[kind])
     group_id = cluster.console.add_group(name, addressType=1, addressList=executor.address)
     return Case(name, executor, cluster.console.add_job(group_id))
 

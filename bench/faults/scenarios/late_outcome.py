@@ -32,7 +32,7 @@ def late_outcome(db: str, folder: Path) -> dict[str, Any]:
     unresolved, each sent once.
     """
     with installation(db, folder) as cluster, FakeExecutor() as executor:
-        executor.tell("log", Answer(b""))
+        executor.respond("log", Answer(b""))
         console = cluster.start_console(wait=False)
         cluster.start_workers()
         cluster.await_console(console)
@@ -46,7 +46,7 @@ def late_outcome(db: str, folder: Path) -> dict[str, Any]:
             )
         again = {
             log_id: count
-            for log_id, count in Counter(run.json["logId"] for run in executor.asked("run")).items()
+            for log_id, count in Counter(run.json["logId"] for run in executor.requests_for("run")).items()
             if count > 1
         }
         found.violations += [f"run {log_id} was sent {count} times" for log_id, count in again.items()]
@@ -58,15 +58,15 @@ def late_outcome(db: str, folder: Path) -> dict[str, Any]:
 def refuse_under_lock(cluster: Cluster, executor: FakeExecutor, group_id: int, hold_s: float) -> list[int]:
     """Send ten runs at one instant, hold the lock while they are refused; return the ids of their jobs."""
     answer = threading.Event()
-    executor.tell("run", *[REFUSAL.but(wait=answer)] * JOBS, REFUSAL)
-    before = len(executor.asked("run"))
+    executor.respond("run", *[REFUSAL.but(wait=answer)] * JOBS, REFUSAL)
+    before = len(executor.requests_for("run"))
     instant = datetime.now(UTC) + timedelta(seconds=AHEAD_S)
     schedule = {"scheduleType": "CRON", "scheduleConf": f"{instant:%-S %-M %-H %-d %-m} ? {instant:%Y}"}
     jobs = [
         cluster.console.add_job(group_id, **schedule, executorFailRetryCount=1, triggerStatus=1)
         for _ in range(JOBS)
     ]
-    eventually(lambda: len(executor.asked("run")) >= before + JOBS, message="ten runs have been sent")
+    eventually(lambda: len(executor.requests_for("run")) >= before + JOBS, message="ten runs have been sent")
     with write_lock(cluster.database_url):
         time.sleep(ANSWER_AFTER_S)
         answer.set()

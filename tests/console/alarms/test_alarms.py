@@ -70,7 +70,7 @@ def test_a_test_reaches_the_targets_of_a_real_alarm_and_shows_each_result(
     admin: Console, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as everywhere, FakeExecutor() as broken:
-        broken.tell("*", Answer(status=500))
+        broken.respond("*", Answer(status=500))
         group = make_group(alarm_urls=f"{url_of(hook, '/s3cret')}\n{url_of(broken)}")
         job_id = add_job(group.id, alarm_email="ops@example.com")
         configure(admin, alarm_urls=(url_of(everywhere), url_of(hook, "/s3cret")))
@@ -150,7 +150,7 @@ def test_a_hanging_target_is_given_up_and_delays_no_other(
     monkeypatch.setattr(test_alarms, "WAIT_S", 1)
     release = Event()
     with FakeExecutor() as hanging:
-        hanging.tell("*", Answer(wait=release))
+        hanging.respond("*", Answer(wait=release))
         group = make_group(alarm_urls=f"{url_of(hanging)}\n{url_of(hook)}")
         page = text_of(submit(admin, f"/jobgroup/{group.id}/test-alarm"))
         release.set()

@@ -217,7 +217,7 @@ def log_answer(first: int, last: int, text: str, *, end: bool = False) -> Answer
 def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int, job_id: int) -> None:
     with FakeExecutor() as executor:
         log_id = add_log(job_id, group_id, executor_address=executor.address, handle_code=0, handle_time=None)
-        executor.tell("log", log_answer(1, 0, "readLog fail, logFile not exists", end=True))
+        executor.respond("log", log_answer(1, 0, "readLog fail, logFile not exists", end=True))
         said = admin.get(f"/joblog/{log_id}/lines").get_json()
         assert said == {
             "end": False,
@@ -226,7 +226,7 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
             "note": "readLog fail, logFile not exists",
             "to": 0,
         }
-        executor.tell("log", log_answer(1, 2, "one\n<b>two</b>\n"), log_answer(3, 2, ""))
+        executor.respond("log", log_answer(1, 2, "one\n<b>two</b>\n"), log_answer(3, 2, ""))
         assert admin.get(f"/joblog/{log_id}/lines").get_json()["lines"] == ["one", "<b>two</b>"]
         with session_scope() as session:
             session.get_one(JobLog, log_id).handle_code = 200
@@ -236,7 +236,7 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
 def test_the_whole_log_is_put_together_as_text(admin: Console, group_id: int, job_id: int) -> None:
     with FakeExecutor() as executor:
         log_id = add_log(job_id, group_id, executor_address=executor.address)
-        executor.tell(
+        executor.respond(
             "log", log_answer(1, 2, "one\r\ntwo\n"), log_answer(3, 3, "<script>three"), log_answer(4, 3, "")
         )
         answer = admin.get(f"/joblog/{log_id}/log.txt")

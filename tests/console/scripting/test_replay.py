@@ -258,7 +258,7 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
         group_id = add_group(addresses=executor.address)
         log_id = add_log(add_job(group_id), group_id, address=executor.address)
         piece = {"fromLineNum": 1, "toLineNum": 2, "logContent": "<a>\n&", "isEnd": False}
-        executor.tell("log", Answer.json(data=piece), Answer.json(code=404, msg="no such log"))
+        executor.respond("log", Answer.json(data=piece), Answer.json(code=404, msg="no such log"))
         read = admin.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)
         assert read["content"] == {
             "fromLineNum": 1,
@@ -268,7 +268,7 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
         }
         refused = admin.call("/joblog/logDetailCat", logId=log_id, fromLineNum=1)
         assert (refused["code"], refused["msg"].endswith("no such log")) == (500, True)
-        executor.tell("kill", Answer.json(code=500, msg="not supported"), Answer.json(msg=None))
+        executor.respond("kill", Answer.json(code=500, msg="not supported"), Answer.json(msg=None))
         refused = admin.call("/joblog/logKill", id=log_id)
         assert (refused["code"], refused["msg"].endswith("not supported")) == (500, True)
         assert admin.call("/joblog/logKill", id=log_id) == {"code": 200, "msg": None, "content": None}

@@ -163,7 +163,7 @@ def test_a_webhook_gets_title_and_text() -> None:
 )
 def test_a_webhook_that_fails(answer: Answer) -> None:
     with FakeExecutor() as hook:
-        hook.tell("*", answer)
+        hook.respond("*", answer)
         result = send_apprise(f"{hook.address.replace('http', 'json')}s3cret?rto=0.3", MESSAGE)
     assert result == "the channel refused the message or did not answer"
 

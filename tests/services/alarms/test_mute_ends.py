@@ -90,7 +90,7 @@ def test_notified_targets_get_the_recovery_while_others_keep_failing(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.tell("*", Answer(status=500), Answer())
+        broken.respond("*", Answer(status=500), Answer())
         job = job_with_channels(hook, broken)
         mute(job)
         fail_run(job)

@@ -212,7 +212,7 @@ def test_the_summary_is_retried_for_failed_targets_and_given_up_at_last(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.tell("*", Answer(status=500))
+        broken.respond("*", Answer(status=500))
         job = job_with_channels(hook, broken)
         mute(job)
         fail_run(job)

@@ -139,7 +139,7 @@ def test_alarms_of_a_job_become_one_message_within_five_minutes(
 
 def test_only_the_target_that_failed_is_retried(database: str, config: Config, hook: FakeExecutor) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.tell("*", Answer(status=500), Answer())
+        broken.respond("*", Answer(status=500), Answer())
         fail_run(job_with_channels(hook, broken))
         tick_until(notifier, T0, "PENDING")
         eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
@@ -156,7 +156,7 @@ def test_only_the_target_that_failed_is_retried(database: str, config: Config, h
 def test_a_target_that_keeps_failing_is_given_up_and_audited(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook.tell("*", Answer(status=404))
+    hook.respond("*", Answer(status=404))
     fail_run(job_with_channels(hook))
     now_ms = T0
     with notifying(config) as notifier:
@@ -179,7 +179,7 @@ def test_a_target_that_keeps_failing_is_given_up_and_audited(
 
 
 def test_a_broken_channel_is_audited_once(database: str, config: Config, hook: FakeExecutor) -> None:
-    hook.tell("*", Answer(status=404))
+    hook.respond("*", Answer(status=404))
     job = job_with_channels(hook)
     with notifying(config) as notifier:
         for round_number in range(1, 3):
@@ -202,7 +202,7 @@ def test_a_retry_does_not_reach_targets_that_were_notified(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.tell("*", Answer(status=500))
+        broken.respond("*", Answer(status=500))
         job = job_with_channels(hook, broken)
         fail_run(job)
         eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
@@ -215,7 +215,7 @@ def test_a_retry_does_not_reach_targets_that_were_notified(
 def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: FakeExecutor) -> None:
     release = threading.Event()
     with FakeExecutor() as hanging, notifying(config) as notifier:
-        hanging.tell("*", Answer(wait=release))
+        hanging.respond("*", Answer(wait=release))
         for _ in range(5):
             fail_run(job_with_channels(hanging, hook))
         fail_run(job_with_channels(hook))
@@ -287,7 +287,7 @@ def test_a_flapping_job_sends_one_alarm_in_five_minutes(
 
 def test_alarms_of_a_dead_notifier_are_taken_over(database: str, config: Config, hook: FakeExecutor) -> None:
     release = threading.Event()
-    hook.tell("*", Answer(wait=release), Answer())
+    hook.respond("*", Answer(wait=release), Answer())
     fail_run(job_with_channels(hook))
     with notifying(config) as dead, notifying(config, "two") as other:
         tick_until(dead, T0, "SENDING")
@@ -364,7 +364,7 @@ def test_a_notice_is_retried_for_the_targets_that_failed(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(hook), url_of(broken))) as notifier:
-        broken.tell("*", Answer(status=500), Answer())
+        broken.respond("*", Answer(status=500), Answer())
         send_notice(notifier, WRONG, config, T0, {hook: 1, broken: 1})
         eventually(lambda: notifier.tick(T0) and "node notice not delivered" in caplog.text)
         notifier.tick(T0 + RETRY_MS - 1)
@@ -377,7 +377,7 @@ def test_a_notice_is_retried_for_the_targets_that_failed(
 def test_a_notice_that_always_fails_is_given_up_and_audited(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
-    hook.tell("*", Answer(status=404))
+    hook.respond("*", Answer(status=404))
     with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
         notifier.announce(compose_clock("one", WRONG, config), T0)
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -390,7 +390,7 @@ def test_a_notice_that_always_fails_is_given_up_and_audited(
 
 
 def test_an_outdated_notice_is_not_retried(database: str, config: Config, hook: FakeExecutor) -> None:
-    hook.tell("*", Answer(status=500), Answer())
+    hook.respond("*", Answer(status=500), Answer())
     with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
         send_notice(notifier, WRONG, config, T0, {hook: 1})
         send_notice(notifier, ClockNews(right=True, skew_ms=0), config, T0 + MINUTE, {hook: 2})
@@ -402,7 +402,7 @@ def test_an_outdated_notice_is_not_retried(database: str, config: Config, hook: 
 def test_no_secret_of_a_channel_is_written_anywhere(
     database: str, config: Config, hook: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook.tell("*", Answer(status=403))
+    hook.respond("*", Answer(status=403))
     caplog.set_level(logging.DEBUG)
     for name in (*QUIET, *SILENT):
         caplog.set_level(logging.CRITICAL if name in SILENT else logging.WARNING, logger=name)

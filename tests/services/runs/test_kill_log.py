@@ -47,7 +47,7 @@ def run_at(executor: FakeExecutor, log: dict[str, Any] | None = None, **job: Any
 def test_a_killed_run_has_failed_with_all_that_follows(
     executor: FakeExecutor, kill: Callable[..., str]
 ) -> None:
-    executor.tell("kill", Answer.json(msg="done"))
+    executor.respond("kill", Answer.json(msg="done"))
     run = run_at(executor, {"executor_fail_retry_count": 1}, executor_fail_retry_count=1)
     assert kill(run) == "done"
     log = only_row(JobLog)
@@ -78,7 +78,7 @@ def test_a_killed_run_has_failed_with_all_that_follows(
 def test_a_refused_kill_leaves_the_run_as_it_is(
     executor: FakeExecutor, kill: Callable[..., str], answer: Answer
 ) -> None:
-    executor.tell("kill", answer)
+    executor.respond("kill", answer)
     run = run_at(executor)
     with pytest.raises(ExecutorUnreachable):
         kill(run)
@@ -99,7 +99,7 @@ def test_a_result_that_came_first_stands(executor: FakeExecutor, kill: Callable[
         def wait(self, _timeout_s: float) -> bool:
             return call_back(run.id, 200, "just in time")
 
-    executor.tell("kill", Answer(wait=Result()))
+    executor.respond("kill", Answer(wait=Result()))
     kill(run)
     assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (200, "just in time")
     assert all_rows(Alarm) == []
