@@ -84,3 +84,12 @@ def test_the_changelog_names_the_version() -> None:
     )
     assert newest is not None
     assert newest[1] == VERSION
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_that_are_named_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+/[\w.]+\.\w+)`", text))
+    folders = (ROOT, ROOT / "app")
+    assert [name for name in sorted(named) if not any((folder / name).exists() for folder in folders)] == []
+    assert named
