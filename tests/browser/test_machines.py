@@ -26,10 +26,10 @@ def test_an_address_is_drained_and_taken_back_in_a_dialog(console: Console, open
     expect(row(page)).to_contain_text("accepted")
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").press("Enter")
     dialog.get_by_role("button", name="Drain").click()
-    expect(page.locator("[data-toast]")).to_contain_text("No new run is sent to this address any more.")
+    expect(page.locator("[data-toast]")).to_contain_text("No new runs are sent to this instance.")
     expect(row(page)).to_contain_text("drained")
     expect(row(page)).to_contain_text("admin")
-    row(page).get_by_role("button", name=f"Let new runs go to {ADDRESS} again").click()
+    row(page).get_by_role("button", name=f"Undrain {ADDRESS}").click()
     expect(page.locator("[data-toast]")).to_contain_text("New runs are sent to this instance again.")
     expect(row(page)).to_contain_text("accepted")
 
@@ -39,18 +39,18 @@ def test_an_operator_drains_on_a_phone_without_scripts(console: Console, open_pa
     page = open_page(
         f"/jobinfo/{console.seeded.jobs[0]}/nodes", user=NORMAL, java_script_enabled=False, viewport=size
     )
-    page.get_by_role("link", name="Machines").click()
+    page.get_by_role("link", name="Instances").click()
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").click()
     page.get_by_role("button", name="Drain").click()
     expect(row(page)).to_contain_text("drained")
     row(page).get_by_role("button").click()
     expect(row(page)).to_contain_text("accepted")
-    expect(page.get_by_role("button", name="Test the connection")).to_have_count(0)
+    expect(page.get_by_role("button", name="Test connection")).to_have_count(0)
 
 
 def test_the_connection_is_tested_on_the_same_page(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobgroup/{console.seeded.groups[0]}")
-    page.get_by_role("button", name="Test the connection").click()
-    expect(page.get_by_role("alert")).to_contain_text("An executor accepts any token.", timeout=20_000)
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_role("alert")).to_contain_text("An instance accepts any token.", timeout=20_000)
     expect(page.locator("tbody tr").filter(has_text="http://127.0.0.1")).to_contain_text("accepts any token")
     expect(row(page)).to_contain_text("No answer")

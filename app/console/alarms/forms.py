@@ -9,5 +9,5 @@ from app.console.web.language import lazy_gettext as _l
 class MuteForm(ConsoleForm):
     """Length of a mute, and the reason."""
 
-    span = RadioField(_l("Duration"), validate_choice=False)
+    span = RadioField(_l("Mute for"), validate_choice=False)
     reason = StringField(_l("Reason"))

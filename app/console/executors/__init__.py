@@ -1,4 +1,4 @@
-"""Executors: groups and their instances."""
+"""Executor groups and their instances."""
 
 from app.console.executors import checks, detail, pages
 

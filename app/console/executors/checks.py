@@ -1,4 +1,4 @@
-"""Asking the executors of a group whether they answer. Administrators only."""
+"""Connection check of the instances of a group. Administrators only."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ POLICY = {
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/test", methods=["GET", "POST"])
 def test(group_id: int) -> ResponseReturnValue:
-    """Ask every executor of a group and show what it answered; nobody is asked before the button is pressed."""
+    """Probe every instance of a group and show the results; a GET probes nothing."""
     if request.method == "GET":
         return redirect(url_for("group_page.show", group_id=group_id))
     found = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())

@@ -1,6 +1,6 @@
-"""The page of one executor group: its instances, what each has to do, and whether it takes new runs.
+"""Page of one executor group: its instances with state, load and drain switch.
 
-Whoever may see the group's jobs may see it; draining needs the right to operate them, as stopping a schedule does.
+Needs the right to view the group; draining needs the right to operate it.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def show(group_id: int) -> ResponseReturnValue:
 
 
 def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
-    """Render the page; ``checked`` is what the addresses answered that were just asked."""
+    """Render the page; ``checked`` holds the results of a connection check by address."""
     actor = current_actor()
     group, instances = _found(group_id, Right.VIEW)
     with read_scope() as session:
@@ -63,7 +63,7 @@ def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
 
 @blueprint.route("/drain", methods=["GET", "POST"])
 def drain(group_id: int) -> ResponseReturnValue:
-    """Let no new run go to the address ``?address=``."""
+    """Drain the instance ``?address=``, after a confirmation."""
     address = request.values.get("address", "")
     group, instances = _found(group_id, Right.OPERATE)
     if request.method == "POST":
@@ -74,10 +74,10 @@ def drain(group_id: int) -> ResponseReturnValue:
         (each for each in instances.rows if bare_address(each.address) == bare_address(address)), None
     )
     if instance is None:
-        raise NotFound(N_("%(address)s is no address of this executor", address=address[:255]))
+        raise NotFound(N_("%(address)s is not an instance of this executor group", address=address[:255]))
     subject = f"{instance.address} · {group.title} ({group.app_name})"
     question = Question(
-        _("Drain this address?"),
+        _("Drain this instance?"),
         subject,
         _consequences(instance, instances),
         _("Drain"),
@@ -89,7 +89,7 @@ def drain(group_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/undrain")
 def undrain(group_id: int) -> ResponseReturnValue:
-    """Let new runs go to an address again; forgets one that nobody registers any more."""
+    """Send new runs to an instance again; one that is neither registered nor listed disappears."""
     with session_scope() as session:
         drains.undrain(
             session, group_id, request.form.get("address", ""), actor=current_actor(), now_ms=now_ms()
@@ -104,22 +104,16 @@ def _found(group_id: int, right: Right) -> tuple[Group, Instances]:
 
 
 def _consequences(instance: Instance, instances: Instances) -> list[str]:
-    """Return what comes of draining an instance, a sentence each."""
-    told = [
-        _(
-            "No new run is sent to it, however its job is routed, until this is undone here: a restart changes nothing."
-        )
-    ]
+    """Return the consequences of draining an instance, one sentence each."""
+    sentences = [_("No new runs are sent to it, even after it restarts, until it is undrained here.")]
     if instance.load.running:
-        told.append(_("Runs under way there: %(n)s. They end as usual.", n=instance.load.running))
+        sentences.append(_("Current runs: %(n)s. They continue until they end.", n=instance.load.running))
     if any(bare_address(each.address) != bare_address(instance.address) for each in instances.open):
-        told.append(
-            _(
-                "Broadcasts are divided among the other addresses. A run for which somebody enters this address still goes there."
-            )
+        sentences.append(
+            _("Broadcasts go to the other instances. A manual run with this address still goes there.")
         )
     else:
-        told.append(
-            _("It is the last address that takes new runs: every run of this executor fails from now on.")
+        sentences.append(
+            _("It is the last instance that accepts new runs: all runs of this executor group will fail.")
         )
-    return told
+    return sentences

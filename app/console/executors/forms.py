@@ -14,13 +14,13 @@ class GroupForm(ConsoleForm):
     title = StringField(_l("Title"))
     address_type = RadioField(_l("Registration"), validate_choice=False, default="0")
     address_list = TextAreaField(_l("Addresses"))
-    access_token = StringField(_l("Access token of its own"))
-    drop_token = BooleanField(_l("Drop the token: use the console's"))
+    access_token = StringField(_l("Access token"))
+    drop_token = BooleanField(_l("Remove the token and use the console's"))
     alarm_urls = TextAreaField(_l("Alarm channels"))
 
     def offer(self) -> None:
         """Fill the choices."""
         self.address_type.choices = [
             (str(int(AddressType.AUTOMATIC)), str(_l("automatic"))),
-            (str(int(AddressType.MANUAL)), str(_l("by hand"))),
+            (str(int(AddressType.MANUAL)), str(_l("manual"))),
         ]

@@ -1,4 +1,4 @@
-"""The executor groups: list, add, edit, remove, and the applications that registered without a group."""
+"""Executor groups: list, add, edit, remove, and applications that registered without a group."""
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -31,7 +31,7 @@ POLICY = {
     "show_instances": Access.ADMIN,
 }
 
-#: applications without a group that are listed
+#: applications without a group shown above the list
 GROUPLESS_SHOWN = 20
 
 
@@ -65,9 +65,9 @@ def index() -> ResponseReturnValue:
 
 @blueprint.route("/jobgroup/new", methods=["GET", "POST"])
 def add() -> ResponseReturnValue:
-    """Add a group; ``?appname=`` fills in the name of one that registered."""
-    asked = request.args.get("appname", "")
-    form = GroupForm(request.form, app_name=asked, title=asked)
+    """Add a group; ``?appname=`` fills in the name of a registered application."""
+    app_name = request.args.get("appname", "")
+    form = GroupForm(request.form, app_name=app_name, title=app_name)
     if request.method == "POST":
         try:
             with session_scope() as session:
@@ -108,7 +108,7 @@ def edit(group_id: int) -> ResponseReturnValue:
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/delete", methods=["GET", "POST"])
 def remove(group_id: int) -> ResponseReturnValue:
-    """Remove a group no job uses."""
+    """Remove a group without jobs."""
     group = _group(group_id)
     if request.method == "POST":
         with session_scope() as session:
@@ -117,14 +117,17 @@ def remove(group_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         used_by = job_lists.count_of_group(session, group_id)
     consequences = [
-        _("Users lose their rights on it. Executors that still register under this name get no more jobs.")
+        _("Users lose their rights on it. Executors that still register with this AppName get no more runs.")
     ]
     if used_by:
         consequences = [
-            _("It is used by %(n)s jobs: delete them, or give them another executor first.", n=used_by)
+            _(
+                "It still has jobs (%(n)s). Delete them or move them to another executor group first.",
+                n=used_by,
+            )
         ]
     question = Question(
-        _("Delete the executor?"),
+        _("Delete executor group?"),
         f"{group.title} ({group.app_name})",
         consequences,
         _("Delete"),
@@ -136,7 +139,7 @@ def remove(group_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/jobgroup/<int(max=2147483647):group_id>/nodes")
 def show_instances(group_id: int) -> ResponseReturnValue:
-    """Show the executors of a group."""
+    """Show the instances of a group."""
     group = _group(group_id)
     with read_scope() as session:
         found = find_instances(session, group, now_ms=now_ms())
@@ -173,7 +176,7 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
 
 def _edit_page(form: GroupForm, group: Group | None) -> ResponseReturnValue:
     form.offer()
-    heading = _("Edit the executor") if group is not None else _("Add an executor")
+    heading = _("Edit executor group") if group is not None else _("Add an executor group")
     action = url_for("groups.edit", group_id=group.id) if group is not None else url_for("groups.add")
     page = render_template(
         "executors/edit.html",

@@ -1,4 +1,4 @@
-"""Asks the executors of a group whether they answer, and whether they would answer anybody. Only when an administrator wants it."""
+"""Connection checks: probe the instances of a group, with its token and with a wrong one."""
 
 import secrets
 import time
@@ -17,32 +17,29 @@ from app.services.executors.instances import find_instances
 from app.services.runs.logs import Caller
 from executor_client.protocol import SUCCESS
 
-#: addresses asked by one request, and how many at a time
+#: instances probed by one check, and how many at a time
 ADDRESSES_MAX, AT_A_TIME = 40, 8
 TIMEOUT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What one address answered."""
+    """Result of the check of one instance."""
 
     address: str
-    #: None: it did not answer well, ``reason`` says why
+    #: None: the probe failed, see ``reason``
     took_ms: Millis | None
     reason: str = ""
-    #: it took a token nobody gave out: whoever reaches it can run code there
+    #: it accepted a wrong token: anyone who reaches it can run code there
     is_open: bool = False
 
 
 def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> list[Checked]:
-    """Beat every address of a group with the right token and with a wrong one. Opens its own transactions, none across a call."""
+    """Probe every instance of a group. Opens its own transactions, none across a call."""
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
-        addresses = [
-            instance.address
-            for instance in find_instances(session, group, now_ms=now_ms).rows
-            if instance.is_known
-        ][:ADDRESSES_MAX]
+        found = find_instances(session, group, now_ms=now_ms)
+        addresses = [instance.address for instance in found.rows if instance.is_known][:ADDRESSES_MAX]
         token, app_name = group.access_token or caller.token, group.app_name
     with session_scope() as session:
         audit.record(
@@ -67,12 +64,12 @@ def _check(gateway: Gateway, peer: Peer) -> Checked:
     took_ms = int((time.monotonic() - started) * 1000)
     if reply.code != SUCCESS:
         return Checked(peer.address, None, reply.msg or f"code {reply.code}")
-    return Checked(peer.address, took_ms, is_open=_takes_any_token(gateway, peer))
+    return Checked(peer.address, took_ms, is_open=_accepts_any_token(gateway, peer))
 
 
-def _takes_any_token(gateway: Gateway, peer: Peer) -> bool:
-    stranger = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
+def _accepts_any_token(gateway: Gateway, peer: Peer) -> bool:
+    wrong = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
     try:
-        return gateway.beat(stranger, timeout_s=TIMEOUT_S).code == SUCCESS
+        return gateway.beat(wrong, timeout_s=TIMEOUT_S).code == SUCCESS
     except ExecutorUnreachable:
         return False

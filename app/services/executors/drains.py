@@ -1,4 +1,4 @@
-"""Draining an address of an executor group: from then on no new run is sent to it, until somebody undoes it."""
+"""Drained instances: no new run is sent to them until they are undrained."""
 
 from sqlalchemy.orm import Session
 
@@ -15,18 +15,18 @@ from app.store import drains, group_lists
 
 
 def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Drain an address; nothing happens where it is drained already. Needs the right to operate the group.
+    """Drain an instance, unless it is drained already. Needs the right to operate the group.
 
-    Raises InvalidInput for an address the group does not have.
+    Raises InvalidInput if the group has no such instance.
     """
-    group = _held(session, group_id, actor)
-    known = {
-        bare_address(instance.address): instance
-        for instance in find_instances(session, group, now_ms=now_ms).rows
-    }
-    instance = known.get(bare_address(address))
+    group = _locked(session, group_id, actor)
+    found = find_instances(session, group, now_ms=now_ms)
+    by_address = {bare_address(instance.address): instance for instance in found.rows}
+    instance = by_address.get(bare_address(address))
     if instance is None:
-        raise InvalidInput("address", N_("%(address)s is no address of this executor", address=address[:255]))
+        raise InvalidInput(
+            "address", N_("%(address)s is not an instance of this executor group", address=address[:255])
+        )
     if instance.drain is None:
         drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
         audit.record(
@@ -40,8 +40,8 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
 
 
 def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Let new runs go to an address again; nothing happens where it is not drained. Needs the right to operate the group."""
-    _held(session, group_id, actor)
+    """Send new runs to an instance again. Needs the right to operate the group."""
+    _locked(session, group_id, actor)
     if drains.delete_drain(session, group_id, address):
         audit.record(
             session,
@@ -53,8 +53,8 @@ def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_
         )
 
 
-def _held(session: Session, group_id: int, actor: Actor) -> Group:
-    """Return the group, which nobody removes until the end of the transaction: no row of a group that is gone stays behind."""
+def _locked(session: Session, group_id: int, actor: Actor) -> Group:
+    """Return the group, protected from deletion until the transaction ends: no orphaned row stays behind."""
     get_group(session, group_id, actor=actor, right=Right.OPERATE)
     group = group_lists.hold_group(session, group_id)
     if group is None:

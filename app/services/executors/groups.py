@@ -1,6 +1,6 @@
-"""What people and scripts do with executor groups.
+"""Executor groups: list, add, change, remove. Addresses are checked more strictly than in XXL-JOB.
 
-Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 12), addresses stricter.
+Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 12).
 """
 
 from dataclasses import dataclass
@@ -32,17 +32,17 @@ ALARM_URLS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft:
-    """A group as it was typed."""
+    """A group as entered in the form."""
 
     app_name: str = ""
     title: str = ""
-    #: anything but 0 is manual
+    #: 0: automatic; any other value: manual
     address_type: int = 0
     #: comma separated; ignored for automatic groups
     address_list: str = ""
-    #: None: as it is; empty: none of its own
+    #: None: unchanged; empty: none of its own
     access_token: str | None = None
-    #: one a line; None: as they are
+    #: one URL per line; None: unchanged
     alarm_urls: str | None = None
     #: networks the addresses of a manual group must lie in
     networks: tuple[Network, ...] = ()
@@ -58,7 +58,7 @@ class GroupFilter:
 
 
 def get_group(session: Session, group_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Group:
-    """Return a group the actor has ``right`` on; NotFound where it is missing or foreign."""
+    """Return a group the actor has ``right`` on; raises NotFound if it is missing or not visible."""
     group = group_lists.find_group(session, group_id)
     if group is None:
         raise NotFound(MISSING)
@@ -82,7 +82,7 @@ def list_groups(
 
 
 def visible_groups(session: Session, actor: Actor) -> list[Group]:
-    """Return all groups the actor may see, in the order of the selects."""
+    """Return all groups the actor may see, in display order."""
     return group_lists.find_visible(session, actor.group_ids(Right.VIEW))
 
 
@@ -112,20 +112,22 @@ def update_group(session: Session, group_id: int, draft: GroupDraft, *, actor: A
 
 
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a group no job uses, with every right on it and drained addresses; its mute ends. One always remains. Administrators only."""
+    """Delete a group without jobs, its rights and drains, and end its mute. Administrators only.
+
+    The last group cannot be deleted.
+    """
     require_admin(actor)
     groups = {group.id: group for group in group_lists.lock_groups(session)}
     if group_id not in groups:
         raise NotFound(MISSING)
     if job_lists.count_of_group(session, group_id):
-        raise Conflict(N_("The executor is still used by jobs"))
+        raise Conflict(N_("The executor group still has jobs"))
     if len(groups) == 1:
-        raise Conflict(N_("At least one executor must remain"))
+        raise Conflict(N_("At least one executor group must remain"))
     rights.delete_of_group(session, group_id)
     drains.delete_of_group(session, group_id)
-    mutes.end_mute(
-        session, job_id=0, group_id=group_id, now_ms=now_ms
-    )  # what it still holds back is told, then it goes
+    # held alarms are sent first, then the mute is deleted
+    mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)
     reporting.delete_of_group(session, group_id)
     if not any(
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
@@ -136,14 +138,14 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
             user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
     session.flush()
     group_lists.delete_group(session, group_id)
-    told = {"app_name": groups[group_id].app_name}
+    changes = {"app_name": groups[group_id].app_name}
     audit.record(
-        session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=told
+        session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes
     )
 
 
 def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:
-    """Check a draft and write it into the group; return what changed."""
+    """Check a draft and write it into the group; return the changed columns."""
     columns: dict[str, object] = {
         "app_name": _app_name(draft.app_name),
         "title": _no_markup(
@@ -188,9 +190,9 @@ def _no_markup(field: str, text: str, refusal: Text) -> str:
 
 
 def read_addresses(typed: str, networks: tuple[Network, ...]) -> list[str]:
-    """Return the addresses of a manual group; raises InvalidInput, naming the first bad one."""
+    """Split and check the addresses of a manual group; raises InvalidInput for the first bad one."""
     if not typed.strip():
-        raise InvalidInput("addressList", N_("Enter the addresses of a manual executor"))
+        raise InvalidInput("addressList", N_("Enter the addresses of a manual executor group"))
     text = limited_text("addressList", typed.strip(), ADDRESS_LIST_MAX)
     items = [item.strip() for item in text.rstrip(",").split(",")]
     if not all(items):
@@ -213,5 +215,5 @@ def _token(token: str) -> str:
             "accessToken", N_("The access token must have at least %(low)s characters", low=MIN_TOKEN_LENGTH)
         )
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidInput("accessToken", N_("The access token must be printable ASCII without blanks"))
+        raise InvalidInput("accessToken", N_("The access token must be printable ASCII without spaces"))
     return limited_text("accessToken", token, TOKEN_MAX)

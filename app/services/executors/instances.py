@@ -1,4 +1,4 @@
-"""The instances of an executor group: who beats, who is in the list, who is drained, and what each has to do."""
+"""Instances of an executor group: registered, listed, drained or recently seen addresses and their load."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ from app.models.registry import Registration
 from app.store import drains, last_seen, overview, registry
 from app.store.overview import Load
 
-#: executors beat every 30 s: one that was not heard of for longer than this is shown as silent
+#: executors send a heartbeat every 30 s; later ones are shown as not responding
 SILENT_AFTER_MS: Millis = 40_000
-#: forgotten instances are listed for so long
-FORGOTTEN_DAYS = 7
-NOTHING = Load(0, 0)
+#: instances that are no longer registered are listed for this long
+LAST_SEEN_DAYS = 7
+NO_LOAD = Load(0, 0)
 
 
 class Presence(StrEnum):
-    """Whether an instance is there."""
+    """State of an instance."""
 
     ONLINE = "online"
-    #: in the list, and not heard of lately: runs are sent to it all the same
+    #: in the address list, without a recent heartbeat; runs are still sent to it
     SILENT = "silent"
-    #: entered by hand, and never heard of: nobody knows
+    #: entered by hand and never registered, so its state is unknown
     ENTERED = "entered"
-    #: not in the list: no run is sent to it
+    #: not in the address list; no run is sent to it
     OFFLINE = "offline"
 
 
@@ -43,13 +43,13 @@ class Instance:
 
     address: str
     presence: Presence
-    #: the last heartbeat; None: it has never registered, or nobody remembers
+    #: last heartbeat; None: unknown
     last_seen_ms: Millis | None
-    #: it is registered now
+    #: registered now
     registered: bool
     #: in the address list of the group
     listed: bool
-    #: what it says, or said, of itself when it registers; empty: nothing
+    #: client program as registered; empty: not reported
     client: str
     load: Load
     #: None: it takes new runs
@@ -57,32 +57,32 @@ class Instance:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is registered, or entered for the group: only such addresses are called."""
+        """Whether it is registered or listed; only such addresses are called."""
         return self.listed or self.registered
 
     @property
     def online(self) -> bool:
-        """Whether it is there as far as anybody knows."""
+        """Whether it is online, or assumed to be."""
         return self.presence in (Presence.ONLINE, Presence.ENTERED)
 
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """The instances of a group by address, and what has none yet."""
+    """All instances of a group."""
 
     rows: Sequence[Instance]
-    #: runs that are due and whose address is not chosen yet
+    #: runs that are due and not routed yet
     unplaced: int
-    #: those that are neither registered nor in the list any more, and were there in the last days, the last one first
-    forgotten: Sequence[LastSeen] = ()
+    #: instances no longer registered or listed, seen in the last days, newest first
+    gone: Sequence[LastSeen] = ()
 
     @property
-    def forgotten_days(self) -> int:
-        """How far back forgotten instances are listed."""
-        return FORGOTTEN_DAYS
+    def gone_days(self) -> int:
+        """How many days back ``gone`` reaches."""
+        return LAST_SEEN_DAYS
 
     def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:
-        """Return address -> why it is never called, for those that are not."""
+        """Return address -> the reason why it is never called."""
         return {
             instance.address: reason
             for instance in self.rows
@@ -91,62 +91,62 @@ class Instances:
 
     @property
     def open(self) -> list[Instance]:
-        """Those that new runs are sent to."""
+        """Instances that new runs are sent to."""
         return [instance for instance in self.rows if instance.listed and instance.drain is None]
 
     @property
     def drained(self) -> list[Instance]:
-        """Those that are drained."""
+        """Instances that are drained."""
         return [instance for instance in self.rows if instance.drain is not None]
 
     @property
     def all_drained(self) -> bool:
-        """Whether the group has addresses and every one of them is drained."""
+        """Whether the group has listed instances and all of them are drained."""
         return any(instance.listed for instance in self.rows) and not self.open
 
 
 def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instances:
-    """Return the instances of a group: those that beat, those in its list, the drained ones, and any that still have runs."""
+    """Return the instances of a group: registered, listed or drained ones, and any that still have runs."""
     beats = {found.registry_value: found for found in overview.find_registrations(session, [group.app_name])}
     loads = overview.count_by_address(session, group.id, now_ms=now_ms)
     drained = {drain.address: drain for drain in drains.find_of_group(session, group.id)}
-    unplaced = loads.pop(None, NOTHING).waiting
+    unplaced = loads.pop(None, NO_LOAD).waiting
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     known = {bare_address(address) for address in addresses}
     addresses |= {address for address in drained if address not in known}
-    remembered = _by_address(last_seen.find_of_app(session, group.app_name))
+    sightings = _by_address(last_seen.find_of_app(session, group.app_name))
     rows = []
     for address in sorted(addresses):
-        beat, listed, gone = (
-            beats.get(address),
-            address in group.addresses,
-            remembered.pop(bare_address(address), None),
-        )
+        beat, listed = beats.get(address), address in group.addresses
+        sighting = sightings.pop(bare_address(address), None)
+        reported = beat or sighting
         rows.append(
             Instance(
                 address=address,
                 presence=_presence(group, beat, listed=listed, now_ms=now_ms),
-                last_seen_ms=beat.update_time
-                if beat is not None
-                else gone.last_seen_ms
-                if gone is not None
-                else None,
+                last_seen_ms=_last_seen(beat, sighting),
                 registered=beat is not None,
                 listed=listed,
-                client=said.capabilities if (said := beat or gone) is not None else "",
-                load=loads.get(address, NOTHING),
+                client=reported.capabilities if reported is not None else "",
+                load=loads.get(address, NO_LOAD),
                 drain=drained.get(bare_address(address)),
             )
         )
     return Instances(
         rows,
         unplaced,
-        [gone for gone in remembered.values() if gone.last_seen_ms >= now_ms - FORGOTTEN_DAYS * DAY_MS],
+        [each for each in sightings.values() if each.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
     )
 
 
+def _last_seen(beat: Registration | None, sighting: LastSeen | None) -> Millis | None:
+    if beat is not None:
+        return beat.update_time
+    return sighting.last_seen_ms if sighting is not None else None
+
+
 def _by_address(newest_first: Sequence[LastSeen]) -> dict[str, LastSeen]:
-    """Return bare address -> when it was last there; of two spellings the later counts."""
+    """Return bare address -> its latest sighting; two spellings of an address are one."""
     found: dict[str, LastSeen] = {}
     for each in newest_first:
         found.setdefault(bare_address(each.address), each)

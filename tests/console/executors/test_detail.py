@@ -1,4 +1,4 @@
-"""The page of an executor group: its machines, and draining one of them."""
+"""Page of an executor group: its instances, and draining them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,15 +39,15 @@ def beat(app_name: str, address: str, ago_ms: int = 0, **more: Any) -> None:
 
 
 def rows_of(console: Console, group_id: int) -> dict[str, str]:
-    """Return address -> what its row of the page says."""
+    """Return address -> the text of its row."""
     page = console.get(f"/jobgroup/{group_id}").text
     rows = page.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:] if "<tbody>" in page else []
-    told = [text_of(Text(row)) for row in rows]  # type: ignore[arg-type]
-    return {row.split()[0]: row for row in told}
+    texts = [text_of(Text(row)) for row in rows]  # type: ignore[arg-type]
+    return {text.split()[0]: text for text in texts}
 
 
 class Text:
-    """A part of a page, for ``text_of``."""
+    """Part of a page, for ``text_of``."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -71,7 +71,7 @@ def test_a_missing_group_is_not_found(admin: Console) -> None:
     assert submit(admin, "/jobgroup/2147483647/undrain", address=FIRST).status_code == 404
 
 
-def test_whoever_sees_the_group_sees_its_machines_and_only_whoever_operates_it_drains(
+def test_viewers_see_the_instances_and_operators_drain_them(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     mine, theirs = add_group(addresses=f"{FIRST},{SECOND}"), add_group("other-app", "Other", addresses=GONE)
@@ -81,7 +81,7 @@ def test_whoever_sees_the_group_sees_its_machines_and_only_whoever_operates_it_d
         assert norman.get(f"/jobgroup/{mine}").status_code == 200
         assert norman.get(f"/jobgroup/{theirs}").status_code == 404
         assert submit(norman, f"/jobgroup/{theirs}/drain", address=GONE).status_code in (403, 404)
-        assert "Test the connection" not in norman.get(f"/jobgroup/{mine}").text
+        assert "Test connection" not in norman.get(f"/jobgroup/{mine}").text
     assert "Undrain" not in viewer.get(f"/jobgroup/{mine}").text
     assert "/drain?" not in viewer.get(f"/jobgroup/{mine}").text
     assert viewer.get(f"/jobgroup/{mine}/drain?address={FIRST}").status_code == 403
@@ -101,7 +101,7 @@ def test_whoever_sees_the_group_sees_its_machines_and_only_whoever_operates_it_d
     assert all_rows(Drain) == []
 
 
-def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Console) -> None:
+def test_an_unusable_address_is_shown_with_the_reason(admin: Console) -> None:
     group_id = add_group("sample-app")
     beat("sample-app", "127.0.0.1:9999")
     row = rows_of(admin, group_id)["127.0.0.1:9999"]
@@ -124,18 +124,16 @@ def test_an_address_that_can_never_be_called_is_shown_with_the_reason(admin: Con
     assert "XXL_JOB_EXECUTOR_NETWORKS" in page
 
 
-def test_the_right_on_another_group_opens_nothing(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
-    """The endpoint is open to whoever operates any group at all; which one is checked on the object."""
-    mine, seen = add_group(addresses=FIRST), add_group("other-app", "Other", addresses=SECOND)
-    norman = normal_user(mine, seen, rights={seen: frozenset({Right.VIEW})})
-    assert submit(norman, f"/jobgroup/{seen}/drain", address=SECOND).status_code == 403
-    assert submit(norman, f"/jobgroup/{seen}/undrain", address=SECOND).status_code == 403
+def test_a_right_on_another_group_does_not_count(admin: Console, normal_user: Callable[..., Console]) -> None:
+    """The endpoint needs the right on any group; the group in question is checked by the service."""
+    mine, visible = add_group(addresses=FIRST), add_group("other-app", "Other", addresses=SECOND)
+    norman = normal_user(mine, visible, rights={visible: frozenset({Right.VIEW})})
+    assert submit(norman, f"/jobgroup/{visible}/drain", address=SECOND).status_code == 403
+    assert submit(norman, f"/jobgroup/{visible}/undrain", address=SECOND).status_code == 403
     assert all_rows(Drain) == []
 
 
-def test_draining_needs_the_token_of_the_form(admin: Console) -> None:
+def test_draining_needs_the_csrf_token(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     for action in ("drain", "undrain"):
         assert admin.post(f"/jobgroup/{group_id}/{action}", {"address": FIRST}).status_code == 403
@@ -147,28 +145,28 @@ def test_draining_needs_the_token_of_the_form(admin: Console) -> None:
     assert admin.get(f"/jobgroup/{group_id}/undrain").status_code == 405
 
 
-def test_the_question_names_what_comes_of_it(admin: Console) -> None:
+def test_the_confirmation_names_the_consequences(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
     job = make_job(job_group=group_id)
     make_fire(job, state="ACCEPTED", address=FIRST)
     page = text_of(admin.get(f"/jobgroup/{group_id}/drain?address={FIRST}"))
-    assert "Drain this address?" in page
-    assert "Runs under way there: 1." in page
-    assert "divided among the other addresses" in page
+    assert "Drain this instance?" in page
+    assert "Current runs: 1." in page
+    assert "Broadcasts go to the other instances" in page
     drain(group_id, FIRST)
-    assert "It is the last address that takes new runs" in text_of(
+    assert "It is the last instance that accepts new runs" in text_of(
         admin.get(f"/jobgroup/{group_id}/drain?address={SECOND}")
     )
 
 
-def test_another_spelling_of_the_address_is_no_other_address(admin: Console) -> None:
+def test_two_spellings_of_an_address_count_as_one(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{FIRST}/")
-    assert "It is the last address that takes new runs" in text_of(
+    assert "It is the last instance that accepts new runs" in text_of(
         admin.get(f"/jobgroup/{group_id}/drain?address={FIRST}")
     )
 
 
-def test_undoing_what_no_column_holds_changes_nothing(admin: Console) -> None:
+def test_undraining_an_address_no_column_can_hold_changes_nothing(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     drain(group_id, FIRST)
     assert (
@@ -185,13 +183,13 @@ def test_an_address_the_group_does_not_have_is_refused_by_name(admin: Console) -
         submit(admin, f"/jobgroup/{group_id}/drain", address=GONE),
     ):
         assert answer.status_code in (400, 404)
-        assert f"{GONE} is no address of this executor" in text_of(answer)
+        assert f"{GONE} is not an instance of this executor group" in text_of(answer)
     odd = submit(admin, f"/jobgroup/{group_id}/drain", address="<script>alert(1)</script>")
     assert "<script>alert(1)" not in odd.text
     assert all_rows(Drain) == []
 
 
-def test_draining_and_undoing_are_audited_once(admin: Console) -> None:
+def test_draining_and_undraining_are_audited_once(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     for _ in range(2):
         submit(admin, f"/jobgroup/{group_id}/drain", address=f"{FIRST}/")
@@ -207,7 +205,7 @@ def test_draining_and_undoing_are_audited_once(admin: Console) -> None:
     assert len(audited("group.undrain")) == 1
 
 
-def test_the_rows_say_who_is_there(admin: Console) -> None:
+def test_the_rows_show_state_and_load(admin: Console) -> None:
     with session_scope() as session:
         draft = groups.GroupDraft(app_name="auto-app", title="Auto")
         group_id = groups.add_group(session, draft, actor=ACTOR, now_ms=now_ms())
@@ -229,25 +227,25 @@ def test_the_rows_say_who_is_there(admin: Console) -> None:
     make_fire(job, due_time=now_ms() + 4_000)
     rows = rows_of(admin, group_id)
     assert "Online" in rows[FIRST]
-    assert "durable-dedup 1 2 accepted" in rows[FIRST], "one runs, two more of the same job wait there"
-    assert "Silent" in rows[SECOND]
-    assert "not told 0 1 accepted" in rows[SECOND]
+    assert "durable-dedup 1 2 accepted" in rows[FIRST], "one run, two more of the same job are queued there"
+    assert "Not responding" in rows[SECOND]
+    assert "unknown 0 1 accepted" in rows[SECOND]
     assert "Offline" in rows[GONE]
-    assert "not told 1 0 none" in rows[GONE], "it still has a run"
+    assert "unknown 1 0 none" in rows[GONE], "it still has a run"
     page = text_of(admin.get(f"/jobgroup/{group_id}"))
-    assert "1 run is due and has no address yet." in page
+    assert "1 due run has no instance yet." in page
     assert "automatic · 1 online" in page
 
 
-def test_an_entered_address_without_a_heartbeat_is_told_apart(admin: Console) -> None:
+def test_an_entered_address_without_heartbeat_has_its_own_state(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     beat("sample-app", SECOND)
     rows = rows_of(admin, group_id)
     assert "No heartbeat" in rows[FIRST]
-    assert "not in the list of addresses" in rows[SECOND]
+    assert "not in the address list" in rows[SECOND]
 
 
-def test_a_drained_address_nobody_registers_any_more_can_be_removed(admin: Console) -> None:
+def test_a_drained_instance_that_has_disappeared_can_be_removed(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
     drain(group_id, FIRST)
     form = {
@@ -267,7 +265,7 @@ def test_a_drained_address_nobody_registers_any_more_can_be_removed(admin: Conso
     assert list(rows_of(admin, group_id)) == [SECOND]
 
 
-def test_two_spellings_are_one_machine(admin: Console) -> None:
+def test_two_spellings_are_one_instance(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST}/,{SECOND}")
     drain(group_id, FIRST)
     rows = rows_of(admin, group_id)
@@ -275,7 +273,7 @@ def test_two_spellings_are_one_machine(admin: Console) -> None:
     assert "drained" in rows[f"{FIRST}/"]
 
 
-def test_a_group_that_is_removed_takes_its_drained_addresses_with_it(admin: Console) -> None:
+def test_removing_a_group_removes_its_drains(admin: Console) -> None:
     add_group("spare-app", "Spare")
     group_id = add_group(addresses=FIRST)
     drain(group_id, FIRST)
@@ -283,7 +281,7 @@ def test_a_group_that_is_removed_takes_its_drained_addresses_with_it(admin: Cons
     assert all_rows(Drain) == []
 
 
-def test_it_shows_in_the_lists_and_dialogs(admin: Console) -> None:
+def test_drained_instances_are_marked_in_lists_and_dialogs(admin: Console) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
     job_id = add_job(group_id)
     assert "drained" not in admin.get("/jobgroup").text + admin.get(f"/jobinfo/{job_id}/nodes").text
@@ -298,7 +296,7 @@ def test_it_shows_in_the_lists_and_dialogs(admin: Console) -> None:
     assert f"Drained, and chosen for no run: {FIRST}." in run
 
 
-def test_the_dashboard_names_groups_that_are_drained_wholly(
+def test_the_dashboard_lists_fully_drained_groups(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group(addresses=f"{FIRST},{SECOND}")
@@ -313,7 +311,7 @@ def test_the_dashboard_names_groups_that_are_drained_wholly(
         assert "every address is drained" in page
         assert "Nothing is wrong." not in page
     assert "every address is drained" not in stranger.get("/").text
-    assert "Every address is drained." in text_of(admin.get(f"/jobgroup/{group_id}"))
+    assert "All instances are drained." in text_of(admin.get(f"/jobgroup/{group_id}"))
 
 
 def test_the_originals_endpoints_list_all_addresses(admin: Console) -> None:
@@ -325,16 +323,16 @@ def test_the_originals_endpoints_list_all_addresses(admin: Console) -> None:
 
 
 class TestSharedWithJava:
-    """A console beside a Java admin, which knows nothing of drained addresses."""
+    """A console beside a Java admin, which ignores drained instances."""
 
     @pytest.fixture
     def settings(self, settings: Config) -> Config:
         return replace(settings, shared_with_java=True)
 
-    def test_the_page_says_that_the_other_admin_knows_nothing(self, admin: Console) -> None:
+    def test_the_page_says_that_the_java_admin_ignores_drains(self, admin: Console) -> None:
         group_id = add_group(addresses=FIRST)
         assert "A Java admin" not in admin.get(f"/jobgroup/{group_id}").text
         drain(group_id, FIRST)
-        assert "A Java admin on the same database knows nothing" in text_of(
+        assert "A Java admin on the same database ignores drained instances" in text_of(
             admin.get(f"/jobgroup/{group_id}")
         )

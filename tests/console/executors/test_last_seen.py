@@ -1,4 +1,4 @@
-"""When an executor that is gone was last there: in the list, on its page, in the dialogs, on the report, in the story of a run."""
+"""Last-seen times of instances that are gone: list, page, dialogs, dashboard and trace of a run."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline import registration
-from app.services.executors.instances import FORGOTTEN_DAYS
+from app.services.executors.instances import LAST_SEEN_DAYS
 from executor_client.protocol import RegistryRequest
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
@@ -34,13 +34,13 @@ FORM = {
 
 @pytest.fixture
 def orders() -> Group:
-    """An automatic group whose last executor left three hours ago."""
+    """An automatic group whose last instance left three hours ago."""
     group = make_group(app_name="orders-app", title="Orders", address_type=0, address_list=None)
-    forgotten(GONE, 3 * HOUR_MS, capabilities="durable-dedup")
+    gone(GONE, 3 * HOUR_MS, capabilities="durable-dedup")
     return group
 
 
-def forgotten(address: str, ago_ms: Millis, app_name: str = "orders-app", capabilities: str = "") -> LastSeen:
+def gone(address: str, ago_ms: Millis, app_name: str = "orders-app", capabilities: str = "") -> LastSeen:
     return save(
         LastSeen(
             app_name=app_name, address=address, last_seen_ms=now_ms() - ago_ms, capabilities=capabilities
@@ -59,7 +59,7 @@ def registered(address: str, ago_ms: Millis = 0, app_name: str = "orders-app") -
     )
 
 
-def test_the_list_says_how_long_a_group_is_offline(admin: Console, orders: Group) -> None:
+def test_the_list_shows_since_when_a_group_is_offline(admin: Console, orders: Group) -> None:
     save(Group(app_name="never-app", title="Never", address_type=0))
     page = admin.get("/jobgroup?appname=orders")
     assert "Offline last seen 3 hours ago" in text_of(page)
@@ -71,50 +71,48 @@ def test_the_list_says_how_long_a_group_is_offline(admin: Console, orders: Group
     assert "last seen" not in never
 
 
-def test_whoever_is_back_hides_what_is_remembered(admin: Console, orders: Group) -> None:
+def test_a_registered_instance_hides_its_last_seen_time(admin: Console, orders: Group) -> None:
     registered(f"{GONE}/", app_name="orders-app")
     transact(lambda session: registration.refresh_addresses(session, None, now_ms=now_ms()))
     assert "last seen" not in text_of(admin.get("/jobgroup?appname=orders"))
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
-    assert "Forgotten" not in page, "another spelling of the address is the same machine"
+    assert "No longer registered" not in page, "another spelling of the address is the same instance"
     assert "Online" in page
 
 
-def test_the_page_and_the_dialogs_list_forgotten_machines(admin: Console, orders: Group) -> None:
-    forgotten(OTHER, 2 * DAY_MS)
-    forgotten(f"{GONE}/", 5 * DAY_MS)
-    forgotten("http://127.0.0.1:9994", FORGOTTEN_DAYS * DAY_MS + MINUTE_MS)
-    forgotten(HERE, HOUR_MS, "other-app")
+def test_the_page_and_the_dialogs_list_instances_that_are_gone(admin: Console, orders: Group) -> None:
+    gone(OTHER, 2 * DAY_MS)
+    gone(f"{GONE}/", 5 * DAY_MS)
+    gone("http://127.0.0.1:9994", LAST_SEEN_DAYS * DAY_MS + MINUTE_MS)
+    gone(HERE, HOUR_MS, "other-app")
     job = make_job(job_group=orders.id)
     for path in (f"/jobgroup/{orders.id}", f"/jobgroup/{orders.id}/nodes", f"/jobinfo/{job.id}/nodes"):
         page = text_of(admin.get(path))
-        assert "No executor is online" in page, path
-        assert f"{GONE} 3 hours ago durable-dedup {OTHER} 2 days ago not told" in page
-        forgotten_part = page.partition("Forgotten")[2]
-        assert forgotten_part.count("http://") == 2, (
-            "one spelling of each, of these days, of this application"
-        )
+        assert "No instance is online" in page, path
+        assert f"{GONE} 3 hours ago durable-dedup {OTHER} 2 days ago unknown" in page
+        gone_part = page.partition("No longer registered")[2]
+        assert gone_part.count("http://") == 2, "one spelling each, recent ones, of this application"
     assert submit(admin, f"/jobgroup/{orders.id}/drain", address=GONE).status_code == 400, (
-        "it is no address of the group"
+        "it is not an instance of the group"
     )
 
 
-def test_what_is_still_shown_for_another_reason_has_its_time_too(admin: Console, orders: Group) -> None:
+def test_listed_and_busy_instances_show_their_last_seen_time(admin: Console, orders: Group) -> None:
     manual = make_group(app_name="manual-app", title="Manual", address_type=1, address_list=f"{HERE},{OTHER}")
-    forgotten(HERE, 3 * HOUR_MS, "manual-app")
+    gone(HERE, 3 * HOUR_MS, "manual-app")
     page = text_of(admin.get(f"/jobgroup/{manual.id}"))
-    assert f"{HERE} No heartbeat 3 hours ago not told" in page
-    assert f"{OTHER} No heartbeat entered by hand not told" in page
-    assert "Forgotten" not in page
+    assert f"{HERE} No heartbeat 3 hours ago unknown" in page
+    assert f"{OTHER} No heartbeat entered by hand unknown" in page
+    assert "No longer registered" not in page
     make_fire(make_job(job_group=orders.id), state="ACCEPTED", address=GONE)
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
     assert f"{GONE} Offline 3 hours ago durable-dedup 1 0 none" in page
     assert "No answer" not in text_of(submit(admin, f"/jobgroup/{orders.id}/test")), (
-        "whoever is gone is not called"
+        "instances that are gone are not called"
     )
 
 
-def test_the_report_says_since_when_executors_are_gone(
+def test_the_dashboard_shows_since_when_executors_are_gone(
     admin: Console, orders: Group, normal_user: Callable[..., Console]
 ) -> None:
     other = add_group("other-app", "Other", addresses=HERE)
@@ -125,18 +123,18 @@ def test_the_report_says_since_when_executors_are_gone(
     assert stranger.get(f"/jobgroup/{orders.id}").status_code == 404
 
 
-def test_where_nobody_remembers_nothing_is_said(admin: Console) -> None:
-    """A Java admin on the same database takes the rows itself."""
+def test_without_a_last_seen_time_none_is_shown(admin: Console) -> None:
+    """A Java admin on the same database removes registrations itself."""
     group = make_group(app_name="orders-app", title="Orders", address_type=0, address_list=None)
     job_id = add_job(group.id)
     for path in ("/", "/jobgroup", f"/jobgroup/{group.id}", f"/jobinfo/{job_id}/nodes"):
         page = admin.get(path)
         assert page.status_code == 200
         assert "last seen" not in text_of(page)
-        assert "Forgotten" not in text_of(page)
+        assert "No longer registered" not in text_of(page)
 
 
-def test_from_heartbeat_to_forgotten(admin: Console, orders: Group) -> None:
+def test_an_instance_that_disappears_is_listed_as_gone(admin: Console, orders: Group) -> None:
     registered(HERE, ago_ms=10 * MINUTE_MS)
     registered(OTHER)
     transact(lambda session: registration.tick_registry(session, now_ms=now_ms()))
@@ -146,10 +144,10 @@ def test_from_heartbeat_to_forgotten(admin: Console, orders: Group) -> None:
         )
     )
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
-    assert re.search(rf"{OTHER} (just now|\d seconds? ago) not told {HERE} 10 minutes ago", page)
+    assert re.search(rf"{OTHER} (just now|\d seconds? ago) unknown {HERE} 10 minutes ago", page)
 
 
-def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(
+def test_removing_a_group_removes_last_seen_times_unless_the_name_is_shared(
     admin: Console, orders: Group
 ) -> None:
     twin = make_group(app_name="orders-app", title="Twin", address_type=0, address_list=None)
@@ -157,26 +155,29 @@ def test_a_group_takes_it_along_when_it_goes_unless_another_has_its_name(
     path_after(submit(admin, f"/jobgroup/{twin.id}/delete"))
     assert [row.address for row in all_rows(LastSeen)] == [GONE]
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **(FORM | {"app_name": "renamed-app"})))
-    assert "Forgotten" not in text_of(admin.get(f"/jobgroup/{orders.id}")), (
-        "these were executors of the other name"
+    assert "No longer registered" not in text_of(admin.get(f"/jobgroup/{orders.id}")), (
+        "they belong to the other name"
     )
     path_after(submit(admin, f"/jobgroup/{orders.id}/edit", **FORM))
-    assert "Forgotten" in text_of(admin.get(f"/jobgroup/{orders.id}"))
+    assert "No longer registered" in text_of(admin.get(f"/jobgroup/{orders.id}"))
     path_after(submit(admin, f"/jobgroup/{orders.id}/delete"))
     assert all_rows(LastSeen) == []
 
 
-def test_an_odd_address_is_text(admin: Console, orders: Group) -> None:
-    forgotten("http://<b>127.0.0.1</b>", HOUR_MS, capabilities="<i>x</i>")
+def test_an_odd_address_is_escaped(admin: Console, orders: Group) -> None:
+    gone("http://<b>127.0.0.1</b>", HOUR_MS, capabilities="<i>x</i>")
     for path in (f"/jobgroup/{orders.id}", f"/jobgroup/{orders.id}/nodes"):
         page = admin.get(path).text
         assert "http://&lt;b&gt;127.0.0.1" in page
         assert "<i>x</i>" not in page
 
 
-def test_the_story_of_a_run_says_it_in_the_readers_language(admin: Console, orders: Group) -> None:
-    told = "Result: not sent, no executor of orders-app is registered; the last one was seen 2024-05-01 10:04:05.000 +0800"
-    log: JobLog = make_log(make_job(job_group=orders.id), trigger_code=500, trigger_msg=told)
+def test_the_trace_of_a_run_is_translated(admin: Console, orders: Group) -> None:
+    trace = (
+        "Result: not sent, no executor of orders-app is registered;"
+        " the last one was seen 2024-05-01 10:04:05.000 +0800"
+    )
+    log: JobLog = make_log(make_job(job_group=orders.id), trigger_code=500, trigger_msg=trace)
     assert "no executor of orders-app is registered; the last one was seen 2024-05-01" in text_of(
         admin.get(f"/joblog/{log.id}")
     )

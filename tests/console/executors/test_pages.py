@@ -1,4 +1,4 @@
-"""The pages of executor groups, and the dashboard and tutorial that show them."""
+"""Pages of executor groups, and the dashboard and tutorial that show them."""
 
 from collections.abc import Callable
 
@@ -58,7 +58,7 @@ def test_groups_are_for_administrators(admin: Console, normal_user: Callable[...
     norman = normal_user(add_group())
     assert {norman.get(path).status_code for path in PAGES} == {403}
     assert submit(norman, "/jobgroup/new", **FORM).status_code == 403
-    assert "Executor Manage" not in norman.get("/").text
+    assert '/jobgroup"' not in norman.get("/").text
 
 
 def test_a_group_is_added_and_listed(admin: Console) -> None:
@@ -71,7 +71,7 @@ def test_a_group_is_added_and_listed(admin: Console) -> None:
     assert "http://127.0.0.1:9999/" in admin.get(f"/jobgroup/{group_named('billing-app').id}/nodes").text
 
 
-def test_a_refusal_stands_at_its_field(admin: Console) -> None:
+def test_errors_are_shown_at_their_field(admin: Console) -> None:
     cases = {
         "app_name": {"app_name": "ab"},
         "title": {"title": " "},
@@ -83,7 +83,7 @@ def test_a_refusal_stands_at_its_field(admin: Console) -> None:
         assert f'id="{field}-error"' in page.text, field
 
 
-def test_a_token_is_kept_hidden_and_dropped(admin: Console) -> None:
+def test_a_token_is_hidden_kept_and_removed(admin: Console) -> None:
     path_after(submit(admin, "/jobgroup/new", **{**FORM, "access_token": "a-long-secret-token"}))
     group_id = group_named("billing-app").id
     assert "a-long-secret-token" not in admin.get(f"/jobgroup/{group_id}/edit").text
@@ -93,24 +93,24 @@ def test_a_token_is_kept_hidden_and_dropped(admin: Console) -> None:
     assert group_of(group_id).access_token is None
 
 
-def test_a_group_with_jobs_stays(admin: Console) -> None:
+def test_a_group_with_jobs_cannot_be_removed(admin: Console) -> None:
     group_id, spare = add_group(), add_group("spare-app", "Spare")
     add_job(group_id)
-    assert "It is used by 1 jobs" in text_of(admin.get(f"/jobgroup/{group_id}/delete"))
+    assert "It still has jobs (1)." in text_of(admin.get(f"/jobgroup/{group_id}/delete"))
     assert submit(admin, f"/jobgroup/{group_id}/delete").status_code == 409
     assert path_after(submit(admin, f"/jobgroup/{spare}/delete")) == "/jobgroup?done=removed"
 
 
-def test_executors_without_a_group_offer_to_make_it(admin: Console) -> None:
+def test_instances_without_a_group_offer_to_create_it(admin: Console) -> None:
     registered("newcomer-app", "http://127.0.0.1:9999/")
     registered("gone-app", "http://127.0.0.1:9998/", ago_ms=DAY_MS)
     page = admin.get("/jobgroup").text
-    assert "newcomer-app, which no group knows" in page
+    assert "newcomer-app, which has no executor group" in page
     assert "gone-app" not in page
     assert 'value="newcomer-app"' in admin.get("/jobgroup/new?appname=newcomer-app").text
 
 
-def test_the_dashboard_counts_only_what_its_reader_may_see(
+def test_the_dashboard_counts_only_visible_groups(
     admin: Console, normal_user: Callable[..., Console], settings: Config
 ) -> None:
     mine, theirs = (
@@ -148,7 +148,7 @@ def test_the_dashboard_counts_only_what_its_reader_may_see(
     assert not any(day["success"] + day["failed"] for day in days[:-1])
 
 
-def test_the_chart_of_an_administrator_is_the_summary(admin: Console) -> None:
+def test_the_chart_of_an_administrator_shows_the_summary(admin: Console) -> None:
     midnight = local_datetime(now_ms()).replace(hour=0, minute=0, second=0)
     since_ms = int((local_datetime(now_ms()) - midnight).total_seconds()) * 1000
     save(
@@ -159,17 +159,17 @@ def test_the_chart_of_an_administrator_is_the_summary(admin: Console) -> None:
     assert "10" in text_of(admin.get("/"))
 
 
-def test_the_dashboard_says_that_nothing_schedules(admin: Console) -> None:
+def test_the_dashboard_warns_without_a_scheduler(admin: Console) -> None:
     assert "No scheduler is running." in admin.get("/").text
 
 
-def test_a_user_without_groups_is_told_so(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_a_user_without_groups_sees_a_hint(admin: Console, normal_user: Callable[..., Console]) -> None:
     norman = normal_user()
     assert "No executor is open to you" in norman.get("/").text
     assert "No executor is open to you" in norman.get("/jobinfo").text
 
 
-def test_the_tutorial_names_this_console(admin: Console) -> None:
+def test_the_tutorial_names_the_address_of_the_console(admin: Console) -> None:
     page = text_of(admin.get("/help"))
     assert "--admin http://localhost/xxl-job-admin" in page
     assert '@job("demoJobHandler")' in page

@@ -54,10 +54,10 @@ def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
     assert admin.call("/jobgroup/update", **(GROUP | {"id": row["id"], "title": "Renamed"}))["code"] == 200
     assert admin.call("/jobgroup/loadById", id=row["id"])["content"]["title"] == "Renamed"
     add_job(row["id"])
-    assert admin.call("/jobgroup/remove", id=row["id"])["msg"] == "The executor is still used by jobs"
+    assert admin.call("/jobgroup/remove", id=row["id"])["msg"] == "The executor group still has jobs"
     admin.call("/jobinfo/remove", id=1)
     assert admin.call("/jobgroup/remove", id=row["id"])["code"] == 200
-    assert admin.call("/jobgroup/remove", id=1)["msg"] == "At least one executor must remain"
+    assert admin.call("/jobgroup/remove", id=1)["msg"] == "At least one executor group must remain"
     assert admin.call("/jobgroup/remove", id=99)["code"] == 500
     assert admin.call("/jobgroup/update", **GROUP, id=99)["code"] == 500
 
@@ -71,7 +71,7 @@ def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
         ({"appname": "two words"}, "The AppName is invalid"),
         ({"title": " "}, "Enter a title"),
         ({"title": "x" * 65}, "title must have at most 64 characters"),
-        ({"addressList": " "}, "Enter the addresses of a manual executor"),
+        ({"addressList": " "}, "Enter the addresses of a manual executor group"),
         (
             {"addressList": "http://10.0.0.5:9999,,http://10.0.0.6:9999"},
             "The addresses must be separated by single commas",
