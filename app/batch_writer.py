@@ -1,8 +1,8 @@
 """Batch writer: one thread that writes items in batches, each batch in one transaction.
 
-A commit costs a disk flush; twenty items in one transaction cost hardly more than one. If an item makes its batch fail,
-the batch is halved until that item is alone, and all others are written. Lies beside ``db`` because it is neither a
-statement nor a rule.
+A commit costs a disk flush; twenty items in one transaction cost hardly more than one. If an item makes its
+batch fail, the batch is halved until that item is alone; all others are written. Lives beside ``db`` because
+it is neither a statement nor a rule.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ BATCH_MAX = 500
 
 
 class BatchWriter:
-    """Writes batches one after the other; an event loop uses ``write``, threads with single items use ``submit``."""
+    """Writes batches one after the other.
+
+    An event loop uses ``write``, threads with single items use ``submit``.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -47,10 +50,11 @@ class BatchWriter:
         results: list[Answer] | None = None,
         on_poison: Callable[[Item], None] | None = None,
     ) -> list[Answer]:
-        """Write a batch; return ``results``, which holds the answer of each transaction as soon as it is committed.
+        """Write a batch.
 
-        ``on_poison`` is called, in the event loop, with each item that cannot be written. Raises the errors in AWAY:
-        what is not in ``results`` by then was not written.
+        Return ``results``, which holds the answer of each transaction as soon as it is committed.
+        ``on_poison`` is called, in the event loop, with each item that cannot be written. Raises the errors
+        in AWAY: what is not in ``results`` by then was not written.
         """
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
         done: Future[None] = Future()
@@ -76,10 +80,11 @@ class BatchWriter:
         return answers
 
     def submit(self, item: Item, work: Work[Item, Sequence[Answer]], *, timeout_s: float = 30.0) -> Answer:
-        """Write one item together with those that other threads submit meanwhile; return its answer after the commit.
+        """Write one item together with those that other threads submit meanwhile.
 
-        ``work`` returns one answer per item, in their order. Raises what it raised for this item, RuntimeError after
-        ``close``, and TimeoutError, after which the item is still written.
+        Return its answer after the commit. ``work`` returns one answer per item, in their order. Raises what
+        it raised for this item, RuntimeError after ``close``, and TimeoutError, after which the item is still
+        written.
         """
         future: Future[Answer] = Future()
         with self._lock:

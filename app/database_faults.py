@@ -1,7 +1,7 @@
 """Database faults: errors caused by the database's state (busy, full, read-only, away), not by the statement.
 
-The same work succeeds later, so a traceback is of no use. Lies beside ``db`` because console, API and workers all
-judge by it.
+The same work succeeds later, so a traceback does not help. Lives beside ``db`` because console, API and
+workers all use it.
 """
 
 import logging
@@ -20,20 +20,20 @@ from app.write_queue import PRIMARY_CODE
 
 #: the database is away, full or locked: the same work may succeed later
 AWAY = (OperationalError, InterfaceError)
-#: period of the log line about a fault that lasts
+#: period of the log line about a fault that persists
 REPEAT_MS: Millis = MINUTE_MS
 #: seconds in Retry-After
 RETRY_AFTER_S = 5
-#: error codes of PyMySQL from here on are the client's: no connection, connection lost
+#: PyMySQL error codes from here on are the client's: no connection, connection lost
 _MYSQL_CLIENT_CODES = 2_000
 
 
 class Fault(StrEnum):
-    """State of a database that keeps it from doing its work."""
+    """State of a database in which it cannot work."""
 
-    #: others hold the locks for too long
+    #: locks are held for too long
     BUSY = "busy"
-    #: no room on its disk
+    #: its disk is full
     FULL = "full"
     READ_ONLY = "read-only"
     #: not reachable, or its file cannot be opened or read
@@ -64,7 +64,7 @@ _OF_POSTGRESQL = {"53100": Fault.FULL, "25006": Fault.READ_ONLY}
 
 
 def fault_of(error: DBAPIError) -> Fault | None:
-    """Return the state of the database behind an error; None where the statement itself is at fault."""
+    """Return the state of the database behind an error; None if the statement itself is at fault."""
     if isinstance(error.orig, sqlite3.Error):
         return _OF_SQLITE.get(getattr(error.orig, "sqlite_errorcode", 0) & PRIMARY_CODE)
     if is_transient(error):
@@ -81,7 +81,7 @@ def fault_of(error: DBAPIError) -> Fault | None:
 
 
 def reason_of(error: DBAPIError) -> str:
-    """Return the driver's own words in one line."""
+    """Return the driver's message in one line."""
     return (str(error.orig).splitlines() or [""])[0]
 
 
@@ -91,9 +91,9 @@ def not_configured(error: DBAPIError) -> NotConfigured:
 
 
 class FaultLog:
-    """Log of failed database work: one line a minute for a fault that lasts, a line for each other failure.
+    """Log of failed database work: one line a minute for a persistent fault, a line for every other failure.
 
-    Except BUSY, which is logged each time: it ends soon, and each line names work that was not done.
+    BUSY is logged each time: it ends soon, and each line names work that was not done.
     """
 
     def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
@@ -118,5 +118,5 @@ class FaultLog:
         logger.error("%s database_error=%s%s", event, reason_of(error), more)
 
 
-#: the log of this process
+#: the fault log of this process
 fault_log = FaultLog()

@@ -1,6 +1,6 @@
 """Wake-up signals: datagrams that make the dispatchers sharing a home folder poll at once.
 
-They carry no data and may be lost; dispatchers also poll on a period.
+They carry no data and may be lost; dispatchers also poll periodically.
 """
 
 import logging
@@ -19,23 +19,26 @@ PATH_BYTES_MAX = 100
 
 
 def send_wake_up(home: Path) -> None:
-    """Wake every dispatcher that shares this home folder; never fails, never waits."""
+    """Wake every dispatcher that shares this home folder; never fails, never blocks."""
     with suppress(OSError, AttributeError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         for path in (home / FOLDER).glob("*.sock"):
-            with suppress(OSError):  # a dispatcher that is gone, or has signals enough
+            with suppress(OSError):  # a dispatcher that has ended, or has signals pending
                 sender.sendto(b"1", _short(path))
 
 
 class WakeSocket:
-    """The receiving side: readable with every signal."""
+    """The receiving side: becomes readable with every signal."""
 
     def __init__(self, home: Path, node: str) -> None:
         self._path = home / FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]', '_', node)}.sock"
         self._socket: socket.socket | None = None
 
     def open(self) -> int | None:
-        """Bind the socket, replacing one left by a killed process; return its descriptor, None if it cannot be bound."""
+        """Bind the socket, replacing one left by a killed process.
+
+        Return its descriptor, or None if that fails.
+        """
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._path.unlink(missing_ok=True)
@@ -55,7 +58,7 @@ class WakeSocket:
                 pass
 
     def close(self) -> None:
-        """Close the socket; its file stays, for it may be another process' by now."""
+        """Close the socket; its file stays, as it may belong to another process by now."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -1,8 +1,7 @@
-"""Write queue of SQLite: the threads of one process write in the order in which they asked.
+"""Write queue of SQLite: a fair lock for the writing threads of one process.
 
-SQLite has one writer at a time and no queue: the next one is whichever looks at the right moment. So the threads of
-a process wait for each other here, first come, first served, and only the first of them polls the file, against the
-other processes.
+SQLite has one writer at a time and no queue: the next one is a matter of luck. So the threads of a process
+queue here, first come, first served, and only the first of them polls the file, against other processes.
 """
 
 import sqlite3
@@ -10,16 +9,17 @@ import threading
 import time
 from collections import deque
 
-#: between attempts to begin; SQLite's own back-off grows to 100 ms and misses the gaps between a busy process's writes
+#: wait between attempts; SQLite's own back-off grows to 100 ms and misses the gaps between a busy process's
+#: writes
 BEGIN_AGAIN_S = 0.001
-#: the part of a result code of SQLite without its extension
+#: mask of the primary part of an SQLite result code
 PRIMARY_CODE = 0xFF
 #: never set: its wait() is an interruptible sleep
 _never = threading.Event()
 
 
 class WriteQueue:
-    """Fair lock: threads get it in the order in which they asked for it."""
+    """Fair lock: threads get it in the order of their requests."""
 
     def __init__(self) -> None:
         # reentrant: a forgotten connection may be collected, and so released, anywhere in here
@@ -28,17 +28,17 @@ class WriteQueue:
         self._taken = False
 
     def acquire(self, timeout_s: float) -> bool:
-        """Wait for the lock; False where it was not free in time."""
-        turn = threading.Event()
+        """Wait for the lock; False if it was not free in time."""
+        ticket = threading.Event()
         with self._mutex:
             if not self._taken:
                 self._taken = True
                 return True
-            self._waiting.append(turn)
+            self._waiting.append(ticket)
         try:
-            return turn.wait(timeout_s) or not self._withdraw(turn)
-        except BaseException:  # a signal's, in the main thread
-            if not self._withdraw(turn):
+            return ticket.wait(timeout_s) or not self._withdraw(ticket)
+        except BaseException:  # of a signal handler, in the main thread
+            if not self._withdraw(ticket):
                 self.release()
             raise
 
@@ -50,61 +50,61 @@ class WriteQueue:
             else:
                 self._taken = False
 
-    def _withdraw(self, turn: threading.Event) -> bool:
-        """Leave the queue; False where the lock was handed over in the same moment."""
+    def _withdraw(self, ticket: threading.Event) -> bool:
+        """Leave the queue; False if the lock was handed over at the same moment."""
         with self._mutex:
-            if turn.is_set():
+            if ticket.is_set():
                 return False
-            self._waiting.remove(turn)
+            self._waiting.remove(ticket)
             return True
 
 
 class QueuedConnection(sqlite3.Connection):
-    """Connection that waits for its turn to write, and passes it on when its transaction is over, however it ended.
+    """Connection that acquires the lock to write and releases it when its transaction ends, however it ends.
 
-    The turn belongs to the connection, not to a thread: commit, rollback and close are all there is to end a
-    transaction, and the pool calls one of them also for a connection that was forgotten.
+    The lock belongs to the connection, not to a thread: only commit, rollback and close end a transaction,
+    and the pool calls one of them even for a connection that was never returned.
     """
 
-    #: set by the engine; one for all its connections
+    #: set by the engine, which shares one among its connections
     queue: WriteQueue
-    _has_turn = False
+    _holds_lock = False
 
     def begin_immediate(self, timeout_ms: int) -> None:
-        """Begin to write as soon as no other does.
+        """Start a writing transaction as soon as no other is open.
 
-        Raises sqlite3.OperationalError where that takes longer than ``timeout_ms``.
+        Raises sqlite3.OperationalError if that takes longer than ``timeout_ms``.
         """
         until = time.monotonic() + timeout_ms / 1000
-        if not self._has_turn and not self.queue.acquire(timeout_ms / 1000):
+        if not self._holds_lock and not self.queue.acquire(timeout_ms / 1000):
             raise _locked()
-        self._has_turn = True
+        self._holds_lock = True
         try:
             self._poll(until, timeout_ms)
         except BaseException:
-            self._pass_on()
+            self._release()
             raise
 
     def commit(self) -> None:
-        """Commit; where that fails the turn is kept until the rollback."""
+        """Commit; if that fails, the lock is kept until the rollback."""
         try:
             super().commit()
         finally:
-            self._pass_on_when_over()
+            self._release_if_ended()
 
     def rollback(self) -> None:
         """Roll back."""
         try:
             super().rollback()
         finally:
-            self._pass_on_when_over()
+            self._release_if_ended()
 
     def close(self) -> None:
-        """Close; an open transaction is rolled back by it."""
+        """Close; this rolls back an open transaction."""
         try:
             super().close()
         finally:
-            self._pass_on()
+            self._release()
 
     def _poll(self, until: float, timeout_ms: int) -> None:
         self.execute("PRAGMA busy_timeout=0")
@@ -124,18 +124,18 @@ class QueuedConnection(sqlite3.Connection):
         finally:
             self.execute(f"PRAGMA busy_timeout={timeout_ms}")
 
-    def _pass_on_when_over(self) -> None:
-        if self._has_turn and not self.in_transaction:
-            self._pass_on()
+    def _release_if_ended(self) -> None:
+        if self._holds_lock and not self.in_transaction:
+            self._release()
 
-    def _pass_on(self) -> None:
-        if self._has_turn:
-            self._has_turn = False
+    def _release(self) -> None:
+        if self._holds_lock:
+            self._holds_lock = False
             self.queue.release()
 
 
 def _locked() -> sqlite3.OperationalError:
-    """Return what SQLite itself raises when the file stays locked."""
+    """Return the error SQLite itself raises if the file stays locked."""
     error = sqlite3.OperationalError("database is locked")
     error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_BUSY, "SQLITE_BUSY"
     return error

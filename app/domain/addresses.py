@@ -1,6 +1,6 @@
-"""Addresses without a scheme, as executors of before 2.2 and careless clients register them: ``10.1.2.3:9999``."""
+"""Addresses without a scheme, as executors before 2.2 and some clients register them: ``10.1.2.3:9999``."""
 
 
 def has_scheme(address: str) -> bool:
-    """Whether an address says by which protocol it is called; one that does not is never called."""
+    """Whether an address names its protocol; one without is never called."""
     return "://" in address

@@ -1,7 +1,7 @@
-"""Drained addresses: which of a group's addresses take new runs.
+"""Drained addresses: which addresses of a group take new runs.
 
-A drained address gets no new run by any route; what it has goes on, and kill, log and probes still reach it. Only a run for
-which a person has entered addresses may go there all the same.
+A drained address gets no new run by any route. Its current runs continue, and kill, log and probes still
+reach it. Only a run for which a person has entered addresses may be sent there.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,29 +19,29 @@ from app.domain.trace_templates import (
     fill,
 )
 
-#: largest list of addresses a line of a trace shows
+#: addresses shown in a line of a trace
 SHOWN_MAX = 20
 
 
 class Candidates(NamedTuple):
-    """The addresses a run may go to, and those that are drained, each in the order of the list."""
+    """The addresses of a list that take new runs, and those that are drained, each in the list's order."""
 
     open: tuple[str, ...]
     drained: tuple[str, ...] = ()
 
 
 def bare_address(address: str) -> str:
-    """Return what two spellings of one address have in common: ``http://Host:9999/`` is ``http://host:9999``."""
+    """Return the normal form of an address: ``http://Host:9999/`` is ``http://host:9999``."""
     return address.strip().rstrip("/").lower()
 
 
 def is_drained(address: str, drained: Collection[str]) -> bool:
-    """Whether an address is among the drained ones, which are bare."""
+    """Whether an address is drained; ``drained`` holds bare addresses."""
     return bool(drained) and bare_address(address) in drained
 
 
 def leave_out(addresses: Sequence[str], drained: Collection[str]) -> Candidates:
-    """Sort the addresses of a group into those that take new runs and those that are drained."""
+    """Split the addresses of a group into those that take new runs and those that are drained."""
     if not drained:
         return Candidates(tuple(addresses))
     left_out = tuple(address for address in addresses if bare_address(address) in drained)

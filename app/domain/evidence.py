@@ -1,4 +1,4 @@
-"""What an answer, a time-out or a probe says of a run: accepted, refused, unknown; started, not started.
+"""Evidence about a run: what an answer, a time-out or a probe proves, and what the resolver does about it.
 
 Source: docs/reference/reliability.md, sections 3 and 4; docs/reference/clients.md, sections A4 and A5.
 """
@@ -28,12 +28,12 @@ from app.domain.trace_templates import (
 )
 from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
-#: statuses of proxies that may have handed the request on
+#: statuses of proxies that may have forwarded the request
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504")
 
 
 class Fate(StrEnum):
-    """What became of one send."""
+    """Fate of one send."""
 
     ACCEPTED = "accepted"
     #: definite: the executor does not have the run
@@ -44,19 +44,22 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The fate of one send, and the words for it."""
+    """Fate of one send, with the text for the trace."""
 
     fate: Fate
     code: int
     text: str
 
 
-#: words of a refusal that may be caused by our own first send: another run of the job is under way there
+#: texts of a refusal that our own first send may have caused: a run of the job is in progress there
 BUSY_TEXTS = (MSG_DISCARD_LATER.lower(), "busy")
 
 
 def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
-    """Judge an answer to ``/run``; ``sent_here``: this run may have been sent to this executor before."""
+    """Judge an answer to ``/run``.
+
+    ``sent_here``: an earlier send of this run may have reached this executor.
+    """
     text = reply.msg or ""
     if reply.code == SUCCESS:
         return Verdict(Fate.ACCEPTED, reply.code, text)
@@ -70,73 +73,74 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
 
 
 def is_unknown_path(reply: Reply, action: str) -> bool:
-    """Whether an executor refused a request because it does not serve ``/<action>``: it has not looked at the body."""
+    """Whether an executor refused a request unread because it does not serve ``/<action>``."""
     return (
         reply.well_formed and reply.code == FAIL and f"uri-mapping(/{action}) not found" in (reply.msg or "")
     )
 
 
 def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:
-    """Judge a call without an answer; ``delivered`` False: surely no byte of the request was written.
+    """Judge a call without an answer; ``delivered`` False: certainly no byte of the request was written.
 
-    ``remembered``: the executor may have taken an earlier send of this run, and would start it after a restart.
+    ``remembered``: the executor may have accepted an earlier send of this run and would start it after a
+    restart.
     """
     return Verdict(Fate.UNKNOWN if delivered or remembered else Fate.REFUSED, 500, reason)
 
 
 class Sign(StrEnum):
-    """What the probes of one moment say of a run, taken together."""
+    """Evidence sign: what the probes of one check show, taken together."""
 
     #: the job is busy there, or the run's log exists and the job is busy
     BUSY = "busy"
-    #: idle, and there is a log of this run: it has begun and is over
+    #: idle, and there is a log of this run: it has started and ended
     ENDED = "ended"
-    #: idle, and the executor says that there is no log of this run
+    #: idle, and the executor reports that there is no log of this run
     NO_TRACE = "no trace"
-    #: it answers, but says nothing that can be relied on
+    #: it answers, but with nothing that can be relied on
     INCONCLUSIVE = "inconclusive"
     #: it does not answer
     SILENT = "silent"
 
 
 class ResolveAction(StrEnum):
-    """What is to be done with a run after a probe."""
+    """What the resolver does with a run after a check."""
 
     WAIT = "wait"
-    #: it is running, or waiting in the executor's queue
+    #: leave it: it is running, or waiting in the executor's queue
     STARTED = "started"
-    #: the same log id again, to the same address
+    #: same log id, same address
     SEND_AGAIN = "send again"
-    #: the same log id, to another address
+    #: same log id, another address
     SEND_ELSEWHERE = "send elsewhere"
-    #: nobody will ever know: the run ends with an alarm, a late callback still counts
+    #: its fate cannot be found out: the run ends with an alarm, a late callback still counts
     UNRESOLVED = "unresolved"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything one evidence at a run knows."""
+    """Everything one check knows about a run."""
 
     state: FireState
     delivery: Delivery
     sign: Sign
-    #: our own client: it starts a log id at most once, also across restarts
+    #: our own client: it starts a log id at most once, even across restarts
     durable: bool
-    #: the address is in the registry, or was entered by a person
+    #: the address is in the registry or was entered by a person
     registered: bool
-    #: looks before this one that found the same: no trace (UNKNOWN), idle or silent (ACCEPTED)
+    #: earlier checks in a row with the same finding: no trace (UNKNOWN), idle or silent (ACCEPTED)
     probes: int
     #: sends so far
     attempt: int
     #: ms since the fate became unknown, or since the acceptance
     age_ms: int
-    #: a console lives: a result could have come
+    #: a console is running, so a result could have arrived
     reachable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision of one evidence: what to do, when to evidence again, how many looks have found the same, and why."""
+    """Decision of one check: what to do and why, when to check again, how many checks have found the same."""
 
     action: ResolveAction
     reason: str
@@ -144,27 +148,27 @@ class Decision:
     probes: int = 0
 
 
-#: an UNKNOWN run of a foreign executor is first asked about so long after its send, so that nothing is still on its way
+#: earliest check of an UNKNOWN run at a third-party executor: by then no request is still on its way
 FENCE_MS = 5_000
-#: no evidence within this: unresolved
+#: without evidence within this time a run is unresolved
 UNKNOWN_MAX_MS = 20_000
-#: accepted runs are looked at with this period, and sooner again after a probe that found the job idle
+#: period of the checks of accepted runs, and the shorter one after a check that found the job idle
 CHECK_MS = 15_000
 IDLE_CHECK_MS = 5_000
-#: looks that found "no trace" before it is believed
+#: checks that must find "no trace" before it counts
 PROBES_NEEDED = 2
-#: idle or silent looks before a result is called lost: 5 s, then 15 s apart, over 90 s in all
+#: idle or silent checks before a result counts as lost: 5 s, then 15 s apart, more than 90 s in all
 PROBES_LOST = 8
 #: sends of one run
 ATTEMPTS_MAX = 10
-#: sends to a foreign executor, on evidence
+#: sends to a third-party executor, on evidence
 FOREIGN_ATTEMPTS_MAX = 3
 
 
 def decide(evidence: Evidence) -> Decision:
-    """Decide what becomes of a run whose fate is open; never by age alone while there is evidence.
+    """Decide what to do with a run whose fate is open; never by age alone while there is evidence.
 
-    Source: docs/reference/pipeline.md, section 7.
+    docs/reference/pipeline.md, section 7.
     """
     return _judge_unknown(evidence) if evidence.state is FireState.UNKNOWN else _judge_accepted(evidence)
 
@@ -234,18 +238,18 @@ def _give_up_accepted(evidence: Evidence) -> Decision:
     return Decision(ResolveAction.UNRESOLVED, lost)
 
 
-#: all that an executor's log says of itself where it does not exist: Java, our own client; pyxxl
+#: whole content of a log that does not exist: Java, our own client; pyxxl
 ABSENT_LOGS = ("readLog fail, logFile not exists", "readLog fail, logFile not found", "No such logid logs.")
-#: how an executor refuses to read a log that does not exist
+#: texts of a refusal to read a log that does not exist
 ABSENT_LOG_REFUSALS = ("logfile not exist", "log not found", "log not exist", "no such file", "no such log")
-#: refusals of ``/idleBeat`` that say nothing about the job, however well formed
+#: refusals of ``/idleBeat`` that are not about the job, however well formed
 NOT_ABOUT_THE_JOB = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5")
 
 
 def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
-    """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that one could not be asked.
+    """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that probe could not be made.
 
-    Only a well-formed answer is evidence: a port that another program has taken answers too.
+    Only a well-formed answer is evidence: another program on the same port answers too.
     """
     if not alive:
         return Sign.SILENT
@@ -271,7 +275,7 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
 
 
 def _refuses_absent(text: str) -> bool:
-    """Whether a refusal of ``/log`` speaks of this log; a path nobody serves is a 404 too, and says nothing."""
+    """Whether a refusal of ``/log`` is about this log; an unknown path is a 404 too, and proves nothing."""
     if text.startswith("HTTP status 404"):
         return '"code"' in text
     return any(absent in text.lower() for absent in ABSENT_LOG_REFUSALS)

@@ -1,10 +1,9 @@
-"""Choosing one address of a group. Source: XXL-JOB 2.4.1, package route.
+"""Routing strategies: choose one address of a group.
 
-The strategies: docs/reference/scheduling.md, section 7.
-
-ROUND, LFU and LRU remember per job, in this process; a first pick starts at a random offset (ROUND) or from the job's last
-runs (LFU, LRU), so that neither a restart nor a second node piles everything on one address. FAILOVER and BUSYOVER ask the
-executors and are not here (``app.pipeline.send``); SHARDING_BROADCAST takes all (``app.pipeline.claim``).
+Source: XXL-JOB 2.4.1, package route; docs/reference/scheduling.md, section 7. ROUND, LFU and LRU keep state per job, in
+this process. A first pick starts at a random offset (ROUND) or from the job's last runs (LFU, LRU), so that
+neither a restart nor a second node sends everything to one address. FAILOVER and BUSYOVER probe the executors
+(``app.pipeline.send``); SHARDING_BROADCAST uses all addresses (``app.pipeline.route``).
 """
 
 import hashlib
@@ -18,16 +17,16 @@ from app.domain.enums import RouteStrategy
 
 #: points of each address on the hash ring
 VIRTUAL_NODES = 100
-#: routes that ask the executors before one is chosen
+#: strategies that probe the executors before one is chosen
 PROBING = frozenset({RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER})
-#: routes whose memory is filled from the job's last log rows
+#: strategies whose state is seeded from the job's last log rows
 SEEDED = frozenset({RouteStrategy.LEAST_FREQUENTLY_USED, RouteStrategy.LEAST_RECENTLY_USED})
-#: so many log rows
+#: log rows read for that
 SEED_ROWS = 100
 
 
 class RouteState:
-    """What this process remembers of its picks, per job; safe to use from several threads."""
+    """Routing state of this process, per job; safe to use from several threads."""
 
     def __init__(self, random_source: random.Random | None = None) -> None:
         self.random = random_source or random.Random()
@@ -37,12 +36,12 @@ class RouteState:
         self.orders: dict[int, list[str]] = {}
 
     def needs_seed(self, strategy: RouteStrategy, job_id: int) -> bool:
-        """Whether the job's last addresses should be handed to ``seed`` before its next pick."""
+        """Whether ``seed`` must be called for a job before its next pick."""
         known = self.counts if strategy is RouteStrategy.LEAST_FREQUENTLY_USED else self.orders
         return strategy in SEEDED and job_id not in known
 
     def seed(self, job_id: int, recent: Sequence[str]) -> None:
-        """Fill the memory of a job from the addresses of its last runs, newest first."""
+        """Set the state of a job from the addresses of its last runs, newest first."""
         with self.lock:
             counts: dict[str, int] = {}
             for address in recent:
@@ -80,7 +79,7 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
         }  # a new address is not flooded to catch up
         chosen = min(
             addresses, key=lambda address: (counts[address], address in known)
-        )  # equal: whoever was never used
+        )  # on a tie, one that was never used
         counts[chosen] += 1
         state.counts[job_id] = counts
         return chosen
@@ -96,7 +95,7 @@ def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteStat
 
 
 def hash_point(text: str) -> int:
-    """Return the place of a text on the ring: the first four bytes of its MD5, little-endian, unsigned."""
+    """Return the position of a text on the ring: the first four bytes of its MD5, little-endian, unsigned."""
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "little")
 
 
@@ -129,7 +128,7 @@ ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = 
 
 
 def route_of(name: str | None) -> RouteStrategy:
-    """Return the strategy of a job's column; an unknown name counts as FIRST, rather than a run that never ends."""
+    """Return the strategy of a job's column; an unknown name counts as FIRST, so that the run still ends."""
     try:
         return RouteStrategy(name or "")
     except ValueError:

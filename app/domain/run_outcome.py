@@ -1,7 +1,4 @@
-"""What became of a run, in one word, from the two codes of its log row.
-
-Source: docs/reference/scheduling.md, section 6.2.
-"""
+"""Run outcome: one word for the two codes of a log row. Source: docs/reference/scheduling.md, section 6.2."""
 
 from app.domain.enums import HandleCode, TriggerCode
 
@@ -15,7 +12,7 @@ _SENT = {
 
 
 def outcome_of(trigger_code: int, handle_code: int) -> str:
-    """Return ``success``, ``failed``, ``timeout``, ``refused``, ``unresolved``, ``running`` or ``sending``."""
+    """Return success, failed, timeout, refused, unresolved, running or sending."""
     if handle_code == HandleCode.SUCCESS:
         return "success"
     if handle_code == HandleCode.TIMEOUT:

@@ -1,8 +1,8 @@
 """Trace templates: the sentences of a run's dispatch trace and result that are ours.
 
-The pipeline writes them in English (``fill``), and scripts read them so. The console finds the template of a stored
-sentence (``find_template``) to show it in the reader's language. A text without a template, such as an executor's own, is
-shown as it is.
+The pipeline writes them in English (``fill``), and scripts read them so. The console finds the template of a
+stored sentence (``find_template``) to show it in the reader's language. A text without a template, such as an
+executor's own, is shown as it is.
 """
 
 import re
@@ -99,9 +99,7 @@ LOST_BEFORE_START = _in(
 RESULT_LOST = _in(WHYS, N_("result lost: the run has ended, and no result arrived within 90 s"))
 RUN_LOST = _in(
     WHYS,
-    N_(
-        "result lost: there is no sign of the run, the executor is %(sign)s, and no result arrived within 90 s"
-    ),
+    N_("result lost: no sign of the run, the executor is %(sign)s, and no result arrived within 90 s"),
 )
 REPEATED = _in(WHYS, N_("%(said)s (the executor already has this run)"))
 PERHAPS_OURS = _in(WHYS, N_("%(said)s (perhaps busy with the first send of this run)"))

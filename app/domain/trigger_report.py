@@ -1,4 +1,4 @@
-"""The trace of a run as plain text, kept in `trigger_msg`; one ``Label: value`` a line, bounded in size."""
+"""Dispatch trace: plain text in `trigger_msg`, one ``Label: value`` per line, bounded in size."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,9 +10,9 @@ from app.domain.trace_templates import CUT
 
 #: longest trace, in characters; the column holds 65,535 bytes
 TRACE_MAX = 12_000
-#: longest text of an executor inside a trace
+#: longest text of an executor inside a trace, in characters
 ANSWER_MAX = 2_000
-#: longest result text kept (`handle_msg`), as in the original
+#: longest result text kept (`handle_msg`), in characters, as in the original
 RESULT_MAX = 15_000
 
 
@@ -35,13 +35,13 @@ def _second(second: int, zone: str) -> tuple[str, str]:
 
 
 def format_instant(millis: Millis, zone: str) -> str:
-    """Return an instant as people of the zone read it: ``2026-11-20 08:00:00.250 +0800``."""
+    """Return an instant in local time of a zone: ``2026-11-20 08:00:00.250 +0800``."""
     text, offset = _second(min(millis, LATEST_MS) // 1000, zone)
     return f"{text}.{millis % 1000:03d} {offset}"
 
 
 def join_lines(*parts: str | Sequence[str] | None) -> str:
-    """Join lines and lists of lines into one bounded trace; the middle of an overlong one is cut."""
+    """Join lines and lists of lines into one trace; cut the middle of one that is too long."""
     lines: list[str] = []
     for part in parts:
         if part:
@@ -54,5 +54,5 @@ def join_lines(*parts: str | Sequence[str] | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return what somebody else said as a part of a line: its own line ends cannot begin lines of ours, and it is bounded."""
+    """Return a third-party text as part of a line: bounded, without line ends to fake our lines."""
     return " ".join(text[: 2 * ANSWER_MAX].split())[:ANSWER_MAX]

@@ -1,4 +1,4 @@
-"""Claiming due fires: routed, logged and marked SENDING in one transaction. docs/reference/pipeline.md, section 3."""
+"""Claim: routes, logs and marks due fires SENDING in one transaction. docs/reference/pipeline.md, section 3."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,24 +27,25 @@ from app.store.jobs import JobToRun
 from app.store.logs import Begun
 from executor_client.protocol import RunRequest
 
-#: while a probe of FAILOVER and BUSYOVER has not been answered for so long, the next candidate is asked too
+#: FAILOVER and BUSYOVER probe the next candidate when one has not answered for this long
 PROBE_MS: Millis = 300
-#: what a lease counts for each candidate: connecting, and a busy machine, come on top
+#: lease added per candidate: PROBE_MS, plus time to connect and for a busy host
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
-#: a fire of another node is an orphan so long after its due time: the owner is a hint, not a right
+#: a fire of another node is orphaned this long after its due time: the owner is a hint, not a right
 ORPHAN_MS: Millis = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Claimer:
-    """Who claims, under which conditions."""
+    """The claiming node and its settings."""
 
     node: str
     zone: str
     #: the token of groups without one of their own
     token: str
     lease_ms: Millis
-    #: what the lease of a run that has to be probed for counts on top, beside PROBE_LEASE_MS a candidate: the wait for the last answers
+    #: lease added for runs that need probes, besides PROBE_LEASE_MS per candidate: the wait for the last
+    #: answers
     probing_ms: Millis
     routes: RouteState
     #: free slots of an address
@@ -52,7 +53,10 @@ class Claimer:
 
 
 class Claimed(NamedTuple):
-    """A run that is ours to send until its lease ends; ``address`` None: the executors are to be asked first, in order."""
+    """A run this node may send until its lease ends.
+
+    ``address`` None: the candidates are probed first, in order.
+    """
 
     fire_id: int
     log_id: int
@@ -65,37 +69,41 @@ class Claimed(NamedTuple):
     peers: Mapping[str, Peer]
     request: RunRequest
     trace: tuple[str, ...]
-    #: the executor may have taken an earlier send of this run, and would start it also after a restart
+    #: the executor may have accepted an earlier send of this run and would start it even after a restart
     remembered: bool = False
-    #: where it was sent last; None: it never was, or that is not known any more
+    #: address of the last send; None: never sent, or no longer known
     sent_to: str | None = None
-    #: the address it had before this claim, for it to have again where nothing is sent
+    #: address before this claim, restored if nothing is sent
     given: str | None = None
 
     def was_sent_to(self, address: str) -> bool:
-        """Whether an executor may have got an earlier send of this run; after more than one send, any executor may."""
+        """Whether an earlier send may have reached an executor; after more than one send, any executor."""
         return self.attempt > 2 or (self.attempt == 2 and self.sent_to in (None, address))
 
     def __repr__(self) -> str:
-        """Name the run; parameters, sources and tokens stay out of logs."""
-        return f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id}, epoch={self.epoch}, attempt={self.attempt})"
+        """Identify the run without parameters, sources and tokens."""
+        return (
+            f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
+            f" epoch={self.epoch}, attempt={self.attempt})"
+        )
 
 
 @dataclass(slots=True)
 class ClaimBatch:
-    """What one claim did."""
+    """Result of one claim."""
 
     claimed: list[Claimed] = field(default_factory=list)
-    #: fires left PENDING, by the address that has no room
+    #: fires left PENDING, by the address without capacity
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
-    #: shards of broadcasts, written as fires of their own: due at once
+    #: shards of broadcasts, written as fires of their own, due at once
     expanded: list[DueFire] = field(default_factory=list)
 
 
 def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
-    """Claim those of the fires that are still PENDING and whose address has room; ends at once what can go nowhere.
+    """Claim the fires that are still PENDING and whose address has capacity.
 
-    Runs in the caller's transaction; after its commit the claimed runs are safe to send.
+    End runs without an address at once. Runs in the caller's transaction; after its commit the claimed runs
+    are safe to send.
     """
     batch = ClaimBatch()
     to_run, begun = _lock_due(session, due, now_ms)
@@ -135,7 +143,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
 def _lock_due(
     session: Session, due: Sequence[DueFire], now_ms: Millis
 ) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, Begun]]:
-    """Return the fires that are to run, locked, with their jobs; and the log rows earlier claims have inserted, by id.
+    """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
 
     Fires without a job, and those of runs that have ended, are deleted.
     """
@@ -164,7 +172,10 @@ class _Run(NamedTuple):
 def _write_logs(
     session: Session, routed: Sequence[RoutedFire], begun: Mapping[int, Begun], now_ms: Millis
 ) -> dict[int, _Run]:
-    """Insert the log rows of new runs and write the addresses of repeated ones; return the runs by fire id."""
+    """Insert the log rows of new runs and write the addresses of repeated ones.
+
+    Return the runs by fire id.
+    """
     new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [_log_row(routed_fire, now_ms) for routed_fire in new])
     runs = {
@@ -246,7 +257,7 @@ def _mark(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) 
 
 
 def probing_ms(claimer: Claimer, candidates: int) -> Millis:
-    """Return how long asking so many candidates may take."""
+    """Return how long probing that many candidates may take."""
     return candidates * PROBE_LEASE_MS + claimer.probing_ms
 
 

@@ -1,4 +1,4 @@
-"""Lines of the dispatch trace that a claim writes: why the run exists, which node claimed it, where it may go."""
+"""Lines of the dispatch trace that a claim writes: its cause, the claiming node, the addresses."""
 
 from collections.abc import Mapping
 
@@ -59,7 +59,10 @@ def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") ->
 
 
 def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis], zone: str) -> str:
-    """Return the result line of a run without an address; ``last_seen``: by application, of its last executor."""
+    """Return the result line of a run without an address.
+
+    ``last_seen``: by application, of its last executor.
+    """
     app_name = candidates.group.app_name
     if not app_name:
         return GROUP_GONE

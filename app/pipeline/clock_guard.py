@@ -1,6 +1,7 @@
-"""Keeping a node with a wrong clock from firing: its clock against the database's, and against its own monotonic one.
+"""Clock guard: stops a node with a wrong clock from firing.
 
-SQLite has no clock of its own. There the monotonic one decides alone, and cannot tell a fault from a correction: see ``JumpHold``.
+Compares the wall clock with the database's clock and the node's monotonic one. SQLite has no clock of its
+own. There only the monotonic clock decides, and cannot tell a fault from a correction: see ``JumpHold``.
 """
 
 import logging
@@ -17,17 +18,17 @@ logger = logging.getLogger(__name__)
 
 #: period of the comparison with the database
 PERIOD_MS: Millis = 10_000
-#: a wall clock that has moved by so much more or less than the monotonic one has been set
+#: a wall clock that differs from the monotonic one by more than this since the last check has been set
 JUMP_MS: Millis = 1_000
-#: a clock that was set ahead is trusted after it has been steady for so long
+#: a clock that was set ahead is trusted after being steady for this long
 HOLD_MS: Millis = 30_000
-#: a clock that was wrong is called right again after so long: one that hovers about the limit is told once
+#: a clock that was wrong is reported right after this long: one that hovers around the limit is reported once
 STEADY_MS: Millis = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class ClockNews:
-    """A change of what this node's clock is worth: ``skew_ms`` is how far it is ahead of the database's."""
+    """Change of trust in this node's clock; ``skew_ms`` is how far it is ahead of the database's."""
 
     right: bool
     skew_ms: Millis
@@ -36,46 +37,49 @@ class ClockNews:
 
 
 class JumpHold:
-    """Jump hold: how far to trust a wall clock where the database has none to compare it with.
+    """Jump hold: how far to trust a wall clock when the database has none to compare it with.
 
-    A clock that was set ahead may be right, as after a correction, or wrong: it is believed once it has been steady
-    for HOLD_MS. One that goes back is believed at once: by it nothing starts early.
+    A clock that was set ahead may be right, as after a correction, or wrong: it is trusted once it has been
+    steady for HOLD_MS. One that goes back is trusted at once: nothing starts early because of it.
     """
 
     def __init__(self) -> None:
-        self._believed: Millis | None = None
+        self._trusted: Millis | None = None
         self._since: Millis = 0
-        #: the clock may have been ahead earlier; assumed at start
+        #: the clock may have been ahead earlier; assumed at the start
         self.went_back = True
-        #: it was seen to go back
+        #: this process has seen it go back
         self.seen_back = False
 
     def judge(self, now_ms: Millis, monotonic: Millis, *, jump_ms: Millis) -> Millis:
-        """Return how far the clock is ahead of what is believed, 0 where it is believed.
+        """Return how far the clock is ahead of the trusted time, 0 if it is trusted.
 
-        ``jump_ms``: by how much it was set since the last time, 0 where it was not.
+        ``jump_ms``: by how much it was set since the last check, 0 if it was not.
         """
-        place = now_ms - monotonic
+        offset = now_ms - monotonic
         if jump_ms:
             self._since = monotonic
             self.seen_back = self.seen_back or jump_ms < 0
             self.went_back = self.went_back or jump_ms < 0
-        ahead_ms = place - (place if self._believed is None else self._believed)
+        ahead_ms = offset - (offset if self._trusted is None else self._trusted)
         if ahead_ms > JUMP_MS and monotonic - self._since < HOLD_MS:
             return ahead_ms
-        self._believed = place
+        self._trusted = offset
         return 0
 
 
 class ClockGuard:
-    """Says whether this node's clock can be trusted; of all threads that ask, one compares when it is time to."""
+    """Clock guard of one node.
+
+    Called from several threads, of which one compares the clocks when it is time.
+    """
 
     def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = elapsed_ms) -> None:
         self._now = now
         self._monotonic = monotonic
         self._compared_at: Millis | None = None
         self._last: tuple[Millis, Millis] | None = None
-        self._looking = threading.Lock()
+        self._checking = threading.Lock()
         self._hold = JumpHold()
         #: whether the database has a clock, at the last comparison
         self.compares = True
@@ -94,15 +98,21 @@ class ClockGuard:
 
     @property
     def seen_back(self) -> bool:
-        """Whether this process has seen its clock go back; otherwise only a start makes ``went_back`` true."""
+        """Whether this process has seen its clock go back.
+
+        Otherwise ``went_back`` is only true after a start.
+        """
         return self._hold.seen_back
 
     def forget_return(self) -> None:
-        """Note that bring_back() has run."""
+        """Reset ``went_back`` after bring_back()."""
         self._hold.went_back = self._hold.seen_back = False
 
     def is_steady(self) -> bool:
-        """Whether the clock was right at the last look and has not been set since; from any thread, without the database."""
+        """Whether the clock was right at the last check and has not been set since.
+
+        Reads no database, any thread.
+        """
         last = self._last
         compared = self._compared_at is not None
         return (
@@ -114,8 +124,8 @@ class ClockGuard:
         )
 
     def check(self) -> bool:
-        """Do as ``look``, and log a jump and a change either way."""
-        with self._looking:
+        """Like ``look``, but also log jumps and changes of trust."""
+        with self._checking:
             jump_ms = self._take_jump()
             if jump_ms:
                 logger.warning("clock jumped by_ms=%s", jump_ms)
@@ -123,7 +133,7 @@ class ClockGuard:
             self._compare_when_due(jump_ms)
             if was_trusted and not self.trusted and self.compares:
                 logger.error(
-                    "clock off, scheduling stopped skew_ms=%s; set this machine's clock", self.skew_ms
+                    "clock off, scheduling stopped skew_ms=%s; set the clock of this host", self.skew_ms
                 )
             elif was_trusted and not self.trusted:
                 hold_s = HOLD_MS // SECOND_MS
@@ -137,8 +147,11 @@ class ClockGuard:
             return self.trusted
 
     def look(self) -> bool:
-        """Compare when it is time to, or when the clock was set; return whether this node may fire. Reads the database."""
-        with self._looking:
+        """Compare if it is time to, or if the clock was set; return whether this node may fire.
+
+        Reads the database.
+        """
+        with self._checking:
             self._compare_when_due(self._take_jump())
             return self.trusted
 
@@ -161,7 +174,10 @@ class ClockGuard:
         )
 
     def _take_jump(self) -> Millis:
-        """Return by how much the wall clock was set since the last time, 0 where it was not; a jump makes a comparison due."""
+        """Return by how much the wall clock was set since the last check, 0 if not.
+
+        A jump makes a comparison due.
+        """
         jump_ms = 0 if self._last is None else self._jump_since(self._last)
         self._last = (self._now(), self._monotonic())
         if abs(jump_ms) <= JUMP_MS:
@@ -174,20 +190,26 @@ class ClockGuard:
 
 
 def _skew(least_ms: Millis, took_ms: Millis) -> Millis:
-    """Return how far a clock is ahead that was so far ahead when it asked; of an answer that came late, what it proves at least."""
+    """Return how far a clock is ahead, from the difference at the query.
+
+    A late answer only proves a minimum.
+    """
     if took_ms <= SKEW_MAX_MS:
         return least_ms + took_ms // 2
     return min(max(least_ms, 0), least_ms + took_ms)
 
 
 class ClockWatch:
-    """Turns what a guard sees into news: once when the clock goes wrong, once when it has been right for STEADY_MS; used by one thread."""
+    """Reports changes of a guard: when the clock goes wrong, and when it has been right for STEADY_MS.
+
+    One thread.
+    """
 
     def __init__(self, guard: ClockGuard, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._guard = guard
         self._monotonic = monotonic
         self._right_since: Millis | None = None
-        self._told_wrong = False
+        self._reported_wrong = False
 
     @property
     def skew_ms(self) -> Millis:
@@ -200,16 +222,19 @@ class ClockWatch:
         return self._guard.trusted
 
     def news(self) -> ClockNews | None:
-        """Return what there is to tell, None almost always. Reads the database; call it outside of transactions."""
+        """Return a change to report, almost always None.
+
+        Reads the database; call it outside of transactions.
+        """
         if not self._guard.look():
             self._right_since = None
-            if self._told_wrong:
+            if self._reported_wrong:
                 return None
-            self._told_wrong = True
+            self._reported_wrong = True
             return ClockNews(False, self._guard.skew_ms, self._guard.compares)
         monotonic = self._monotonic()
         self._right_since = monotonic if self._right_since is None else self._right_since
-        if not self._told_wrong or monotonic - self._right_since < STEADY_MS:
+        if not self._reported_wrong or monotonic - self._right_since < STEADY_MS:
             return None
-        self._told_wrong = False
+        self._reported_wrong = False
         return ClockNews(True, self._guard.skew_ms, self._guard.compares)

@@ -1,8 +1,8 @@
-"""Clock return: recalculate what a clock that was ahead has scheduled, once it is set back.
+"""Clock return: recalculates what a clock that was ahead has scheduled, once it is set back.
 
-Only where the database has no clock to compare with (SQLite): elsewhere such a node stops before it leaves
-anything. An instant that was started early never starts again: its job goes on after it. Instants that were
-skipped or read ahead, and have not come yet, are open again.
+Only needed if the database has no clock to compare with (SQLite): elsewhere such a node stops before it
+schedules anything. An instant that was started early never starts again: its job continues after it. Instants
+in the future that were skipped or read ahead are open again.
 """
 
 import logging
@@ -29,13 +29,13 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
-#: no look and no lease is set further ahead
+#: no check and no lease is set further ahead than this
 FAR_MS: Millis = 120_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Future:
-    """What of a job lies in the future."""
+    """Fires and skips of a job in the future."""
 
     unclaimed: list[ScheduledFire] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Future:
 
 @dataclass(slots=True)
 class _Return:
-    """A job whose future is worked out again; instants up to ``decided_ms`` stay as they are."""
+    """A job whose future is recalculated; instants up to ``decided_ms`` stay as they are."""
 
     job: DueJob
     decided_ms: Millis
@@ -69,14 +69,14 @@ class _Return:
 
 
 def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
-    """Bring next times, fires read ahead, looks and leases back from the future. Opens its own transactions.
+    """Bring next times, fires read ahead, checks and leases back from the future. Opens its own transactions.
 
-    ``zone`` is the zone of schedules without one of their own. ``seen``: the clock was seen to go back; otherwise, at a start, crons
-    that have nothing but their next time in the future are left alone, for some depend on where a search begins. Where the clock was
-    never ahead nothing changes.
+    ``zone`` is the zone of schedules without one of their own. ``seen``: this process has seen the clock go
+    back; otherwise, at a start, crons with nothing but their next time in the future are left alone, as some
+    depend on where a search starts. If the clock was never ahead nothing changes.
     """
     with read_scope() as session:
-        returns = _work_out_all(session, zone, now_ms, seen=seen)
+        returns = _recalculate_all(session, zone, now_ms, seen=seen)
     for first in range(0, len(returns), PAGE):
         page = returns[first : first + PAGE]
         transact(partial(_write, page=page))
@@ -87,7 +87,7 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
         logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
 
 
-def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) -> list[_Return]:
+def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) -> list[_Return]:
     futures: defaultdict[int, _Future] = defaultdict(_Future)
     for fire in scheduled_fires.find_unclaimed(session, Fire.due_time > now_ms):
         futures[fire.job_id].unclaimed.append(fire)
@@ -111,7 +111,7 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) ->
         started = clock_return.find_started(session, after_ms=now_ms)
     for job in beyond:
         try:
-            made = _work_out(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
+            made = _recalculate(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
         except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
             continue
         if made.changes:
@@ -119,8 +119,8 @@ def _work_out_all(session: Session, zone: str, now_ms: Millis, *, seen: bool) ->
     return returns
 
 
-def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
-    """Work out the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
+def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
+    """Recalculate the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
     schedule = schedule_of(job, zone)
     soon_ms = now_ms + PRE_READ_MS
     kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
@@ -142,7 +142,7 @@ def _work_out(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_m
 
 
 def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
-    """Remove the instants still to come from a skip and return the first of them; None if none."""
+    """Remove the future instants from a skip and return the first of them, or None."""
     if skip.to_ms <= made.decided_ms:
         return None
     if skip.from_ms > made.decided_ms:
@@ -161,7 +161,7 @@ def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
 
 
 def _write(session: Session, page: Sequence[_Return]) -> None:
-    """Write what was worked out for jobs that are still as they were read."""
+    """Write the results for jobs that are still as they were read."""
     locks.take_schedule_lock(session)
     current = jobs.lock_planned(session, [made.job.id for made in page])
     valid = [made for made in page if current.get(made.job.id) == made.job]

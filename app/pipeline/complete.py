@@ -1,9 +1,7 @@
-"""The one end of every run: callback, refusal, no address, kill, resolver.
+"""Completion: the single place where runs end, by callback, refusal, kill or resolver.
 
-Source: docs/reference/pipeline.md, section 6.
-
-One transaction: the log row conditionally (the first result wins), child fires, the retry fire, the alarm row, the fire row
-deleted. Called in the caller's transaction; a batch costs a handful of statements.
+docs/reference/pipeline.md, section 6. One transaction, the caller's: the log row conditionally (the first result wins),
+child fires, the retry fire, the alarm row, the fire row deleted. A batch costs a handful of statements.
 """
 
 import logging
@@ -44,13 +42,13 @@ logger = logging.getLogger(__name__)
 OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
 #: a handle code must fit the column
 HANDLE_CODE_MAX = 2**31 - 1
-#: bounds of the wait for a retry; some executors report a result before they are free for the job again
+#: bounds of the retry delay; some executors report a result before they accept the job again
 RETRY_WAIT_MIN_MS: Millis = 500
 RETRY_WAIT_MAX_MS: Millis = 86_400_000
 
 
 class Source(StrEnum):
-    """Who says that a run has ended."""
+    """Source of a result."""
 
     CALLBACK = "callback"
     REFUSED = "refused"
@@ -60,10 +58,10 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of one run.
+    """Result of one run.
 
-    ``trigger_code`` None leaves the row's, but 0 becomes 200. ``handle_code`` 0: nothing came from a handler (refused,
-    unresolved). ``trace`` is added to `trigger_msg`.
+    ``trigger_code`` None keeps the row's, but 0 becomes 200. ``handle_code`` 0: no handler reported anything
+    (refused, unresolved). ``trace`` is appended to `trigger_msg`.
     """
 
     log_id: int
@@ -76,14 +74,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a batch did: the runs it ended, and the results that came too late (``log id -> the row's handle code``)."""
+    """Effect of a batch: the runs it ended, and results that came too late: log id -> the row's handle code."""
 
     won: tuple[int, ...]
     late: dict[int, int]
 
 
 def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Result:
-    """Make a Result of what an executor reported; a code no column can hold is a failure that names it."""
+    """Return the Result of an executor's report.
+
+    A code that does not fit the column becomes a failure naming it.
+    """
     if 0 < handle_code <= HANDLE_CODE_MAX:
         return Result(log_id, Source.CALLBACK, handle_code, handle_msg)
     said = (handle_msg or "").rstrip("; ")
@@ -92,7 +93,7 @@ def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Re
 
 
 def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> Completion:
-    """End runs; every run at most once, whoever calls. Runs in the caller's transaction."""
+    """End runs, each at most once, however often it is called. Runs in the caller's transaction."""
     first = {result.log_id: result for result in reversed(results)}
     of_jobs = jobs.find_of_results(session, first)
     delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
@@ -133,7 +134,7 @@ def _write_logs(
     of_jobs: dict[int, JobOfResult],
     now_ms: Millis,
 ) -> None:
-    plain, told = [], []
+    plain, traced = [], []
     for run, result in ended:
         code = (
             result.trigger_code
@@ -152,13 +153,13 @@ def _write_logs(
         if result.trace is None:
             plain.append(row)
         else:
-            told.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
+            traced.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
     bulk.update_many(session, JobLog, plain)
-    bulk.update_many(session, JobLog, told)
+    bulk.update_many(session, JobLog, traced)
 
 
 def _result_text(result: Result, job: JobOfResult | None) -> str | None:
-    """Return the executor's own text, and lines about children where there are any."""
+    """Return the executor's text, with lines about child jobs if there are any."""
     text = clean_text(result.handle_msg, RESULT_MAX) if result.handle_msg is not None else None
     if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
         return text
@@ -194,7 +195,7 @@ def _write_successors(
     of_jobs: dict[int, JobOfResult],
     now_ms: Millis,
 ) -> None:
-    """Insert child fires, retry fires and alarms, each under a key that exists once."""
+    """Insert child fires, retry fires and alarms, each under a unique key."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
     for run, result in ended:
@@ -215,7 +216,11 @@ def _write_successors(
 
 
 def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
-    """A run whose fate is unknown is only done again where the job allows duplicates; then its late failure is not, a second time."""
+    """Whether a failed run is retried.
+
+    An unresolved run only if the job allows duplicates; and then its late failure does not cause a second
+    retry.
+    """
     if result.trigger_code == TriggerCode.UNRESOLVED:
         return job.delivery == Delivery.AT_LEAST_ONCE
     return run.trigger_code != TriggerCode.UNRESOLVED or job.delivery != Delivery.AT_LEAST_ONCE

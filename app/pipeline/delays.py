@@ -1,4 +1,4 @@
-"""FIX_DELAY: the next time of a job is its last result plus the delay; while a run is out there is none."""
+"""FIX_DELAY schedules: the next time is the last result plus the delay; there is none while a run is open."""
 
 import logging
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from app.store import bulk, fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 
-#: period of the look for jobs that wait for a run that is no longer there
+#: period of the check for jobs that wait for a run that no longer exists
 PERIOD_MS: Millis = 10_000
 
 
 def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> int:
-    """Set the next time of those of the jobs none of whose scheduled runs is out any more; return how many."""
+    """Set the next times of the jobs without an open scheduled run; return how many."""
     if not job_ids:
         return 0
     locked = locks.lock_jobs(session, job_ids)
@@ -36,7 +36,10 @@ def _waits(job: Job) -> bool:
 
 
 def tick_delays(now_ms: Millis) -> Millis:
-    """Let jobs go on whose run has vanished without a result, as when its log row was cleared; return the wait."""
+    """Resume jobs whose run has vanished without a result, as when its log row was cleared.
+
+    Return the wait.
+    """
     with read_scope() as session:
         waiting = jobs.find_after_current_run(session)
         stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]

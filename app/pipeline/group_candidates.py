@@ -1,4 +1,7 @@
-"""Who may get a run: a group's addresses without the drained ones, unless a person has entered others for the run. Part of the claim."""
+"""Group candidates: the addresses of a group that may get a run. Part of the claim.
+
+Drained addresses are left out, unless a person has entered them for the run.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -21,14 +24,14 @@ class GroupCandidates(NamedTuple):
     drained: tuple[str, ...]
     #: all drained addresses of the group, bare: also those that are not in its list
     bare_drained: frozenset[str]
-    #: addresses that start a log id once, also when it is sent again: anybody else would perhaps start it a second time
+    #: addresses that start a log id once, even if it is sent again; others might start it twice
     durable: frozenset[str]
 
 
 def find_group_candidates(
     session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]
 ) -> dict[int, GroupCandidates]:
-    """Return the groups by id, each with its drained addresses; one that does not exist has no name and no address."""
+    """Return the candidates by group id; a group that does not exist has no name and no address."""
     of_groups = groups.find_groups(session, group_ids)
     drained = drains.find_drained(session, group_ids)
     resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
@@ -45,7 +48,10 @@ def find_group_candidates(
 
 
 def _routable(group: Group) -> list[str]:
-    """Return a group's addresses; of an automatic one those with a scheme, because a Java admin lists whatever has registered."""
+    """Return the addresses of a group that can be called.
+
+    A Java admin also lists registered addresses without a scheme.
+    """
     return [
         address
         for address in group.addresses
@@ -54,7 +60,7 @@ def _routable(group: Group) -> list[str]:
 
 
 def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
-    """Return the addresses a person has entered for this run: it goes there, drained or not."""
+    """Return the addresses a person has entered for this run; it goes there, drained or not."""
     return (
         tuple(text.strip() for text in fire.address_list.split(",") if text.strip())
         if fire.address_list
@@ -63,10 +69,10 @@ def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
 
 
 def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
-    """Return the address a run keeps: that of a shard of a snapshot, or where it was sent before; None where that is drained by now.
+    """Return the address a run must keep: that of its shard, or of an earlier send.
 
-    A run that a durable executor may have taken stays with it: it is under way there. That holds also where its registration is
-    gone since the look: the fire says whom it was sent to.
+    None if it is drained by now. A run that a durable executor may have accepted stays with it, even if its
+    registration has expired since the last check: the boot id in the fire shows where it was sent.
     """
     if fire.address is None or not is_drained(fire.address, candidates.bare_drained):
         return fire.address

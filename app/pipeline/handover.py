@@ -1,4 +1,4 @@
-"""Hand-over at a stop: instants this node has read ahead go back, for the next scan of any scheduler to plan."""
+"""Hand-over at a stop: returns instants this node has read ahead to the next scan of any scheduler."""
 
 import logging
 import time
@@ -20,19 +20,20 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
-#: jobs of one transaction, which keeps every scan waiting
+#: jobs of one transaction, during which every scan waits
 PAGE = 200
-#: no transaction begins later than this: what is left stays planned, and the next start reads it back
+#: no transaction starts later than this; the rest stays planned, and the next start reads it back
 HAND_BACK_S = 1.5
 
 
 def hand_back(
     *, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic
 ) -> int:
-    """Remove unclaimed fires this node has read ahead and set their jobs' next times back; return how many fires.
+    """Remove unclaimed fires this node has read ahead and set back their jobs' next times.
 
-    For a scheduler that has stopped. Fires that are due stay, as a scan that comes late would call them missed: other nodes, or the next
-    start, send them. Misfires stay too: their skips are recorded already. Opens its own transactions.
+    Return how many fires. For a scheduler that has stopped. Fires that are due stay, as a late scan would
+    treat them as missed: other nodes, or the next start, send them. Misfires stay too: their skips are
+    already recorded. Opens its own transactions.
     """
     until = monotonic() + HAND_BACK_S
     ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time > now_ms)
@@ -57,7 +58,7 @@ def _hand_back(
     for fire in scheduled_fires.lock_unclaimed(session, *ahead):
         of_jobs[fire.job_id].append(fire)
     rows: list[bulk.Row] = []
-    gone: list[int] = []
+    removed: list[int] = []
     for job_id, planned in of_jobs.items():
         first_ms = (
             first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone)
@@ -65,8 +66,8 @@ def _hand_back(
             else None
         )
         if first_ms is not None:
-            # no instant from the first on has been fired: the latest that ever was lies before it
+            # no instant from the first on has been fired: the latest fired one is before it
             rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": first_ms - 1})
-            gone += [fire.id for fire in planned if fire.due_time >= first_ms]
+            removed += [fire.id for fire in planned if fire.due_time >= first_ms]
     bulk.update_many(session, Job, rows)
-    return fires.delete_fires(session, gone)
+    return fires.delete_fires(session, removed)

@@ -1,7 +1,7 @@
 """Late fires: planned by a schedule, found unclaimed long after their instant.
 
-The node that planned them was down, or the database was away. They follow the misfire strategy of their job, as
-instants do that no scan has seen.
+The node that planned them was down, or the database was away. The misfire strategy of their job applies, as
+it does to instants that no scan has seen.
 """
 
 import logging
@@ -25,18 +25,18 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
-#: a fire found so long after its instant is late. A scan allows 5 s; a fire is a row already, so it is still sent
-#: after a restart of the workers or a short outage of the database
+#: a fire found this long after its instant is late. A scan allows 5 s; a fire is already a row, so it is
+#: still sent after a restart of the workers or a short outage of the database
 LATE_MS: Millis = 60_000
 
 
 def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
     """Settle late fires by the misfire strategies of their jobs; return the ids of those that will not run.
 
-    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; it skips all of them
-    where a later instant of the job is due, which runs instead. ``found`` must not hold fires that wait in this
-    process: these were seen in time. Left alone are fires of other live nodes, manual runs, retries and children.
-    Opens its own transactions.
+    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; it skips all
+    of them if a later instant of the job is due, which runs instead. ``found`` must not contain fires that
+    wait in this process: these were seen in time. Fires of other live nodes, manual runs, retries and child
+    runs are left alone. Opens its own transactions.
     """
     late = [fire.id for fire in found if fire.due_time <= now_ms - LATE_MS]
     if not late:
@@ -57,12 +57,12 @@ def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Milli
 def _settle(
     session: Session, late: Sequence[ScheduledFire], *, zone: str, now_ms: Millis
 ) -> tuple[frozenset[int], int]:
-    """Return the ids of skipped fires, and how many jobs fire one instant in their place."""
+    """Return the ids of skipped fires, and how many jobs fire one instant instead."""
     stored = jobs.lock_planned(session, {fire.job_id for fire in late})
     of_jobs: defaultdict[int, list[ScheduledFire]] = defaultdict(list)
     for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
         of_jobs[fire.job_id].append(fire)
-    gone: list[ScheduledFire] = []
+    skipped_fires: list[ScheduledFire] = []
     once: list[bulk.Row] = []
     fired_once = 0
     skips: list[bulk.Row] = []
@@ -73,19 +73,19 @@ def _settle(
         once += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
         fired_once += fired_ms is not None
         skipped = [fire for fire in planned if fire.due_time != fired_ms]
-        gone += skipped
+        skipped_fires += skipped
         skips += skip_rows(
             job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, once)
     bulk.insert_many(session, Skip, skips)
-    fires.delete_fires(session, [fire.id for fire in gone])
-    set_delayed(session, _delayed(stored, gone), now_ms=now_ms)
-    return frozenset(fire.id for fire in gone), fired_once
+    fires.delete_fires(session, [fire.id for fire in skipped_fires])
+    set_delayed(session, _delayed(stored, skipped_fires), now_ms=now_ms)
+    return frozenset(fire.id for fire in skipped_fires), fired_once
 
 
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
-    """Return the instant that is fired in the place of all late ones; None: none of them."""
+    """Return the instant that is fired instead of all late ones; None: all are skipped."""
     latest_ms = max(fire.due_time for fire in late)
     unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
     if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or unscanned:
@@ -98,9 +98,9 @@ def _as_misfire(fire: ScheduledFire) -> bulk.Row:
     return {"id": fire.id, "fire_key": key, "trigger_type": TriggerType.MISFIRE.value}
 
 
-def _delayed(stored: dict[int, DueJob], gone: Collection[ScheduledFire]) -> list[int]:
-    """Return the jobs with a fixed delay that wait for the result of a run that has been skipped."""
-    skipped = {fire.job_id for fire in gone}
+def _delayed(stored: dict[int, DueJob], skipped_fires: Collection[ScheduledFire]) -> list[int]:
+    """Return the FIX_DELAY jobs that wait for the result of a run that was skipped."""
+    skipped = {fire.job_id for fire in skipped_fires}
     return [
         job_id
         for job_id, job in stored.items()

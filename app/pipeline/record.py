@@ -1,6 +1,6 @@
-"""Writing back what came of sends, in groups, conditional on owner and epoch.
+"""Recording: writes the outcomes of sends, in batches, conditional on owner and epoch.
 
-Source: docs/reference/pipeline.md, section 5.
+docs/reference/pipeline.md, section 5.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from app.pipeline.send import Sent
 from app.store import bulk, drains, fires, logs
 from app.store.fires import SentFire
 
-#: an accepted run is first looked at so long after its acceptance
+#: first check of an accepted run, after its acceptance
 FIRST_CHECK_MS: Millis = 10_000
 
 
 def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
-    """Write the outcomes; where another claimer holds the row by now, only the missing trace is added.
+    """Write the outcomes; if another node holds the fire by now, add only a missing trace.
 
-    The log's trigger columns are written wherever `trigger_msg` is still empty, also when an early callback has already
-    ended the run.
+    The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
+    already ended the run.
     """
     runs = logs.lock_runs(session, [sent.claimed.log_id for sent in sents])
     held = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
     refused: list[Result] = []
-    told: list[bulk.Row] = []
+    traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     for sent in sents:
         claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), held.get(sent.claimed.fire_id)
@@ -45,25 +45,25 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
         elif run is not None and (ours or run.trigger_msg is None):
             trace = join_lines(run.trigger_msg, claimed.trace, sent.trace)
             accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
-            told.append(
+            traces.append(
                 {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if accepted else run.trigger_code}
             )
         if ours and sent.verdict.fate is not Fate.REFUSED:
             marks.append(_mark(sent, now_ms))
-    bulk.update_many(session, JobLog, told)
+    bulk.update_many(session, JobLog, traces)
     bulk.update_many(session, Fire, marks)
     if refused:
         complete(session, refused, now_ms=now_ms)
-    gone = {address for sent in sents for address in sent.unreachable}
-    if gone:
-        fires.look_soon(session, gone, now_ms=now_ms)
+    unreachable = {address for sent in sents for address in sent.unreachable}
+    if unreachable:
+        fires.look_soon(session, unreachable, now_ms=now_ms)
 
 
 def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
-    """Whether an outcome may still change its fire: what is known counts after the lease too, until the row is claimed again.
+    """Whether an outcome may still change its fire.
 
-    A definite refusal also overrides a resolver that mistook a busy executor for one that has the run, unless an earlier
-    send may have started it.
+    It counts even after the lease, until the fire is claimed again.     A definite refusal also overrides a
+    resolver that took a busy executor for one that has the run, unless an earlier send may have started it.
     """
     fate = sent.verdict.fate
     if fire.state == FireState.ACCEPTED:
@@ -74,7 +74,7 @@ def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
 
 
 def _refusal_code(sent: Sent) -> int:
-    """Return the code for `trigger_code`; one that would mean "open" there becomes 500."""
+    """Return the `trigger_code` of a refusal; a code that would mean an open run becomes 500."""
     code = sent.verdict.code
     taken = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
     return TriggerCode.REFUSED if code in taken or not 0 < code < 2**31 else code
@@ -94,10 +94,11 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
 
 
 def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
-    """Set runs of which no byte was sent back to PENDING, as they were before the claim; return how many were still held.
+    """Reset runs of which no byte was sent to PENDING, as before the claim; return how many were still held.
 
-    Log row and id stay. The address does not: an executor that had no turn for so long may be hanging. A shard has no other, nor a
-    run sent there before; one that was sent elsewhere before has still been sent there only, and its log row says so again.
+    The log row and its id stay. The address does not, unless the run had it before the claim: an executor
+    without a free permit for so long may be hanging. The log row of a run that was sent before shows that
+    address again.
     """
     held = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
@@ -130,9 +131,9 @@ def renew(session: Session, claims: Sequence[Claimed], lease: Lease) -> list[Cla
 def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list[Claimed]:
     """Lock runs of which no byte was sent; return those that are still held and have no result.
 
-    That nothing was sent also overrules a resolver that took a busy executor for one that has the run: its row is as before again.
+    This also overrides a resolver that took a busy executor for one that has the run, and resets its row.
     """
-    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # before fires, as everywhere
+    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     kept, reset = [], []
     for claimed in claims:
@@ -150,7 +151,7 @@ def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list
 
 
 def _is_mistaken(claimed: Claimed, fire: SentFire, node: str) -> bool:
-    """Whether only the evidence of a resolver speaks for a start of this run, and this claim was the first to send it."""
+    """Whether a resolver marked this run as started, by evidence alone, before its first send."""
     return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
 
 
@@ -162,11 +163,12 @@ def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
 def fix_address(
     session: Session, claimed: Claimed, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
-    """Commit to the address a probe has chosen, ROUTING -> SENDING; False where the claim has been lost meanwhile.
+    """Commit to the address a probe has chosen, ROUTING -> SENDING.
 
-    Where the probing took long (``late``) the address may have been drained since the claim: False then too, and the run is routed anew.
+    False if the claim has been lost meanwhile. After long probing (``late``) the address may have been
+    drained since the claim: False then too, and the run is routed again.
     """
-    logs.lock_runs(session, [claimed.log_id])  # before fires, as everywhere
+    logs.lock_runs(session, [claimed.log_id])  # logs before fires, as everywhere
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
         return False

@@ -1,4 +1,4 @@
-"""Executors come and go: registry rows, and the address lists of the automatic groups made of them."""
+"""Registration: registry rows of executors, and the address lists of automatic groups derived from them."""
 
 import logging
 from collections.abc import Sequence
@@ -18,18 +18,19 @@ from executor_client.protocol import Capabilities, RegistryRequest
 
 logger = logging.getLogger(__name__)
 
-#: addresses stored of one application, and of all together
+#: addresses stored per application, and in all
 APP_MAX = 200
 TOTAL_MAX = 5_000
 APP_NAME_MAX = 255
-#: executors beat every 30 s: within so long all that live are heard of
+#: executors beat every 30 s: within this time every live one has been heard
 HEARD_AFTER_MS: Millis = 40_000
 
 
 def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
-    """Raise InvalidInput for a registration that can never be used; the wire's own text where a field is missing.
+    """Raise InvalidInput for a registration that can never be used.
 
-    An address that lacks only its scheme is taken, as by the original, though nothing is routed to it.
+    If a field is missing the text is the original's. An address that lacks only its scheme is accepted, as in
+    the original, but nothing is routed to it.
     """
     if not (
         request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()
@@ -42,12 +43,13 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
 
 
 def register(session: Session, request: RegistryRequest, said: Capabilities, *, now_ms: Millis) -> None:
-    """Note a heartbeat; a new address is in its groups' lists with this transaction. Raises Conflict where there are too many.
+    """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
-    Whoever registers anew, or with a new boot id, has been restarted: the runs it had are looked at at once.
+    Raises Conflict for too many. An executor that registers again, or with a new boot id, has restarted: its
+    runs are checked at once.
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
-    if group not in RegistryGroup.__members__:  # the original answers 200 as well, and fills no address list
+    if group not in RegistryGroup.__members__:  # the original answers 200 as well and fills no address list
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
@@ -58,7 +60,7 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
         session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms
     ):
         if boot_id != said.boot_id:
-            _note_restart(session, address, said.boot_id, now_ms)
+            _check_runs_after_restart(session, address, said.boot_id, now_ms)
         return
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
@@ -69,16 +71,16 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
     )
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     refresh_addresses(session, [app_name], now_ms=now_ms)
-    _note_restart(session, address, said.boot_id, now_ms)
+    _check_runs_after_restart(session, address, said.boot_id, now_ms)
 
 
-def _note_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:
+def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:
     if count := fires.look_soon(session, [address], now_ms=now_ms, boot_id=boot_id):
-        logger.warning("executor restarted address=%s runs_to_look_at=%s", address, count)
+        logger.warning("executor restarted address=%s runs_to_check=%s", address, count)
 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
-    """Forget an address but for when it was there; it is out of its groups' lists with this transaction."""
+    """Remove an address, keeping when it was last seen; it leaves its groups' lists in this transaction."""
     row = registry.find_registration(
         session, request.registry_group, request.registry_key, request.registry_value
     )
@@ -97,13 +99,13 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
 def refresh_addresses(
     session: Session, app_names: list[str] | None, *, now_ms: Millis, forget: bool = True
 ) -> int:
-    """Make the lists of automatic groups what the registry says, sorted; write only what differs; return how many did.
+    """Update the lists of automatic groups from the registry, sorted; return how many changed.
 
     With ``forget`` False no address leaves a list.
     """
     automatic = groups.lock_automatic(
         session, app_names
-    )  # first: whoever waits here reads what the one before has written
+    )  # first: a transaction that waits here then reads what the previous one wrote
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
     for group in automatic:
@@ -118,14 +120,17 @@ def refresh_addresses(
 
 
 def is_listening(session: Session, *, now_ms: Millis) -> bool:
-    """Whether executors can be heard of at present: a console lives, or somebody else's has heard one since all were due to beat."""
+    """Whether heartbeats arrive: a console is running, or another program's has received one recently."""
     return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(
         session, since_ms=now_ms - HEARD_AFTER_MS
     )
 
 
 def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> None:
-    """Forget the dead but for when they were there, unless ``forget`` is False, and refresh all lists: one round of the monitor."""
+    """Refresh all lists.
+
+    Unless ``forget`` is False, first remove silent executors and store when last seen.
+    """
     if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
         _remember(session, dead)
         logger.warning(
@@ -136,7 +141,7 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
 
 
 def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:
-    """Keep when these executors were last there: at their last heartbeats, or ``at_ms``."""
+    """Store when these executors were last seen: at their last heartbeats, or ``at_ms``."""
     executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
     last_seen.record(
         session,
@@ -148,8 +153,11 @@ def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | No
 
 
 def _drop_returned(session: Session, now_ms: Millis) -> None:
-    """Drop what is remembered of executors that are back: a Java admin may take their rows, and then an older time would be a wrong one."""
-    remembered = last_seen.find_ids(session)
+    """Delete the last-seen times of executors that are back.
+
+    A Java admin may remove their rows later, and then the stored time would be wrong.
+    """
+    remembered = last_seen.find_names(session)
     if remembered:
         live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
         back = [

@@ -1,7 +1,7 @@
 """Resolver: settles runs whose fate is open, by evidence and the job's delivery policy, never by age alone.
 
-Source: docs/reference/pipeline.md, section 7. A check reads in one transaction, probes the executors outside
-of any, and writes in another, which leaves alone whatever a callback has settled meanwhile.
+docs/reference/pipeline.md, section 7. A check reads in one transaction, probes the executors outside of any, and writes
+in another, which leaves alone whatever a callback has settled meanwhile.
 """
 
 import logging
@@ -73,8 +73,8 @@ class _Resolved(NamedTuple):
 def expire_leases(*, node: str, now_ms: Millis) -> int:
     """Mark sends as UNKNOWN whose lease has expired or whose node is dead; return how many.
 
-    ``node`` is the caller's own: it is alive, however late its heartbeats reach a slow database. Opens its own
-    transaction.
+    ``node`` is the caller's own: it is alive, however late its heartbeats reach a slow database. Opens its
+    own transaction.
     """
 
     def work(session: Session) -> int:

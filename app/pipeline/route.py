@@ -66,7 +66,10 @@ def route_fire(
 
 
 def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread: bool) -> str | None:
-    """Return the address of a shard; one beyond the list goes to the first, or is spread if addresses are drained."""
+    """Return the address of a shard.
+
+    One beyond the list goes to the first, or is spread if addresses are drained.
+    """
     if not addresses:
         return None
     index = shard.index if shard else 0

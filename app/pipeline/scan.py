@@ -1,9 +1,7 @@
-"""Finding due jobs and turning their instants into fire rows.
+"""Scan: finds due jobs and turns their instants into fire rows. docs/reference/pipeline.md, section 1.
 
-Source: docs/reference/pipeline.md, section 1.
-
-Next times are computed outside any lock; then one transaction takes the lock row, keeps the jobs that are still what was
-read, and writes fires, skips and next times in bulk.
+Next times are computed outside any lock. Then one transaction takes the lock row, keeps the jobs that are
+unchanged since they were read, and writes fires, skips and next times in bulk.
 """
 
 import json
@@ -30,30 +28,30 @@ logger = logging.getLogger(__name__)
 
 #: jobs of one transaction
 PAGE = 500
-#: pages of one pass: beyond that the next pass goes on, so that a stop is never waited for
+#: pages of one pass; the next pass continues, so that a stop never waits long
 MAX_PAGES = 200
-#: reason of a skip of instants that were missed
+#: reason of a skip of missed instants
 MISFIRE = "misfire"
 #: reason of the skip that marks a job whose schedule could not be evaluated
 BROKEN = "invalid"
-#: characters of it in the trail
+#: characters of the reason in the audit trail
 REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A job as it was read, and what is to become of it."""
+    """A job as it was read, and its plan."""
 
     job: DueJob
     plan: Plan
-    #: the schedule could not be evaluated: the job is stopped, with this reason
+    #: reason why the schedule could not be evaluated and the job is stopped; else empty
     error: str = ""
 
 
 def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
-    """Make fires of everything due up to PRE_READ_MS from now; return those written, which are this node's to time.
+    """Write fires for everything due up to PRE_READ_MS from now; return them, for this node's time ring.
 
-    Opens its own transactions, one a page. ``zone`` is the zone of schedules without one of their own.
+    Opens its own transactions, one per page. ``zone`` is the zone of schedules without one of their own.
     """
     written: list[DueFire] = []
     seen: set[int] = set()
@@ -72,12 +70,12 @@ def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
 
 
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
-    """Plan one job; a job that cannot be planned is set aside, never the scan."""
+    """Plan one job; a job that cannot be planned is stopped, the scan continues."""
     try:
         return Planned(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
-    except Exception as exc:  # noqa: BLE001 - whatever an evaluator does, it stops only its own job
+    except Exception as exc:  # noqa: BLE001 - an evaluator's error stops only its own job
         logger.exception("schedule not evaluated job_id=%s", job.id)
         reason = repr(exc)
     return Planned(job, Plan((), None, None), reason)
@@ -116,10 +114,11 @@ def schedule_of(job: DueJob, zone: str) -> Schedule:
 
 
 def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
-    """Return the earliest instant that may go back, with all that follow it; None if there is none.
+    """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
-    The instants must lead to the job's next time by its present schedule: one that is missing was claimed, and nothing
-    fits where a Java admin, which does not know of fires, has stopped the job or changed its schedule.
+    By the job's present schedule the instants must lead up to its next time without a gap: a missing one was
+    claimed. No instant matches if a Java admin, which does not know fires, has stopped the job or changed its
+    schedule.
     """
     if job.trigger_status != TriggerStatus.RUNNING:
         return None
@@ -160,9 +159,9 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
 
 
 def _ending(planned: Planned, node: str, now_ms: Millis) -> bulk.Row:
-    """Return the trail's entry of a job that stops without anybody's doing."""
-    told = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
-    changes = json.dumps(told, ensure_ascii=False)
+    """Return the audit entry of a job that stops by itself."""
+    details = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
+    changes = json.dumps(details, ensure_ascii=False)
     return {
         "at_ms": now_ms,
         "action": "job.ended",

@@ -1,7 +1,7 @@
-"""Sending one claimed run: one POST, and what came of it as a value.
+"""Sending: one POST for one claimed run, and its outcome as a value. docs/reference/pipeline.md, section 4.
 
-Source: docs/reference/pipeline.md, section 4. The POST is repeated in one case: the executor does not serve
-its path, and so has not looked at the run (docs/reference/protocol.md, section 9.1).
+The POST is repeated in one case: the executor does not serve its path, and so has not read the run.
+docs/reference/protocol.md, section 9.1.
 """
 
 from collections.abc import Sequence
@@ -30,24 +30,24 @@ from executor_client.protocol import SUCCESS, JobRequest
 
 #: path of a run up to 3.4, and from 3.5 on
 RUN, TRIGGER = "run", "trigger"
-#: addresses remembered for serving TRIGGER; beyond so many all are forgotten, at one call more for each
+#: addresses remembered as serving TRIGGER; when full, all are forgotten, which costs each one more call
 TRIGGER_ADDRESSES_MAX = 5_000
 
 
 class Sent(NamedTuple):
-    """What came of one claimed run; ``trace`` are the lines about the sending."""
+    """Outcome of one claimed run; ``trace`` has the lines about the send."""
 
     claimed: Claimed
     verdict: Verdict
     trace: tuple[str, ...]
     took_ms: Millis
     boot_id: str = ""
-    #: addresses to which no connection came about
+    #: addresses that could not be connected to
     unreachable: tuple[str, ...] = ()
 
 
 class Probed(NamedTuple):
-    """What a candidate said; ``line`` is for the trace."""
+    """Answer of a candidate; ``line`` is for the trace."""
 
     yes: bool
     line: str
@@ -55,7 +55,7 @@ class Probed(NamedTuple):
 
 
 class Sender:
-    """Sends claimed runs; make it and close it in the event loop it is used in."""
+    """Sends claimed runs; create and close it in the event loop it is used in."""
 
     def __init__(self, config: Config) -> None:
         self._client = DispatchClient(config.executor_networks)
@@ -67,7 +67,7 @@ class Sender:
         await self._client.close()
 
     async def send(self, claimed: Claimed, address: str) -> Sent:
-        """POST the run. Never raises for what an executor or a network can do."""
+        """POST the run. Never raises for failures of the executor or the network."""
         path = TRIGGER if address in self._at_trigger else RUN
         outcome = await self._client.call(
             claimed.peers[address], path, claimed.request.to_wire(), timeout_s=self._timeout_s
@@ -81,7 +81,7 @@ class Sender:
         )
 
     async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
-        """POST the run at the other path in the time that is left, and remember the path unless it is unknown as well."""
+        """POST the run to the other path in the time left; remember the path unless it is unknown as well."""
         self._remember_path(address, path)
         left_s = self._timeout_s - refused.took_ms / 1000
         if left_s <= 0:
@@ -103,7 +103,7 @@ class Sender:
         self._at_trigger.add(address)
 
     async def probe(self, claimed: Claimed, address: str) -> Probed:
-        """Ask a candidate whether it is alive (FAILOVER) or idle (BUSYOVER)."""
+        """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER)."""
         action = probe_action(claimed)
         body = JobRequest(claimed.job_id).to_wire() if action == "idleBeat" else {}
         outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=self._timeout_s)
@@ -117,7 +117,7 @@ class Sender:
 
 
 def probe_action(claimed: Claimed) -> str:
-    """Return what candidates are asked: whether they live, or whether the job is idle there."""
+    """Return the probe of the run's route: ``idleBeat`` or ``beat``."""
     return "idleBeat" if claimed.route is RouteStrategy.BUSYOVER else "beat"
 
 
@@ -145,7 +145,7 @@ def _trace(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, .
 
 
 def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:
-    """Make the outcome of a run none of whose candidates may take it: a definite refusal."""
+    """Return the outcome of a run without an available candidate: a definite refusal."""
     verdict = Verdict(Fate.REFUSED, 500, "no executor is available")
     return Sent(
         claimed,

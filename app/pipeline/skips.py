@@ -1,4 +1,4 @@
-"""Skip rows: instants that were due and deliberately not fired, each in one row at most."""
+"""Skip rows: instants that were due and deliberately not fired; each is in one row at most."""
 
 from collections.abc import Iterable
 
@@ -15,13 +15,13 @@ from app.store.jobs import DueJob
 def skip_rows(
     job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis
 ) -> list[bulk.Row]:
-    """Return a row for each run of consecutive instants: none covers an instant that was fired or skipped otherwise."""
+    """Return a row per run of consecutive instants, so that none covers an instant handled otherwise."""
     schedule = schedule_of(job, zone)
 
     def next_after(instant: Millis) -> Millis | None:
         try:
             return next_after_ms(schedule, instant)
-        except (ValueError, InvalidInput):  # a schedule that can no longer be read: each instant alone
+        except (ValueError, InvalidInput):  # the schedule can no longer be read: one row per instant
             return None
 
     return [skip_row(job.id, run, reason=reason, now_ms=now_ms) for run in runs_of(instants, next_after)]

@@ -1,6 +1,7 @@
-"""One run through the pipeline that leaves nothing behind, so that the first real one is not slow.
+"""Warm-up: one run through the pipeline, rolled back, so that the first real run is not slow.
 
-SQLAlchemy compiles each statement at its first use, about 100 ms for all of them: paid here, at the start of a process.
+SQLAlchemy compiles each statement at its first use, about 100 ms for all of them. That happens here, at the
+start of a process.
 """
 
 from sqlalchemy.orm import Session
@@ -23,7 +24,7 @@ class _Undo(Exception):
 
 
 def warm_up(claimer: Claimer, *, now_ms: Millis) -> None:
-    """Claim, record and complete two runs that never existed for anybody else."""
+    """Claim, record and complete two runs in a transaction that is rolled back."""
 
     def work(session: Session) -> None:
         group = Group(

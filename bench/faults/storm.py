@@ -94,7 +94,9 @@ class Storm:
 
     def _stop(self, name: str) -> None:
         program = self.cluster.programs[name]
-        victims = [process for process in [psutil.Process(program.pid), *program.children()] if process.is_running()]
+        victims = [
+            process for process in [psutil.Process(program.pid), *program.children()] if process.is_running()
+        ]
         victim = self.dice.choice(victims[-2:])
         self.counts[f"stop {name}"] += 1
         _signal(victim, signal.SIGSTOP)

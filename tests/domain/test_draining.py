@@ -78,5 +78,6 @@ def test_a_story_names_no_more_than_fits() -> None:
 )
 def test_a_run_nobody_may_take_names_the_drain(count: int, said: str) -> None:
     assert (
-        trace_all_drained("orders", count) == f"Result: not sent, no executor of orders takes new runs: {said}"
+        trace_all_drained("orders", count)
+        == f"Result: not sent, no executor of orders takes new runs: {said}"
     )

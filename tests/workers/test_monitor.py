@@ -212,7 +212,7 @@ def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config,
     eventually(lambda: made.tick_alarms(clocks.wall_ms) and hook.requests)
     (request,) = hook.requests
     assert request.json["title"] == "[XXL-JOB] one: clock wrong, scheduling stopped"
-    made._teller.close()
+    made._notifier.close()
     made._resolver.close()
 
 
@@ -238,7 +238,7 @@ def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(
         request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]
     ]
     assert titles == [f"[XXL-JOB] Nightly report (job {other.id}): 1 run failed"]
-    made._teller.close()
+    made._notifier.close()
     made._resolver.close()
 
 

@@ -84,7 +84,10 @@ class StoredJobLookup:
         if not self._children.keys() >= set(job_ids):
             descendants = job_lists.find_descendants(self._session, job_ids)
             self._children |= {
-                child: () for _group_id, ids in descendants.values() for child in ids if child not in descendants
+                child: ()
+                for _group_id, ids in descendants.values()
+                for child in ids
+                if child not in descendants
             }
             self._children |= {job_id: ids for job_id, (_group_id, ids) in descendants.items()}
         return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
