@@ -125,7 +125,7 @@ def test_log_formats_like_logging_and_names_the_caller() -> None:
         context.log("wrong %d", "x")
         context.log({"a": 1})
         try:
-            raise ValueError("seen")
+            raise ValueError("raised")
         except ValueError:
             context.log_exception()
 
@@ -137,7 +137,7 @@ def test_log_formats_like_logging_and_names_the_caller() -> None:
         "{'a': 1}",
     ]
     assert "[test_handlers#handler]-[" in lines[0]
-    assert lines[-1] == "ValueError: seen"
+    assert lines[-1] == "ValueError: raised"
 
 
 def test_run_handler_passes_parameter_and_shard() -> None:
@@ -185,16 +185,16 @@ def test_the_idempotency_key_names_the_run() -> None:
 
 
 def test_a_thread_of_the_handler_can_share_its_run() -> None:
-    seen: list[JobContext | None] = []
+    found: list[JobContext | None] = []
 
     def handler() -> None:
         for target in (contextvars.copy_context().run, lambda function: function()):
-            thread = threading.Thread(target=target, args=(lambda: seen.append(current_run()),))
+            thread = threading.Thread(target=target, args=(lambda: found.append(current_run()),))
             thread.start()
             thread.join()
 
     run_handler(handler)
-    assert [run is not None for run in seen] == [True, False]
+    assert [run is not None for run in found] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ class Gate:
 
     def __init__(self, handlers: HandlerRegistry, name: str = "gate") -> None:
         self.open = threading.Event()
-        self.begun: list[int] = []
+        self.started: list[int] = []
         self.ended: list[int] = []
         handlers.job(name)(self.handle)
 
     def handle(self) -> None:
-        self.begun.append(context.log_id)
+        self.started.append(context.log_id)
         while not self.open.wait(0.01) and not context.cancelled.is_set():
             pass
         self.ended.append(context.log_id)
@@ -36,35 +36,35 @@ def gate(handlers: HandlerRegistry) -> Gate:
     return Gate(handlers)
 
 
-def begin(caller: Caller, gate: Gate, log_id: int, **changes: Any) -> None:
+def start_run(caller: Caller, gate: Gate, log_id: int, **changes: Any) -> None:
     caller.accepted(log_id, executorHandler="gate", **changes)
-    eventually(lambda: log_id in gate.begun, message=f"{log_id} does not start")
+    eventually(lambda: log_id in gate.started, message=f"{log_id} does not start")
 
 
 def test_serial_runs_one_after_the_other_in_order(caller: Caller, gate: Gate, admin: StandInAdmin) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     for log_id in (2, 3, 4):
         caller.accepted(log_id, executorHandler="gate")
-    assert gate.begun == [1]
+    assert gate.started == [1]
     gate.open.set()
     eventually(lambda: len(admin.codes()) == 4)
-    assert gate.begun == gate.ended == [1, 2, 3, 4]
+    assert gate.started == gate.ended == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("strategy", ["", "SOMETHING_NEW", None])
 def test_an_unknown_strategy_is_serial(caller: Caller, gate: Gate, strategy: str | None) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.accepted(2, executorHandler="gate", executorBlockStrategy=strategy)
-    assert gate.begun == [1]
+    assert gate.started == [1]
 
 
 def test_different_jobs_run_at_once(caller: Caller, gate: Gate) -> None:
-    begin(caller, gate, 1, jobId=1)
-    begin(caller, gate, 2, jobId=2)
+    start_run(caller, gate, 1, jobId=1)
+    start_run(caller, gate, 2, jobId=2)
 
 
 def test_discard_later_rejects_while_busy(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     reply = caller.run(2, executorHandler="gate", executorBlockStrategy="DISCARD_LATER")
     assert (reply["code"], reply["msg"]) == (500, "block strategy effect\uff1aDiscard Later")
     gate.open.set()
@@ -74,9 +74,9 @@ def test_discard_later_rejects_while_busy(caller: Caller, gate: Gate, result: Re
 
 
 def test_cover_early_ends_the_running_run_first(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.accepted(2, executorHandler="gate")
-    begin(caller, gate, 3, executorBlockStrategy="COVER_EARLY")
+    start_run(caller, gate, 3, executorBlockStrategy="COVER_EARLY")
     assert gate.ended == [1]
     assert result(1) == (500, "block strategy effect\uff1aCover Early [job running, killed]")
     assert result(2) == (
@@ -85,11 +85,11 @@ def test_cover_early_ends_the_running_run_first(caller: Caller, gate: Gate, resu
     )
     gate.open.set()
     assert result(3) == (200, None)
-    assert gate.begun == [1, 3]
+    assert gate.started == [1, 3]
 
 
 def test_kill_ends_the_running_run_and_drops_the_queue(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.accepted(2, executorHandler="gate")
     assert caller.post("/kill", {"jobId": 1}) == {"code": 200, "msg": None, "content": None, "data": None}
     assert result(1) == (500, "scheduling center kill job. [job running, killed]")
@@ -99,7 +99,7 @@ def test_kill_ends_the_running_run_and_drops_the_queue(caller: Caller, gate: Gat
 
 
 def test_a_run_after_a_kill_starts_at_once(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.post("/kill", {"jobId": 1})
     gate.open.set()
     caller.accepted(2, executorHandler="gate")
@@ -138,7 +138,7 @@ def test_no_run_overlaps_one_that_is_slow_to_end(
 
 def test_idle_beat_reports_a_busy_job(caller: Caller, gate: Gate, result: Result) -> None:
     assert not caller.is_busy()
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     assert caller.post("/idleBeat", {"jobId": 1})["msg"] == "job thread is running or has trigger queue."
     assert not caller.is_busy(2)
     gate.open.set()
@@ -147,7 +147,7 @@ def test_idle_beat_reports_a_busy_job(caller: Caller, gate: Gate, result: Result
 
 
 def test_a_log_id_runs_once(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.accepted(2, executorHandler="gate")
     for log_id in (1, 2):
         reply = caller.run(log_id, executorHandler="gate")
@@ -158,14 +158,14 @@ def test_a_log_id_runs_once(caller: Caller, gate: Gate, result: Result) -> None:
     assert "duplicate" in caller.run(1, executorHandler="gate")["msg"]
     caller.accepted(3, executorHandler="gate")
     result(3)
-    assert gate.begun == [1, 2, 3]
+    assert gate.started == [1, 2, 3]
 
 
 @pytest.mark.parametrize("strategy", ["DISCARD_LATER", "COVER_EARLY"])
 def test_a_repeated_trigger_does_not_affect_its_run(
     caller: Caller, gate: Gate, result: Result, strategy: str
 ) -> None:
-    begin(caller, gate, 1, executorBlockStrategy=strategy)
+    start_run(caller, gate, 1, executorBlockStrategy=strategy)
     reply = caller.run(1, executorHandler="gate", executorBlockStrategy=strategy)
     assert (reply["code"], "duplicate" in reply["msg"]) == (200, True)
     assert gate.ended == []
@@ -183,11 +183,11 @@ def test_the_same_log_id_of_another_job_is_another_run(caller: Caller, admin: St
 def test_a_trigger_sent_again_with_another_time_is_the_same_run(
     caller: Caller, gate: Gate, result: Result
 ) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     assert "duplicate" in caller.run(1, executorHandler="gate", logDateTime=T0 + 60_000)["msg"]
     gate.open.set()
     assert result(1) == (200, None)
-    assert gate.begun == [1]
+    assert gate.started == [1]
 
 
 def test_a_repeated_trigger_sends_the_result_again(caller: Caller, admin: StandInAdmin) -> None:
@@ -201,8 +201,8 @@ def test_a_repeated_trigger_sends_the_result_again(caller: Caller, admin: StandI
 def test_concurrent_triggers_of_one_log_id_run_once(
     caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
-    begun: list[int] = []
-    handlers.job("count")(lambda: begun.append(context.log_id))
+    started: list[int] = []
+    handlers.job("count")(lambda: started.append(context.log_id))
     replies: list[str | None] = []
     callers = [Caller(caller.base) for _ in range(8)]
     threads = [
@@ -214,12 +214,12 @@ def test_concurrent_triggers_of_one_log_id_run_once(
     for thread in threads:
         thread.join()
     eventually(lambda: admin.codes() == {9: 200})
-    assert begun == [9]
+    assert started == [9]
     assert replies.count(None) == 1
 
 
 def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result: Result) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     caller.accepted(2, executorHandler="ok")
     assert result(1) == (
         500,
@@ -231,7 +231,7 @@ def test_another_handler_replaces_the_thread(caller: Caller, gate: Gate, result:
 def test_an_unknown_handler_is_rejected_and_keeps_the_thread(
     caller: Caller, gate: Gate, result: Result
 ) -> None:
-    begin(caller, gate, 1)
+    start_run(caller, gate, 1)
     reply = caller.run(2, executorHandler="nope")
     assert (reply["code"], reply["msg"]) == (500, "job handler [nope] not found.")
     gate.open.set()

@@ -22,18 +22,18 @@ def test_a_call_returns_value_or_error() -> None:
 
 
 def test_an_interruption_ends_a_busy_loop() -> None:
-    begun = threading.Event()
+    started = threading.Event()
     outcome: list[Any] = []
 
     def busy() -> None:
-        begun.set()
+        started.set()
         while True:
             pass
 
     call = InterruptibleCall(busy)
     thread = threading.Thread(target=lambda: outcome.extend(call.run()))
     thread.start()
-    begun.wait(5)
+    started.wait(5)
     assert call.interrupt(JobKilled)
     thread.join(5)
     assert isinstance(outcome[1], JobKilled)
@@ -54,7 +54,7 @@ def test_an_interruption_never_escapes_the_call() -> None:
     """Interrupt calls of various lengths at most once until 100 were interrupted and 100 were not."""
     stop = threading.Event()
     escaped: list[BaseException] = []
-    seen = {"interrupted": 0, "whole": 0}
+    counts = {"interrupted": 0, "whole": 0}
     current: list[InterruptibleCall] = [InterruptibleCall(lambda: None)]
 
     def interrupt() -> None:
@@ -67,9 +67,9 @@ def test_an_interruption_never_escapes_the_call() -> None:
     def call_often() -> None:
         numbers = itertools.count()
         try:
-            while min(seen.values()) < 100 and not stop.is_set():
+            while min(counts.values()) < 100 and not stop.is_set():
                 current[0] = call = InterruptibleCall(lambda: sum(range(next(numbers) % 3_000)))
-                seen["interrupted" if call.run()[1] else "whole"] += 1
+                counts["interrupted" if call.run()[1] else "whole"] += 1
         except BaseException as exc:
             escaped.append(exc)
 
@@ -81,18 +81,18 @@ def test_an_interruption_never_escapes_the_call() -> None:
     for thread in threads:
         thread.join()
     assert escaped == []
-    assert min(seen.values()) >= 100, seen
+    assert min(counts.values()) >= 100, counts
 
 
 def test_deadlines_expire_in_order_unless_cancelled(caplog: pytest.LogCaptureFixture) -> None:
-    watchdog, seen = Watchdog(), []
-    watchdog.after(0.05, lambda: seen.append("second"))
-    watchdog.after(0.02, lambda: seen.append("first"))
-    watchdog.after(0.03, lambda: seen.append("cancelled")).cancel()
-    watchdog.after(0.04, lambda: seen.append(str(1 // 0)))
-    watchdog.after(1e12, lambda: seen.append("never"))
+    watchdog, expired = Watchdog(), []
+    watchdog.after(0.05, lambda: expired.append("second"))
+    watchdog.after(0.02, lambda: expired.append("first"))
+    watchdog.after(0.03, lambda: expired.append("cancelled")).cancel()
+    watchdog.after(0.04, lambda: expired.append(str(1 // 0)))
+    watchdog.after(1e12, lambda: expired.append("never"))
     watchdog.start()
-    eventually(lambda: len(seen) == 2)
+    eventually(lambda: len(expired) == 2)
     watchdog.stop()
-    assert seen == ["first", "second"]
+    assert expired == ["first", "second"]
     assert "watchdog action failed" in caplog.text

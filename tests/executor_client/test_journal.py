@@ -199,8 +199,8 @@ def test_concurrent_writers_get_distinct_ids(journal: Journal) -> None:
 def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")
-    said: list[str] = []
-    connection.set_trace_callback(said.append)
+    executed: list[str] = []
+    connection.set_trace_callback(executed.append)
     writer = BatchWriter(connection)
     done = [
         writer.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount)
@@ -209,7 +209,7 @@ def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
     writer.start()
     assert [each.result(5) for each in done] == [1] * (BATCH_MAX + 1)
     writer.close()
-    assert said.count("COMMIT") == 2
+    assert executed.count("COMMIT") == 2
 
 
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:

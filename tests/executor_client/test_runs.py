@@ -83,31 +83,31 @@ def test_a_traceback_starts_in_the_handler(caller: Caller, handlers: HandlerRegi
 def test_the_context_has_the_fields_of_the_run(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    seen: list[Any] = []
+    recorded: list[Any] = []
     handlers.job("h")(
-        lambda: seen.extend(
+        lambda: recorded.extend(
             [context.param, context.job_id, context.log_id, context.shard_index, context.shard_total]
         )
     )
     caller.accepted(8, executorHandler="h", executorParams="p", jobId=3, broadcastIndex=1, broadcastTotal=4)
     result(8)
-    assert seen == ["p", 3, 8, 1, 4]
+    assert recorded == ["p", 3, 8, 1, 4]
 
 
 def test_hooks_run_once_in_the_job_thread(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
-    seen: list[tuple[str, str]] = []
+    recorded: list[tuple[str, str]] = []
 
-    def note(what: str) -> Callable[[], None]:
-        return lambda: seen.append((what, threading.current_thread().name))
+    def record(what: str) -> Callable[[], None]:
+        return lambda: recorded.append((what, threading.current_thread().name))
 
-    handlers.job("h", init=note("init"), destroy=note("destroy"))(note("run"))
+    handlers.job("h", init=record("init"), destroy=record("destroy"))(record("run"))
     for log_id in (1, 2):
         caller.accepted(log_id, executorHandler="h", jobId=5)
         result(log_id)
     caller.post("/kill", {"jobId": 5})
-    eventually(lambda: len(seen) == 4)
-    assert [what for what, _ in seen] == ["init", "run", "run", "destroy"]
-    assert {thread for _, thread in seen} == {"job-5"}
+    eventually(lambda: len(recorded) == 4)
+    assert [what for what, _ in recorded] == ["init", "run", "run", "destroy"]
+    assert {thread for _, thread in recorded} == {"job-5"}
 
 
 def test_a_hook_that_fails_does_not_stop_the_job(
@@ -164,13 +164,13 @@ def test_a_killed_handler_ends(
 def test_a_handler_can_clean_up_when_it_is_ended(
     caller: Caller, handlers: HandlerRegistry, result: Result, timeout: int, kind: type[BaseException]
 ) -> None:
-    seen: list[type[BaseException]] = []
+    recorded: list[type[BaseException]] = []
 
     def clean_up() -> None:
         try:
             spin()
         except BaseException as exc:
-            seen.append(type(exc))
+            recorded.append(type(exc))
             raise
 
     handlers.job("h")(clean_up)
@@ -179,7 +179,7 @@ def test_a_handler_can_clean_up_when_it_is_ended(
     if not timeout:
         caller.post("/kill", {"jobId": 1})
     result(1)
-    assert seen == [kind]
+    assert recorded == [kind]
 
 
 def test_an_async_handler_succeeds(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
@@ -237,16 +237,16 @@ def test_a_handler_that_does_not_end_is_abandoned(
 def test_a_run_killed_before_its_start_never_starts(
     caller: Caller, handlers: HandlerRegistry, result: Result
 ) -> None:
-    begun: list[int] = []
+    started: list[int] = []
     release = threading.Event()
     handlers.job("first")(lambda: release.wait(30))
-    handlers.job("second", init=lambda: release.wait(30))(lambda: begun.append(1))
+    handlers.job("second", init=lambda: release.wait(30))(lambda: started.append(1))
     caller.accepted(1, executorHandler="second")
     caller.post("/kill", {"jobId": 1})
     assert result(1) == (500, "scheduling center kill job. [job not executed, in the job queue, killed.]")
     release.set()
     eventually(lambda: not any(thread.name == "job-1" for thread in threading.enumerate()))
-    assert begun == []
+    assert started == []
 
 
 def test_logging_is_copied_into_the_job_log(
@@ -255,7 +255,7 @@ def test_logging_is_copied_into_the_job_log(
     caller = start(route_logging=True)
 
     def handler() -> None:
-        logging.getLogger("myapp").warning("seen %s", 5)
+        logging.getLogger("myapp").warning("logged %s", 5)
         try:
             raise_error()
         except ValueError:
@@ -265,7 +265,7 @@ def test_logging_is_copied_into_the_job_log(
     caller.accepted(1, executorHandler="h")
     result(1)
     text = caller.log(1)["logContent"]
-    assert "WARNING seen 5\n" in text
+    assert "WARNING logged 5\n" in text
     assert "ValueError: bad day" in text
 
 
@@ -310,7 +310,7 @@ def child_spins_with_family() -> None:
 
 
 def child_logs() -> None:
-    logging.getLogger("myapp").info("seen")
+    logging.getLogger("myapp").info("logged")
     logging.getLogger("myapp").debug("fine detail")
 
 
