@@ -15,7 +15,7 @@ from app.services.report.planned_load import PlannedLoad
 
 #: hours drawn as bars, and hours between two times below them
 NEXT_HOURS, TICK_HOURS = 24, 3
-#: quarters in an hour, where no clock changes
+#: quarters in an hour
 QUARTERS = 4
 #: pixels: the highest bar, the lowest that is not nothing, the words below
 AREA_HEIGHT, LEAST_HEIGHT, WORDS_HEIGHT = 110, 2, 20
@@ -106,7 +106,7 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
     ``asked`` is the quarter since 1970 that the hour to look at begins with, where there is such an hour.
     """
     found = hours_of(load.window, zone_name)
-    sums = [sum(load.starts[quarter] for quarter in each.quarters) for each in found]
+    sums = [sum(load.starts[hour] for hour in each.hours) for each in found]
     # what starts in every hour is no reason to prefer one, so colours begin above the quietest
     least = min(sums)
     tops, first = level_tops(sums, least=least), load.window.from_ms // QUARTER_MS
@@ -114,13 +114,13 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
     base, names = url_for("load.index"), {day: named(day) for day in {each.day for each in found}}
     hours = []
     for each, starts in zip(found, sums, strict=True):
-        href = f"{base}?hour={first + each.quarters[0]}#starters"
+        href = f"{base}?hour={first + each.hours[0] * QUARTERS}#starters"
         hours.append(Hour(each, starts, level_of(starts, tops), _label(each, names[each.day], starts), href))
     soon = hours[:NEXT_HOURS]
     busiest = max(soon, key=lambda hour: hour.starts)
-    chosen = next((hour for hour in hours if first + hour.at.quarters[0] == asked), busiest)
+    chosen = next((hour for hour in hours if first + hour.at.hours[0] * QUARTERS == asked), busiest)
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
-    quiet.sort(key=lambda hour: hour.at.quarters)
+    quiet.sort(key=lambda hour: hour.at.hours)
     legend = [(0, number(least))] + [
         (level, range_words(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
     ]
@@ -145,7 +145,7 @@ def day_namer() -> Callable[[date], str]:
 
 def _label(at: HourOfDay, day: str, starts: int) -> str:
     text = f"{day} {at.hour:02d}:00 · " + ngettext("%(n)s start", "%(n)s starts", starts, n=number(starts))
-    return text + " · " + _("this hour occurs twice (clock change)") if len(at.quarters) > QUARTERS else text
+    return text + " · " + _("this hour occurs twice (clock change)") if len(at.hours) > 1 else text
 
 
 def _bars(hours: list[Hour], step: float) -> list[HourBar]:

@@ -5,6 +5,7 @@ of two equal local times (croniter itself would fire at both). One with a * in i
 each fires, and a missing one is left out, but for a step such as "*/2", whose missing hour croniter moves behind the gap too.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Final
 
@@ -42,6 +43,16 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
     except CroniterBadDateError:
         return None
     return int(fire.timestamp()) * SECOND_MS
+
+
+def minutes_and_hours(fields: list[str]) -> tuple[int, int]:
+    """Return which minutes of an hour and which hours of a day five fields allow, as bits."""
+    minutes, hours = _start(fields, datetime(2000, 1, 1)).expanded[: _HOUR + 1]
+    return _mask(minutes, 60), _mask(hours, 24)
+
+
+def _mask(values: Sequence[int | str], size: int) -> int:
+    return (1 << size) - 1 if "*" in values else sum(1 << int(value) for value in values)
 
 
 def _start(fields: list[str], local: datetime) -> croniter:

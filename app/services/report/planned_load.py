@@ -1,4 +1,4 @@
-"""How many runs the schedules start in the hours to come, to find a quiet place for a new job."""
+"""Planned load: estimate how many runs the schedules start in the hours to come, to place a new job."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,51 +10,42 @@ from app.clock import Millis, monotonic_ms
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import ScheduleType
 from app.domain.permissions import Actor, Right
-from app.domain.planned_starts import (
-    CronStarts,
-    RepeatedStarts,
-    Window,
-    bounded_starts,
-    counts_in,
-    cron_starts,
-    repeated_starts,
-    single_start,
-    total_starts,
-)
+from app.domain.planned_starts import HourlyStarts, Window, estimate_starts, total_starts
+from app.domain.schedule import Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.store import jobs as job_store
 from app.store.jobs import JobName, Scheduled
 
-#: of more schedules than so many, those of fewest jobs are not counted
+#: beyond this many schedules, those of fewest jobs are not counted
 SCHEDULES_MAX = 5_000
-#: schedules are read for about so long; one read before is read quickly again
+#: time spent on reading schedules; those read before are cached
 BUDGET_MS: Millis = 100
-#: what is kept once it is read, because reading takes its time
-READ_ONCE = frozenset({ScheduleType.CRON, ScheduleType.AT})
+#: types that are slow to read, and cached
+CACHED = frozenset({ScheduleType.CRON, ScheduleType.AT})
 
 
 class Planned(NamedTuple):
-    """The starts of each of the jobs that have one schedule; thousands are made for one page."""
+    """A schedule and the starts of each of its jobs; a page has thousands."""
 
     scheduled: Scheduled
-    starts: CronStarts | RepeatedStarts
+    starts: HourlyStarts
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoad:
-    """What the jobs a user may see start within a window."""
+    """Estimated starts, within a window, of the jobs a user may see."""
 
     window: Window
-    #: by quarter of an hour
+    #: by hour
     starts: list[int]
     planned: list[Planned]
-    #: jobs that are counted
+    #: jobs counted
     jobs: int
-    #: jobs that are not, because there are more than SCHEDULES_MAX schedules
+    #: jobs not counted because there are more than SCHEDULES_MAX schedules
     too_many: int
-    #: jobs that are not, because their schedules were not read in time
+    #: jobs not counted because their schedules were not read in time
     unread: int
 
 
@@ -63,7 +54,6 @@ class Starter:
     """A job, its schedule, and how many runs it starts."""
 
     job: JobName
-    #: its schedule
     scheduled: Scheduled
     starts: int
 
@@ -71,36 +61,24 @@ class Starter:
 def planned_load(
     session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS
 ) -> PlannedLoad:
-    """Count the starts of the enabled jobs the actor may see.
-
-    One whose schedule cannot be read starts none.
-    """
+    """Estimate the starts of the enabled jobs the actor may see; a job with an invalid schedule has none."""
     group_ids = actor.group_ids(Right.VIEW)
     found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
-    jobs = sum(each.jobs for each in found)
+    jobs = sum(scheduled.jobs for scheduled in found)
     too_many = job_store.count_scheduled(session, group_ids) - jobs if len(found) == SCHEDULES_MAX else 0
     planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
-    crons = [(each.starts, each.scheduled.jobs) for each in planned if isinstance(each.starts, CronStarts)]
-    repeated = [
-        each.starts
-        for each in planned
-        if isinstance(each.starts, RepeatedStarts)
-        for _job in range(each.scheduled.jobs)
-    ]
-    return PlannedLoad(
-        window, total_starts(crons, repeated, window), planned, jobs - unread, too_many, unread
-    )
+    totals = total_starts([(starts, scheduled.jobs) for scheduled, starts in planned], window)
+    return PlannedLoad(window, totals, planned, jobs - unread, too_many, unread)
 
 
 def find_starters(
-    session: Session, actor: Actor, load: PlannedLoad, quarters: Collection[int], *, limit: int
+    session: Session, actor: Actor, load: PlannedLoad, hours: Collection[int], *, limit: int
 ) -> tuple[list[Starter], int]:
-    """Return the jobs that start most runs in some quarters, and how many jobs start any."""
-    counts = counts_in((each.starts for each in load.planned), quarters, load.window)
+    """Return the jobs with the most starts in some hours of the window, and how many jobs have any."""
     starting = sorted(
-        (-count, each.scheduled.first_id, each.scheduled)
-        for count, each in zip(counts, load.planned, strict=True)
-        if count
+        (-count, scheduled.first_id, scheduled)
+        for scheduled, starts in load.planned
+        if (count := starts.count_in(hours))
     )
     most = list[tuple[int, Scheduled, int]]()
     for negative, first_id, scheduled in starting[:limit]:
@@ -120,38 +98,31 @@ def _read(
 ) -> tuple[list[Planned], int]:
     """Read the schedules, those of most jobs first.
 
-    Return what was read in time, and how many jobs were not.
+    Return those read in time, and the number of jobs of the others.
     """
     planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
     for number, scheduled in enumerate(found):
-        # fixed periods cost next to nothing, so none has to wait
-        if number and scheduled.schedule_type in READ_ONCE and monotonic_ms() >= late_ms:
+        # fixed periods cost next to nothing
+        if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
             unread += scheduled.jobs
             continue
         try:
-            planned.append(Planned(scheduled, _starts(scheduled, zone, window, now_ms)))
+            planned.append(Planned(scheduled, _estimate(scheduled, zone, window, now_ms)))
         except (InvalidCronExpression, InvalidInput):
-            pass  # the scan sets it aside
+            pass  # the scan reports it
     return planned, unread
 
 
-def _starts(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> CronStarts | RepeatedStarts:
-    conf, zone = (job.schedule_conf or "").strip(), job.time_zone or config_zone
-    # a fixed delay counts from the end of a run: here as if the present one ended now and the next ones took
-    # no time
+def _estimate(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> HourlyStarts:
+    if job.schedule_type not in list(ScheduleType):
+        return HourlyStarts()
+    schedule = Schedule(
+        ScheduleType(job.schedule_type),
+        (job.schedule_conf or "").strip(),
+        job.time_zone or config_zone,
+        job.not_before_ms,
+        job.not_after_ms,
+    )
+    # a fixed delay counts from the end of a run: here as if the current one ended now
     next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
-    if job.not_before_ms >= window.until_ms or 0 < job.not_after_ms < window.from_ms:
-        return CronStarts()
-    match job.schedule_type:
-        case ScheduleType.CRON:
-            if job.not_before_ms <= window.from_ms and not 0 < job.not_after_ms < window.until_ms:
-                return cron_starts(conf, zone, window)
-            return bounded_starts(conf, zone, job.not_before_ms, job.not_after_ms, window)
-        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            return repeated_starts(
-                conf, next_ms, window, not_before_ms=job.not_before_ms, not_after_ms=job.not_after_ms
-            )
-        case ScheduleType.AT:
-            return single_start(conf, zone, job.not_before_ms, job.not_after_ms, window)
-        case _:
-            return CronStarts()
+    return estimate_starts(schedule, next_ms, window)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,8 +13,15 @@ from app.clock import now_ms
 from app.config import Config
 from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
 from app.db import read_scope, session_scope
+from app.domain import planned_starts
 from app.domain.permissions import Right, system_actor
-from app.domain.planned_starts import QUARTER_MS, CronStarts, HourOfDay, bounded_starts, next_days
+from app.domain.planned_starts import (
+    QUARTER_MS,
+    HourlyStarts,
+    HourOfDay,
+    estimate_starts,
+    next_days,
+)
 from app.models.job import Job
 from app.models.report import DayReport
 from app.models.user import User
@@ -141,12 +149,8 @@ def test_schedules_left_out_are_counted_when_they_are_read_again(
 ) -> None:
     group_id, at_ms, read_ms = add_group(), now_ms(), 0
     window = next_days(at_ms, "UTC", days=7)
-    week_ms = window.until_ms - window.from_ms
-    bounds = [{"not_after_ms": window.from_ms + week_ms // 2 + number * 1000} for number in range(6)]
-    for each in (*bounds, {}, {"not_before_ms": window.until_ms}, {"not_after_ms": window.from_ms - 1}):
-        make_job(
-            job_group=group_id, schedule_type="CRON", schedule_conf="0 1/15 * * * ?", trigger_status=1, **each
-        )
+    for second in range(6):
+        add_job(group_id, schedule_conf=f"{second} 1/15 * * * ?", start=True)
     make_job(
         job_group=group_id,
         schedule_type="FIX_RATE",
@@ -156,24 +160,23 @@ def test_schedules_left_out_are_counted_when_they_are_read_again(
     )
     make_job(job_group=group_id, schedule_type="AT", schedule_conf="2000-01-01 00:00:00", trigger_status=1)
 
-    def slow(*args: object) -> CronStarts:
+    def slow(*args: Any) -> HourlyStarts:
         """Take 40 ms for what was not read before."""
         nonlocal read_ms
-        misses = bounded_starts.cache_info().misses
-        starts = bounded_starts(*args)
-        read_ms += 40 * (bounded_starts.cache_info().misses - misses)
+        misses = planned_starts._cron_starts.cache_info().misses
+        starts = estimate_starts(*args)
+        read_ms += 40 * (planned_starts._cron_starts.cache_info().misses - misses)
         return starts
 
-    monkeypatch.setattr(planned_load, "bounded_starts", slow)
+    monkeypatch.setattr(planned_load, "estimate_starts", slow)
     monkeypatch.setattr(planned_load, "monotonic_ms", lambda: read_ms)
     loads = []
     for _request in range(3):
         with read_scope() as session:
             loads.append(planned_load.planned_load(session, system_actor("test"), window, now_ms=at_ms))
-    # the job of a fixed period waits for none
-    assert [(load.jobs, load.unread) for load in loads] == [(4, 7), (7, 4), (11, 0)]
-    whole, begun = 4 * week_ms // 3_600_000, 4 * week_ms // 2 // 3_600_000
-    assert sum(loads[-1].starts) == 6 * begun + whole + week_ms // 3_600_000
+    # the job of a fixed period is counted at once
+    assert [load.unread for load in loads] == [4, 1, 0]
+    assert sum(loads[-1].starts) == (6 * 4 + 1) * window.hours
 
 
 def test_a_schedule_that_cannot_be_read_spoils_nothing(admin: Console) -> None:
@@ -291,12 +294,12 @@ def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
         at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo("Europe/Berlin"))
         window = next_days(int(at.timestamp()) * 1000, "Europe/Berlin", days=1)
         with app.test_request_context("/load"):
-            return planned_hours(PlannedLoad(window, [1] * window.quarters, [], 0, 0, 0), "Europe/Berlin", 0)
+            return planned_hours(PlannedLoad(window, [1] * window.hours, [], 0, 0, 0), "Europe/Berlin", 0)
 
     twice, never = drawn("2026-10-24T23:30"), drawn("2026-03-28T23:30")
     assert [hour.label for hour in twice.days[0].hours if hour][2:4] == [
-        "Sun 2026-10-25 02:00 · 8 starts · this hour occurs twice (clock change)",
-        "Sun 2026-10-25 03:00 · 4 starts",
+        "Sun 2026-10-25 02:00 · 2 starts · this hour occurs twice (clock change)",
+        "Sun 2026-10-25 03:00 · 1 start",
     ]
     assert [number for number, hour in enumerate(never.days[0].hours) if hour is None] == [2]
     assert (len(twice.bars), len(never.bars)) == (24, 23)
@@ -320,5 +323,5 @@ def test_counts_take_four_letters_at_most() -> None:
         3_600_000: "3.6M",
         36_000_000: "36M",
     }
-    at = HourOfDay(date(2026, 5, 4), 3, (0, 1, 2, 3))
+    at = HourOfDay(date(2026, 5, 4), 3, (0,))
     assert {starts: Hour(at, starts, 0, "", "").short for starts in texts} == texts
