@@ -1,4 +1,4 @@
-"""`xxl_job_alarm`: alarms to be told, exactly one a run."""
+"""Statements on `xxl_job_alarm`: pending alarms and their outcome, one per run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from app.store import bulk
 from app.store.overview import GroupIds, in_groups
 from app.store.planner_hints import unindexed_on_mysql
 
-#: what a run's `alarm_status` becomes when its alarm has come to an end
+#: the `alarm_status` of a run, by the final state of its alarm
 _STATUS_OF_RUN = {
     AlarmState.SENT: AlarmStatus.SENT,
     AlarmState.FAILED: AlarmStatus.FAILED,
     AlarmState.SILENT: AlarmStatus.NOT_NEEDED,
     AlarmState.MUTED: AlarmStatus.NOT_NEEDED,
 }
-#: what tells nobody is no message that others gather after
+#: states of alarms that were never sent; later alarms of the job are not delayed because of them
 _UNTOLD = (AlarmState.SILENT, AlarmState.MUTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The alarms of one job that a mute has held back."""
+    """Alarms of one job that a mute holds back."""
 
     job_id: int
     count: int
@@ -40,12 +40,15 @@ class Held:
 
 
 def insert_alarms(session: Session, rows: Sequence[bulk.Row]) -> None:
-    """Insert alarms; a run that has one already keeps it."""
+    """Insert alarms; a run that already has one keeps it."""
     bulk.insert_ignore(session, Alarm, rows)
 
 
 def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Alarm]:
-    """Take alarms that are to be told now, oldest first; one whose teller died is taken over after its lease."""
+    """Claim alarms that are due, oldest first.
+
+    An alarm whose notifier has died is claimed again after its lease.
+    """
     due = or_(
         and_(Alarm.state == AlarmState.PENDING, Alarm.next_ms <= now_ms),
         and_(Alarm.state == AlarmState.SENDING, Alarm.lease_until < now_ms),
@@ -66,7 +69,7 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
 
 
 def has_due(session: Session, *, now_ms: Millis) -> bool:
-    """Whether an alarm may be waiting to be told."""
+    """Whether an alarm may be due."""
     waiting = select(Alarm.id).where(
         Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= now_ms
     )
@@ -76,7 +79,10 @@ def has_due(session: Session, *, now_ms: Millis) -> bool:
 def find_told(
     session: Session, job_ids: Collection[int], *, apart_from: Collection[int]
 ) -> dict[int, Millis]:
-    """Return job id -> end of the lease of the last attempt to tell one of its alarms, whatever came of it, but for these alarms."""
+    """Return job id -> end of the lease of the last attempt to send one of its alarms.
+
+    Attempts count whatever their outcome. ``apart_from`` are alarms to ignore.
+    """
     told = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
         Alarm.job_id.in_(job_ids),
         Alarm.attempts > 0,
@@ -87,7 +93,7 @@ def find_told(
 
 
 def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[Alarm]:
-    """Return the newest alarms of a job, of the runs it had in these groups (None: in any)."""
+    """Return the newest alarms of a job, of its runs in these groups (None: in any)."""
     query = select(Alarm).where(Alarm.job_id == job_id)
     if group_ids is not None:
         query = query.join(JobLog, JobLog.id == Alarm.log_id).where(*in_groups(JobLog.job_group, group_ids))
@@ -95,7 +101,7 @@ def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: in
 
 
 def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> None:
-    """Let alarms that were just taken wait: others of the same job have been told, or are being told."""
+    """Postpone claimed alarms, because others of the same job have just been sent or are being sent."""
     waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
     session.flush()
     affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(waiting))
@@ -104,7 +110,7 @@ def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> N
 def finish(
     session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis
 ) -> None:
-    """Write down what came of telling alarms; the runs' `alarm_status` follows."""
+    """Store the outcome of alarms and set the `alarm_status` of their runs."""
     ids = [alarm.id for alarm in alarms]
     affected(
         session,
@@ -119,7 +125,10 @@ def finish(
 
 
 def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: str) -> None:
-    """Leave alarms that were just taken untold, for the mute to sum them up when it ends; ``outcome`` says who muted them."""
+    """Hold back claimed alarms, for the mute to summarize when it ends.
+
+    ``outcome`` names the user who muted them.
+    """
     session.flush()
     finish(session, alarms, state=AlarmState.MUTED, outcome=outcome, next_ms=0)
     affected(
@@ -128,7 +137,7 @@ def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: st
 
 
 def find_held(session: Session, mute_id: int) -> list[Held]:
-    """Return what a mute has held back, by job."""
+    """Return the alarms a mute holds back, by job."""
     unresolved = func.sum(case((Alarm.reason == "unresolved", 1), else_=0))
     columns = (Alarm.job_id, func.count(), unresolved, func.min(Alarm.log_id), func.max(Alarm.log_id))
     rows = bulk.read_rows(
@@ -139,13 +148,13 @@ def find_held(session: Session, mute_id: int) -> list[Held]:
 
 
 def holds(session: Session, mute_id: int, job_id: int) -> bool:
-    """Whether a mute holds alarms of a job back."""
+    """Whether a mute holds back alarms of a job."""
     held = select(Alarm.id).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id)
     return session.execute(held.limit(1)).first() is not None
 
 
 def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> None:
-    """Let other mutes go on holding the alarms of a mute that ends: job id -> the other mute."""
+    """Transfer alarms held by an ending mute to other mutes: job id -> mute."""
     for job_id, other_id in to_mutes.items():
         affected(
             session,
@@ -156,13 +165,16 @@ def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> No
 def let_go(
     session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis
 ) -> None:
-    """Forget that a mute held alarms; those of the runs ``told`` count as told, so that the recovery of their jobs is announced."""
+    """Release the alarms of a mute and mark those of the runs ``notified`` as sent.
+
+    A recovery is announced only for jobs with a sent alarm.
+    """
     count_as_told(session, mute_id, told, outcome=outcome, lease_until=lease_until)
     affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
 
 
 def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
-    """Forget that a mute held alarms, but for those of later runs: job id -> the last run."""
+    """Release the alarms of a mute up to a run: job id -> last run. Those of later runs stay held."""
     for job_id, log_id in last_log_ids.items():
         held = (Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
         affected(session, update(Alarm).where(*held).values(mute_id=None))
@@ -171,7 +183,7 @@ def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]
 def count_as_told(
     session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis
 ) -> None:
-    """Let the alarms a mute holds of these runs count as told: the recovery of their jobs is announced when the mute is gone."""
+    """Mark the alarms a mute holds for these runs as sent, so that the recovery of their jobs is announced."""
     if log_ids:
         told = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
         affected(
@@ -181,7 +193,7 @@ def count_as_told(
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
-    """Return the jobs beyond ``after_id`` that were told as failing and not as recovered, in order; those of a mute are left out."""
+    """Return jobs beyond ``after_id`` with a sent alarm and no recovery yet, by id; muted jobs are left out."""
     muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
     failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
     told = exists().where(Alarm.job_id == Job.id, Alarm.state == AlarmState.SENT)
@@ -191,9 +203,10 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
 def find_successes(
     session: Session, job_ids: Collection[int], *, mute_id: int | None = None
 ) -> dict[int, int]:
-    """Return job id -> the newest run that succeeded after the last one told of, or held by a mute, or that one itself.
+    """Return job id -> the newest successful run since its last sent or held alarm.
 
-    Its result may have come late. Each job's runs are read from the newest on: found by their result, all successes there are would be.
+    The run of that alarm counts as well: its result may have come late. Reads the runs of each job from the newest on,
+    because the index on the result would visit every success there is.
     """
     which = Alarm.state == AlarmState.SENT if mute_id is None else Alarm.mute_id == mute_id
     last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
@@ -211,7 +224,7 @@ def find_successes(
 
 
 def close(session: Session, job_id: int, *, until_log_id: int) -> int:
-    """Mark the told alarms of a job as over; return how many; only one caller gets more than 0."""
+    """Close the sent alarms of a job; return how many. Only one of several concurrent callers gets more than 0."""
     told = update(Alarm).where(
         Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id
     )
@@ -219,9 +232,9 @@ def close(session: Session, job_id: int, *, until_log_id: int) -> int:
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete the oldest alarms that have been told or given up; return how many.
+    """Delete the oldest alarms that are neither pending nor being sent; return how many.
 
-    Of those a mute holds back of a job the last is kept, however old: the end of the mute has it to tell.
+    The last alarm per job that a mute holds is kept, however old, for the summary.
     """
     over = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
     last_held = (

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_audit`. Rows are only ever added here; the clean-up removes old ones."""
+"""Statements on `xxl_job_audit`. Rows are only added; the clean-up deletes old ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ from app.store import bulk
 from app.store.ordering import SortKey, ordering
 from app.store.paging import Page, contains, fetch_page
 
-#: the trail is long: its count stops here
+#: counting stops here, since the table is long
 COUNT_MAX = 10_000
-#: what it can be sorted by: entries are numbered as they come, and no other column of them has an index
+#: sort keys; entries are numbered in order of time, and no other column has an index
 ORDERS: dict[str, SortKey] = {"time": SortKey(())}
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """What to show of the trail; empty and None mean all."""
+    """Filter of the change history; empty values and None match all."""
 
     username: str = ""
-    #: beginning of the action, as in ``job.``
+    #: prefix of the action, such as ``job.``
     action: str = ""
     object_type: str = ""
     object_id: int | None = None
     from_ms: Millis | None = None
     to_ms: Millis | None = None
-    #: by ``time``; any other: newest first
+    #: by ``time``; otherwise newest first
     order: Order = UNSORTED
 
 
 def insert_entry(session: Session, entry: AuditEntry) -> None:
-    """Add a row."""
+    """Insert an entry."""
     session.add(entry)
     session.flush()
 
 
 def insert_entries(session: Session, rows: Sequence[bulk.Row]) -> None:
-    """Add rows in their order."""
+    """Insert entries in order."""
     bulk.insert_many(session, AuditEntry, rows)
 
 
@@ -52,7 +52,7 @@ def list_of_object(session: Session, object_type: str, object_id: int, *, limit:
 
 
 def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
-    """Return a page of entries, newest first unless the other way round is wanted."""
+    """Return a page of entries, newest first unless the filter orders otherwise."""
     query = select(AuditEntry).order_by(
         *ordering(wanted.order, ORDERS, row_id=AuditEntry.id, default=[AuditEntry.id.desc()])
     )

@@ -1,9 +1,9 @@
-"""Statements on many rows at once; the one place that knows the differences between the databases.
+"""Bulk statements; the one place that handles differences between the databases.
 
-Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE,
-SQLite cannot return ids of many rows in order. Rows go to the
-driver of SQLite as tuples: SQLAlchemy's own way builds a dictionary of parameters for each row, which costs a claim or a
-callback a quarter of its time. PostgreSQL gets an array for each column: one statement instead of one a row.
+Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
+the ids of many rows in order. Rows go to the SQLite driver as tuples, because SQLAlchemy builds a dictionary of
+parameters per row, a quarter of the time of a claim or a callback. PostgreSQL gets one array per column: one
+statement instead of one per row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from app.db import affected
 from app.models.base import Base
 
 Row = dict[str, Any]
-#: rows of one UPDATE … CASE of MySQL
+#: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
 
 
@@ -34,13 +34,13 @@ def table_of(model: type[Base]) -> Table:
 def read_rows(
     session: Session, statement: Select[Any], parameters: Row | None = None
 ) -> Sequence[SqlRow[Any]]:
-    """Return plain rows of columns: past the ORM's own loading, which costs a claim as much as the reading itself."""
+    """Return plain rows, without the ORM's loading, which costs a claim as much as the query itself."""
     session.flush()
     return session.connection().execute(statement, parameters).all()
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
-    """Insert rows of equal keys; return their new ids, in the order of the rows."""
+    """Insert rows with equal keys; return their new ids, in the order of the rows."""
     if not rows:
         return []
     table, dialect = table_of(model), session.get_bind().dialect
@@ -56,7 +56,7 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
 
 
 def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    # the transaction began IMMEDIATE: nobody else takes these ids
+    # the transaction has begun IMMEDIATE, so these ids cannot be taken by another
     last = session.execute(
         text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name}
     ).scalar()
@@ -72,13 +72,13 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows of equal keys."""
+    """Insert rows with equal keys."""
     if rows:
         session.execute(insert(table_of(model)), list(rows))
 
 
 def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows of equal keys; those that would break a unique key are left out."""
+    """Insert rows with equal keys, except those that would violate a unique key."""
     if not rows:
         return
     table, name = table_of(model), session.get_bind().dialect.name
@@ -91,14 +91,14 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
 
 
 def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
-    """Insert rows of equal keys; where one of the same ``key``, which is unique, is there it gets the other values."""
+    """Insert rows with equal keys; update the rows that exist with the same ``key``, which must be unique."""
     if not rows:
         return
     table, name = table_of(model), session.get_bind().dialect.name
     names = [column for column in rows[0] if column not in key]
     ordered = sorted(
         rows, key=itemgetter(*key)
-    )  # whoever writes the same rows at the same time locks them in the same order
+    )  # concurrent writers of the same rows lock them in the same order
     if name == "mysql":
         mine = mysql.insert(table)
         session.execute(
@@ -113,7 +113,7 @@ def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Seq
 
 
 def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Set columns of rows found by ``id``; all rows have the same keys. The caller holds the locks."""
+    """Update columns of rows found by ``id``; all rows have the same keys. The caller holds the locks."""
     if not rows:
         return
     table = table_of(model)
@@ -136,8 +136,8 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
 def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
     """Delete the rows with these values of an indexed column; return how many there were.
 
-    MySQL and MariaDB prefer a scan of a small table, which waits for rows other transactions have locked. So they delete
-    by id, with an ORDER BY and a LIMIT that cuts nothing off but makes them look the ids up.
+    MySQL and MariaDB prefer to scan a small table, which waits for rows locked by other transactions. So they delete by
+    id, with an ORDER BY and a LIMIT that drops nothing but makes them use the index.
     """
     if not values:
         return 0
@@ -161,7 +161,7 @@ def delete_by(session: Session, model: type[Base], column: str, values: Sequence
 def _columns(
     table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect
 ) -> list[Iterable[Any]]:
-    """Return the values of each column as the driver wants them."""
+    """Return the values of each column as the driver expects them."""
     columns: list[Iterable[Any]] = list(zip(*map(itemgetter(*names), rows), strict=True))
     for number, name in enumerate(names):
         process = table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
@@ -179,7 +179,7 @@ def _update_from_arrays(session: Session, table: Table, names: Sequence[str], ro
 
 
 def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
-    """Return what a column's values are given as; text as any text: a cast to the column's own type would silently cut it."""
+    """Return the array type for a column's values; text stays unbounded, as a cast to VARCHAR(n) would cut it silently."""
     return "TEXT" if isinstance(column_type, String) else column_type.compile(dialect)
 
 

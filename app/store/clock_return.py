@@ -1,4 +1,4 @@
-"""What a clock that was ahead has left in the future: the statements that find it and bring it back."""
+"""Clock return: find what a clock that was ahead left in the future, and bring it back."""
 
 from collections.abc import Collection
 
@@ -13,12 +13,12 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from app.store import bulk
 
-#: DATETIME columns hold local time: where clocks are set back an hour comes twice
+#: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
 LOCAL_TIME_SLACK_MS: Millis = 7_200_000
 
 
 def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
-    """Return job id -> the latest instant after then that has a run already."""
+    """Return job id -> the latest instant after ``after_ms`` that already has a run."""
     recent = JobLog.trigger_time >= after_ms - LOCAL_TIME_SLACK_MS
     rows = (
         select(JobLog.job_id, func.max(JobLog.fire_time))
@@ -29,17 +29,20 @@ def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
 
 
 def find_skips(session: Session, *, after_ms: Millis) -> list[Skip]:
-    """Return the skips that hold instants after then, earliest first."""
+    """Return the skips with instants after ``after_ms``, earliest first."""
     return list(session.scalars(select(Skip).where(Skip.to_ms > after_ms).order_by(Skip.from_ms, Skip.id)))
 
 
 def delete_skips(session: Session, skip_ids: Collection[int]) -> int:
-    """Delete skips whose instants have not come."""
+    """Delete skips whose instants are still to come."""
     return affected(session, delete(Skip).where(Skip.id.in_(skip_ids))) if skip_ids else 0
 
 
 def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
-    """Bring open fires back to now: looks and leases later than ``far_ms``, acceptances and immediate runs later than now."""
+    """Bring open fires back to now; return how many changed.
+
+    Checks and leases count if later than ``far_ms``, acceptances and immediate runs if later than ``now_ms``.
+    """
     unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
     claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
     at_once = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])

@@ -1,4 +1,4 @@
-"""Runs by day: of all groups from the summary table, of some from the same by groups. Both are as old as the last round of the report."""
+"""Runs by day, for all groups or for some; as old as the last round of the report."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.store import bulk
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """How the runs of one day stand; ``day`` is ``2024-05-01``."""
+    """Runs of one day; ``day`` is ``2024-05-01``."""
 
     day: str
     success: int
@@ -42,7 +42,7 @@ def day_counts(session: Session, *, from_ms: Millis, to_ms: Millis) -> list[DayC
 def day_counts_of_groups(
     session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis
 ) -> list[DayCount]:
-    """Return the counts of some groups, of the days that have been counted by groups."""
+    """Return the counts of some groups, for the days that have been counted by group."""
     asked = GroupDay.trigger_day.between(from_ms, to_ms)
     sums = [func.sum(column) for column in (GroupDay.suc_count, GroupDay.fail_count, GroupDay.running_count)]
     query = select(GroupDay.trigger_day, *sums).where(asked, GroupDay.job_group.in_(list(group_ids)))

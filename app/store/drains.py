@@ -1,4 +1,4 @@
-"""`xxl_job_drain`: addresses that get no new runs."""
+"""Statements on `xxl_job_drain`: drained addresses, which get no new runs."""
 
 from collections.abc import Collection
 
@@ -16,12 +16,15 @@ from app.store.paging import is_storable
 
 #: drained addresses of all groups that are read at once
 READ_MAX = 500
-#: a statement without parameters costs a claim a fifth of one that names groups, and the table is empty or small
+#: has no parameters: the table is small, and naming groups would cost a claim five times as much
 _ALL = select(Drain.group_id, Drain.address).limit(READ_MAX + 1)
 
 
 def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, frozenset[str]]:
-    """Return group id -> its drained addresses, bare; groups without any are left out. One small query, two for a large table."""
+    """Return group id -> its drained addresses, bare; groups without any are left out.
+
+    One small query, two for a large table.
+    """
     rows = bulk.read_rows(session, _ALL)
     if len(rows) > READ_MAX:
         rows = bulk.read_rows(
@@ -35,12 +38,12 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
 
 
 def find_of_group(session: Session, group_id: int) -> list[Drain]:
-    """Return the drained addresses of a group with who drained them and when."""
+    """Return the drained addresses of a group, with user and time."""
     return list(session.scalars(select(Drain).where(Drain.group_id == group_id).order_by(Drain.address)))
 
 
 def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
-    """Whether an address is drained for a run; it is not where a person has entered addresses for that run."""
+    """Whether an address is drained for a run; never for a run with addresses entered by hand."""
     routed = or_(Fire.address_list.is_(None), Fire.address_list == "")
     drained = (
         select(Drain.id)
@@ -52,7 +55,7 @@ def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
 
 
 def insert_drain(session: Session, group_id: int, address: str, *, username: str, now_ms: Millis) -> None:
-    """Insert a drained address; one that is drained already stays as it is."""
+    """Insert a drained address; an existing one is left unchanged."""
     row = {
         "group_id": group_id,
         "address": bare_address(address),
@@ -63,7 +66,7 @@ def insert_drain(session: Session, group_id: int, address: str, *, username: str
 
 
 def delete_drain(session: Session, group_id: int, address: str) -> bool:
-    """Delete a drained address; False where it was not there, as what no column holds never is."""
+    """Delete a drained address; False if there is none."""
     if not is_storable(address):
         return False
     own = delete(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
@@ -71,5 +74,5 @@ def delete_drain(session: Session, group_id: int, address: str) -> bool:
 
 
 def delete_of_group(session: Session, group_id: int) -> None:
-    """Delete every drained address of a group, so that a later group of the same id inherits none."""
+    """Delete all drained addresses of a group, so that a later group with the same id inherits none."""
     affected(session, delete(Drain).where(Drain.group_id == group_id))

@@ -12,26 +12,26 @@ from app.store import bulk
 
 
 def find_favourites(session: Session, user_id: int, job_ids: Collection[int]) -> set[int]:
-    """Return which of the jobs a user has starred."""
+    """Return which of the jobs are favourites of a user."""
     query = select(Favourite.job_id).where(Favourite.user_id == user_id, Favourite.job_id.in_(list(job_ids)))
     return {row[0] for row in bulk.read_rows(session, query)}
 
 
 def add_favourite(session: Session, user_id: int, job_id: int) -> None:
-    """Star a job; a second star changes nothing."""
+    """Add a favourite; an existing one is left unchanged."""
     bulk.insert_ignore(session, Favourite, [{"user_id": user_id, "job_id": job_id}])
 
 
 def remove_favourite(session: Session, user_id: int, job_id: int) -> None:
-    """Take a star back."""
+    """Remove a favourite."""
     affected(session, delete(Favourite).where(Favourite.user_id == user_id, Favourite.job_id == job_id))
 
 
 def delete_of_user(session: Session, user_id: int) -> None:
-    """Remove all stars of a user."""
+    """Delete all favourites of a user."""
     affected(session, delete(Favourite).where(Favourite.user_id == user_id))
 
 
 def is_favourite_of(user_id: int) -> ColumnElement[bool]:
-    """Match jobs a user has starred."""
+    """Match the favourites of a user."""
     return Job.id.in_(select(Favourite.job_id).where(Favourite.user_id == user_id))

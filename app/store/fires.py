@@ -1,4 +1,4 @@
-"""`xxl_job_fire`: every statement on fires on their way."""
+"""Statements on `xxl_job_fire`: insert, claim and expire fires. Those for checks of sent runs are in ``open_fires``."""
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
@@ -16,16 +16,16 @@ from app.store import bulk
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
-#: trigger types a schedule makes; the others come from people, parents and failures
+#: trigger types of schedules; the others come from users, parent jobs and failures
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
-#: first words of the keys of children and retries; the second is the log id of the run they follow
+#: key prefixes of children and retries; the log id of the run they follow comes next
 SUCCESSORS = ("child", "retry")
-#: digits of an id that fits a column for certain
+#: an id of so many digits fits the column
 ID_DIGITS = 18
 
 
 class NewFire(NamedTuple):
-    """A fire to be written; ``key`` makes it unique."""
+    """A fire to insert; ``key`` is unique."""
 
     key: str
     job_id: int
@@ -39,7 +39,10 @@ class NewFire(NamedTuple):
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
-    """Insert those fires whose key is new; return them with their ids. The caller keeps others from the same keys."""
+    """Insert the fires whose key is new; return them with their ids.
+
+    The caller holds a lock that keeps others from inserting the same keys.
+    """
     known = _known_keys(session, [fire.key for fire in fires])
     fresh = list({fire.key: fire for fire in fires if fire.key not in known}.values())
     ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
@@ -47,7 +50,7 @@ def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
 
 
 def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: Millis) -> None:
-    """Insert fires; one whose key exists already is left out, whoever wrote it."""
+    """Insert fires, except those whose key exists."""
     if fires:
         bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
     if any(fire.due_time <= now_ms for fire in fires):
@@ -57,7 +60,7 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: M
 def insert_manual(
     session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis
 ) -> str:
-    """Insert a fire a person asked for, due now; return its key."""
+    """Insert a fire triggered by hand, due now; return its key."""
     key = f"manual:{uuid.uuid4().hex}"
     fire = NewFire(
         key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
@@ -72,7 +75,7 @@ def _known_keys(session: Session, keys: list[str]) -> set[str]:
 
 
 def source_of(fire_key: str) -> int | None:
-    """Return the log id of the run a child's or a retry's fire comes from: it is a part of the key."""
+    """Return the log id of the run that a child's or a retry's fire follows, as its key says; None for others."""
     kind, _, rest = fire_key.partition(":")
     named = rest.partition(":")[0]
     return (
@@ -100,9 +103,10 @@ def _row(fire: NewFire) -> bulk.Row:
 def find_unseen(
     session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int
 ) -> list[DueFire]:
-    """Return PENDING fires beyond ``after_id`` that nobody's ring holds: due ones without owner, orphans, own ones of an earlier life.
+    """Return PENDING fires beyond ``after_id`` that no time ring holds.
 
-    A row of another node counts from ``orphan_ms`` after its due time: the owner is a hint, not a right.
+    These are due fires without an owner, those of this node from before a restart, and those of other nodes that are
+    late by ``orphan_ms``: the owner is a hint, not a right.
     """
     mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
     orphaned = Fire.due_time <= now_ms - orphan_ms
@@ -148,12 +152,12 @@ class PendingFire(NamedTuple):
     attempt: int
     owner: str
     epoch: int
-    #: of a durable executor that may have it; empty: it was not sent yet, or to a foreign one
+    #: of the durable executor that may have it; empty: not sent yet, or sent to a foreign executor
     boot_id: str
 
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
-    """Return those of the fires that are still PENDING and that no other claimer holds, locked, ids ascending."""
+    """Lock those of the fires that are still PENDING and not locked by another claim; return them, ids ascending."""
     rows = (
         by_id(select(*_CLAIMED_BY))
         .where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING)
@@ -163,7 +167,7 @@ def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFir
 
 
 class SentFire(NamedTuple):
-    """A claimed fire as its sender finds it again."""
+    """A claimed fire as its sender reads it."""
 
     id: int
     log_id: int | None
@@ -173,7 +177,7 @@ class SentFire(NamedTuple):
     attempt: int
 
     def belongs_to(self, owner: str, epoch: int) -> bool:
-        """Whether this claim still holds the row: UNKNOWN is one whose lease has ended and that was not claimed again since."""
+        """Whether this claim still holds the row; UNKNOWN means that its lease has ended and no claim followed."""
         return self.is_of(owner, epoch) and self.state in (
             FireState.SENDING,
             FireState.ROUTING,
@@ -181,12 +185,12 @@ class SentFire(NamedTuple):
         )
 
     def is_of(self, owner: str, epoch: int) -> bool:
-        """Whether this claim is the last one, whatever has become of the run since."""
+        """Whether this claim is the latest one, whatever the state of the run."""
         return (self.owner, self.epoch) == (owner, epoch)
 
 
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
-    """Return the fires that exist, locked, by id."""
+    """Lock the fires that exist; return them by id."""
     rows = by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt)).where(
         Fire.id.in_(sorted(fire_ids))
     )
@@ -197,10 +201,10 @@ def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire
 
 
 def by_id(rows: Select[Row]) -> Select[Row]:
-    """Make a locking read of fires by id use the primary key on MySQL and MariaDB too.
+    """Force the primary key for a locking read by id on MySQL and MariaDB.
 
-    Their optimizer may choose an index of the state. Its entries are then locked before the rows, whereas a transaction
-    that changes a state has locked the row and waits for the entry: a deadlock.
+    Their optimizer may choose an index on the state. It locks index entries before rows, whereas a transaction that
+    changes a state has locked the row and waits for the entry: a deadlock.
     """
     return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
 
@@ -211,7 +215,7 @@ def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
 
 
 def delete_of_job(session: Session, job_id: int) -> int:
-    """Delete every fire of a job that is being deleted: by id, as a claim locks them, until none is left."""
+    """Delete all fires of a deleted job: by id, as a claim locks them, until none is left."""
     count = 0
     while ids := list(session.scalars(select(Fire.id).where(Fire.job_id == job_id))):
         count += delete_fires(session, ids)
@@ -219,12 +223,12 @@ def delete_of_job(session: Session, job_id: int) -> int:
 
 
 def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
-    """Delete the fires of log rows that are being cleared; the caller holds the log rows' locks."""
+    """Delete the fires of log rows being cleared; the caller holds the locks of the log rows."""
     return bulk.delete_by(session, Fire, "log_id", list(log_ids))
 
 
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return how many fires of schedules, and retries, each of the jobs still has."""
+    """Return the number of fires of schedules and retries that each job still has."""
     out: dict[int, int] = dict.fromkeys(job_ids, 0)
     rows = select(Fire.job_id).where(
         Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
@@ -235,7 +239,10 @@ def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int,
 
 
 def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
-    """Free fires whose sender never reported, or is dead: SENDING becomes UNKNOWN, ROUTING (no byte sent) PENDING again."""
+    """Expire the leases of fires whose sender is dead or has not reported.
+
+    SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
+    """
     gone = (
         or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
         if dead_owners
@@ -265,7 +272,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
 
 
 class OpenFire(NamedTuple):
-    """A sent run whose fate is open, as a look reads it."""
+    """A sent run without a known outcome, as the resolver reads it."""
 
     id: int
     job_id: int
@@ -304,7 +311,7 @@ _LOOKED_AT_BY = (
 
 
 def has_open(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a look at a sent run is due."""
+    """Whether a check of a sent run is due."""
     due = (
         select(Fire.id)
         .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms)
@@ -314,7 +321,10 @@ def has_open(session: Session, *, now_ms: Millis) -> bool:
 
 
 def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: int) -> list[OpenFire]:
-    """Return UNKNOWN and ACCEPTED fires whose look is due, and put that look off, so that no other resolver takes them too."""
+    """Return UNKNOWN and ACCEPTED fires whose check is due.
+
+    Postpones the check, so that no other resolver takes the same fires.
+    """
     due = select(*_LOOKED_AT_BY).where(
         Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]),
         Fire.deadline_ms <= now_ms,
@@ -336,10 +346,10 @@ def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: 
 
 
 def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
-    """Bring forward the first looks at accepted runs of addresses that refuse connections or have been restarted; return how many.
+    """Bring forward the first check of accepted runs at addresses that refuse connections or have restarted.
 
-    Runs the present boot has accepted are left alone, and those looked at already: their looks keep their distances. Rows somebody
-    else holds are passed over, so this may be called with other locks held.
+    Return how many. Skips runs accepted since the restart (``boot_id``), runs checked before, and rows locked by others,
+    so the caller may hold other locks.
     """
     unseen = select(Fire.id).where(
         Fire.state == FireState.ACCEPTED,
@@ -354,9 +364,9 @@ def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, b
 
 
 def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int, Millis]]:
-    """Return id -> (state, epoch, end of the lease) of the fires that still exist, locked.
+    """Lock the fires that still exist; return id -> (state, epoch, end of the lease).
 
-    The lease tells apart two times in which a fire was UNKNOWN: its sender may have renewed it, sent, and failed to learn the outcome.
+    The lease tells two UNKNOWN periods of a fire apart: its sender may have renewed it, sent again and lost the outcome.
     """
     columns = by_id(select(Fire.id, Fire.state, Fire.epoch, Fire.lease_until))
     rows = columns.where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()

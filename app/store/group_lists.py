@@ -1,4 +1,4 @@
-"""Executor groups as the console lists and changes them; what the pipeline needs is in ``groups``."""
+"""Executor groups as the console lists and changes them; the pipeline's statements are in ``groups``."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ from app.models.registry import Registration
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
 
-#: the order of the lists and of the selects
+#: order of lists and selects
 DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
 _ADDRESSES = func.length(Group.address_list) - func.length(func.replace(Group.address_list, ",", ""))
 _LAST_HEARTBEAT = (
@@ -30,13 +30,13 @@ _LAST_SEEN = (
     .scalar_subquery()
 )
 _BEATS = _LAST_HEARTBEAT.is_not(None)
-#: what the list can be sorted by, by the name in the address
+#: sort keys of the list, by their name in the URL
 ORDERS: dict[str, SortKey] = {
     "appname": SortKey((Group.app_name, Group.title)),
     "title": by_text(Group.title),
     "registration": SortKey((Group.address_type,)),
     "addresses": SortKey((case((func.coalesce(Group.address_list, "") == "", 0), else_=_ADDRESSES + 1),)),
-    # as the list shows it: who beats after all that are only remembered
+    # as the list shows it: groups with a heartbeat after those with a last-seen time only
     "heartbeat": SortKey(
         (case((_BEATS, 1), else_=0), _LAST_HEARTBEAT, case((_BEATS, 0), else_=_LAST_SEEN)),
         rank=case((_BEATS, 0), (_LAST_SEEN.is_not(None), 0), else_=1),
@@ -50,20 +50,20 @@ def find_group(session: Session, group_id: int) -> Group | None:
 
 
 def hold_group(session: Session, group_id: int) -> Group | None:
-    """Return a group that nobody removes until the end of the transaction."""
-    if not 0 < group_id <= ID_MAX:  # no column holds it
+    """Return a group, protected from deletion until the end of the transaction."""
+    if not 0 < group_id <= ID_MAX:  # out of the column's range
         return None
     return session.get(Group, group_id, with_for_update={"read": True}, populate_existing=True)
 
 
 def hold_groups(session: Session, group_ids: Collection[int]) -> set[int]:
-    """Return those of the groups that exist; nobody removes them until the end of the transaction."""
+    """Return those of the groups that exist, protected from deletion until the end of the transaction."""
     held = select(Group.id).where(Group.id.in_(list(group_ids))).order_by(Group.id)
     return set(session.scalars(held.with_for_update(read=True)))
 
 
 def lock_groups(session: Session) -> list[Group]:
-    """Return all groups, locked, so that the last one cannot vanish twice at once."""
+    """Lock and return all groups, so that two requests cannot both delete the last one."""
     return list(
         session.scalars(
             select(Group).order_by(Group.id).with_for_update().execution_options(populate_existing=True)
@@ -72,7 +72,7 @@ def lock_groups(session: Session) -> list[Group]:
 
 
 def lock_group(session: Session, group_id: int) -> Group | None:
-    """Return a group whose row nobody else changes until the end of the transaction."""
+    """Lock and return a group."""
     return session.get(Group, group_id, with_for_update=True, populate_existing=True)
 
 
@@ -86,7 +86,7 @@ def list_groups(
     length: int,
     order: Order = UNSORTED,
 ) -> Page[Group]:
-    """Return a page of these groups (None: of all) in the order of the lists, or in another."""
+    """Return a page of these groups (None: all), in the default order or in another."""
     query = select(Group).order_by(*ordering(order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER))
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))

@@ -17,7 +17,10 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
 
 
 def lock_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:
-    """Return the groups whose addresses come from the registry, locked, ids ascending; None: of all applications."""
+    """Lock and return the groups whose addresses come from the registry, ids ascending.
+
+    None: of all applications.
+    """
     rows = select(Group).where(Group.address_type == AddressType.AUTOMATIC).order_by(Group.id)
     if app_names is not None:
         rows = rows.where(Group.app_name.in_(app_names))
@@ -25,13 +28,13 @@ def lock_automatic(session: Session, app_names: Collection[str] | None = None) -
 
 
 def set_addresses(session: Session, group_id: int, address_list: str | None, *, now_ms: Millis) -> bool:
-    """Write the address list of an automatic group; False where a person has made it manual meanwhile."""
+    """Store the address list of an automatic group; False if it has become manual in the meantime."""
     automatic = update(Group).where(Group.id == group_id, Group.address_type == AddressType.AUTOMATIC)
     return affected(session, automatic.values(address_list=address_list, update_time=now_ms)) == 1
 
 
 def list_tokens(session: Session) -> dict[str, str]:
-    """Return appname -> token of the groups that have one of their own."""
+    """Return appname -> token of the groups with a token of their own."""
     rows = session.execute(
         select(Group.app_name, Group.access_token).where(
             Group.access_token.is_not(None), Group.access_token != ""

@@ -1,4 +1,4 @@
-"""Jobs as the console lists and removes them; what the pipeline needs is in ``jobs``."""
+"""Jobs as the console lists and deletes them; the pipeline's statements are in ``jobs``."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
-#: generations of child jobs that are read one by one, and ids one statement names, before all jobs are read instead
+#: generations of children read one by one, and ids per statement, before all jobs are read instead
 DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
 _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
-#: what the list can be sorted by, by the name in the address; and by the last run, as far as one may see it
+#: sort keys of the list, by their name in the URL; LAST_RUN depends on the groups the user may see
 ORDERS: dict[str, SortKey] = {
     "id": SortKey(()),
     "desc": by_text(Job.job_desc),
@@ -39,7 +39,7 @@ ORDERS: dict[str, SortKey] = {
     "mode": SortKey((Job.glue_type, func.lower(func.coalesce(Job.executor_handler, "")))),
     "owner": by_text(Job.author),
     "status": SortKey((Job.trigger_status,)),
-    # what the list shows: an instant, "after the current run", or nothing
+    # as the list shows it: an instant, "after the current run", or nothing
     "next": SortKey(
         (case((_IS_PLANNED, Job.trigger_next_time), else_=0),),
         rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time == AFTER_THE_CURRENT_RUN, 1), else_=0),
@@ -52,7 +52,7 @@ Links = tuple[int, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What to list; empty texts, group 0 and status -1 mean all."""
+    """Filter of the job list; empty texts, group 0 and status -1 match all."""
 
     group_id: int = 0
     status: int = -1
@@ -60,7 +60,7 @@ class JobFilter:
     handler: str = ""
     author: str = ""
     tag: str = ""
-    #: only jobs this user has starred; 0: all
+    #: only favourites of this user; 0: all
     starred_by: int = 0
     order: Order = UNSORTED
 
@@ -73,7 +73,7 @@ def find_job(session: Session, job_id: int) -> Job | None:
 def list_jobs(
     session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[Job]:
-    """Return a page of the jobs of these groups (None: of all), newest first unless another order is wanted."""
+    """Return a page of the jobs of these groups (None: all), newest first unless ordered otherwise."""
     conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
     if wanted.order == UNSORTED:
         return fetch_page(
@@ -81,7 +81,7 @@ def list_jobs(
         )
     keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
-    # the ids alone are sorted: rows hold whole sources of code
+    # sort ids only: rows contain the GLUE sources
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions).order_by(*order)
     page = fetch_page(session, ids, start=start, length=length)
     found = jobs.find_jobs(session, page.rows)
@@ -93,7 +93,7 @@ def list_of_group(session: Session, group_id: int) -> list[Job]:
     return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
 
 
-#: columns that say what a job is, not how its schedule goes on
+#: columns of a job's definition, without the progress of its schedule
 _DEFINITION = tuple(
     column
     for column in bulk.table_of(Job).columns
@@ -104,9 +104,9 @@ _DEFINITION = tuple(
 def find_named(
     session: Session, descriptions: Collection[str], *, group_ids: Collection[int]
 ) -> list[tuple[int, int, str, str]]:
-    """Return id, group, description and handler of the jobs of these groups with one of these descriptions, by id.
+    """Return id, group, description and handler of the jobs of these groups with these descriptions, by id.
 
-    Blanks around a description do not count; whether case does is the database's matter.
+    Surrounding blanks are ignored; case sensitivity is the database's.
     """
     storable = [text for text in descriptions if is_storable(text)]
     named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
@@ -117,16 +117,16 @@ def find_named(
 
 
 def read_definitions(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
-    """Return what the jobs are, by id; with ``lock`` nobody else changes them until the commit."""
+    """Return the definitions of the jobs by id; with ``lock`` the rows are locked."""
     said = select(*_DEFINITION).where(Job.id.in_(list(job_ids))).order_by(Job.id)
     rows = bulk.read_rows(session, said.with_for_update() if lock else said)
     return [dict(row._mapping) for row in rows]
 
 
 def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Links]:
-    """Return job id -> (group id, ids of child jobs) of the jobs and of all they lead to, as far as they exist.
+    """Return job id -> (group id, ids of child jobs) of the existing jobs and all their descendants.
 
-    A generation is a statement; what leads further than DESCENDANT_STATEMENTS, or to very many, is found among all jobs, read at once.
+    One statement per generation. Beyond DESCENDANT_STATEMENTS generations or DESCENDANT_IDS ids, all jobs are read at once.
     """
     found: dict[int, Links] = {}
     asked: set[int] = set()
@@ -147,7 +147,7 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
 
 
 def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
-    """Return group and child jobs of these jobs, None: of all."""
+    """Return group and child jobs of these jobs; None: of all."""
     query = select(Job.id, Job.job_group, Job.child_jobid)
     rows = bulk.read_rows(session, query if job_ids is None else query.where(Job.id.in_(list(job_ids))))
     return {row[0]: (row[1], child_ids_of(row[2])) for row in rows}
@@ -180,9 +180,9 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 
 
 def delete_job(session: Session, job_id: int) -> None:
-    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and stars."""
+    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and favourites."""
     affected(session, delete(Job).where(Job.id == job_id))
-    # before its alarms and by its id, as who tells its end locks them: two orders would deadlock
+    # before its alarms, and by id, in the order of the summary of a mute: another order could deadlock
     affected(
         session,
         delete(Mute).where(Mute.id.in_(list(session.scalars(select(Mute.id).where(Mute.job_id == job_id))))),
@@ -195,9 +195,9 @@ def delete_job(session: Session, job_id: int) -> None:
 
 
 def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
-    """Return when a job ran last: a step in the index of each job, where MAX would read all its runs on MariaDB.
+    """Return the time of a job's last run in these groups (None: in any).
 
-    A run it had in another group than these (None: in any) before it was moved is none.
+    One index look-up per job, whereas MAX would read all its runs on MariaDB.
     """
     runs = select(JobLog.trigger_time).where(
         JobLog.job_id == Job.id, JobLog.trigger_time.is_not(None), *in_groups(JobLog.job_group, group_ids)

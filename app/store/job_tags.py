@@ -23,7 +23,7 @@ def find_tags(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str
 
 
 def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
-    """Make these the only tags of each of the jobs, whose rows the caller holds."""
+    """Replace the tags of each of the jobs, whose rows the caller holds."""
     if not tags:
         return
     affected(session, delete(JobTag).where(JobTag.job_id.in_(list(tags))))
@@ -36,6 +36,6 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
 
 
 def has_tag(tag: str) -> ColumnElement[bool]:
-    """Match jobs with a tag, in whatever case; what cannot be stored is no job's."""
+    """Match jobs with a tag, ignoring case; a text that cannot be stored matches none."""
     key = folded(tag)
     return Job.id.in_(select(JobTag.job_id).where(JobTag.tag_key == key)) if is_storable(key) else false()

@@ -1,4 +1,4 @@
-"""Jobs as the scan and the dispatch need them."""
+"""Jobs as the scan and the dispatch need them; the console's statements are in ``job_lists``."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.store import bulk
 
-#: the columns a plan depends on: where one has changed since the plan was made, the plan is void
+#: columns a plan depends on: a plan is void if one has changed since
 _PLANNED_BY = (
     Job.id,
     Job.trigger_status,
@@ -29,7 +29,7 @@ _PLANNED_BY = (
 
 
 class DueJob(NamedTuple):
-    """What the scan reads of a job."""
+    """A job as the scan reads it."""
 
     id: int
     trigger_status: int
@@ -57,14 +57,17 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
-    """Return the jobs with a time later than ``after_ms``: running ones by the next, all by their latest instant with a fire or a skip."""
+    """Return the jobs with an instant later than ``after_ms``.
+
+    The instant is the next time of enabled jobs, and the latest one with a fire or a skip of all jobs.
+    """
     running = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
     later = select(*_PLANNED_BY).where(or_(running, Job.last_fire_ms > after_ms))
     return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
 
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
-    """Return the jobs as they are now, locked until the commit."""
+    """Lock the jobs; return them as they are now, by id."""
     rows = bulk.read_rows(
         session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update()
     )
@@ -77,7 +80,7 @@ def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
 
 
 class JobName(NamedTuple):
-    """What a page says of a job beside its runs."""
+    """Name and group of a job, for pages."""
 
     id: int
     job_group: int
@@ -92,7 +95,7 @@ def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]
     return {row[0]: JobName._make(row) for row in rows}
 
 
-#: what a run needs of its job
+#: columns of a job that its runs need
 _RUN_BY = (
     Job.id,
     Job.job_group,
@@ -109,7 +112,7 @@ _RUN_BY = (
 
 
 class JobToRun(NamedTuple):
-    """What the claim reads of a job."""
+    """A job as the claim reads it."""
 
     id: int
     job_group: int
@@ -125,7 +128,7 @@ class JobToRun(NamedTuple):
 
 
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
-    """Return those of the jobs that exist, as their runs need them, by id."""
+    """Return those of the jobs that exist as the claim reads them, by id."""
     return {
         row[0]: JobToRun._make(row)
         for row in bulk.read_rows(session, select(*_RUN_BY).where(Job.id.in_(job_ids)))
@@ -148,7 +151,7 @@ _COMPLETED_BY = (
 
 
 class JobOfResult(NamedTuple):
-    """What the completion of a run reads of its job."""
+    """A job as the completion of a run reads it."""
 
     id: int
     job_desc: str
@@ -164,7 +167,7 @@ class JobOfResult(NamedTuple):
 
 
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
-    """Return the jobs these runs belong to, as far as they exist, by id."""
+    """Return those of the jobs that exist as the completion of their runs reads them, by id."""
     of_runs = select(JobLog.job_id).where(JobLog.id.in_(log_ids))
     return {
         row[0]: JobOfResult._make(row)
@@ -173,7 +176,7 @@ def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, Job
 
 
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:
-    """Return job id -> (delivery policy, group id) of the jobs that exist."""
+    """Return job id -> (delivery policy, group id) of those of the jobs that exist."""
     rows = session.execute(select(Job.id, Job.delivery, Job.job_group).where(Job.id.in_(job_ids)))
     return {row.id: (row.delivery, row.job_group) for row in rows}
 
@@ -186,7 +189,7 @@ def find_after_current_run(session: Session) -> list[int]:
     return list(session.scalars(waiting.order_by(Job.id)))
 
 
-#: the next time matters where periods are counted from it
+#: fixed periods are counted from the next time
 _COUNTED_FROM = case(
     (Job.schedule_type.in_([ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY]), Job.trigger_next_time), else_=0
 )
@@ -201,7 +204,7 @@ _STARTED_BY = (
 
 
 class Scheduled(NamedTuple):
-    """When jobs start runs: all that have the same schedule."""
+    """A schedule with the number of enabled jobs that have it."""
 
     schedule_type: str
     schedule_conf: str | None
@@ -216,7 +219,7 @@ class Scheduled(NamedTuple):
 
 
 def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Scheduled]:
-    """Return the schedules of the enabled jobs of these groups (None: of all), those of most jobs first."""
+    """Return the schedules of the enabled jobs of these groups (None: all), those of most jobs first."""
     query = (
         select(*_STARTED_BY, func.count(), func.min(Job.id))
         .where(*_is_scheduled(group_ids))
@@ -229,7 +232,7 @@ def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit
 def find_of_schedule(
     session: Session, group_ids: Collection[int] | None, scheduled: Scheduled, *, limit: int
 ) -> list[int]:
-    """Return the lowest ids of the jobs that have a schedule."""
+    """Return the lowest ids of the jobs with a schedule."""
     same = [column == value for column, value in zip(_STARTED_BY, scheduled, strict=False)]
     return list(
         session.scalars(select(Job.id).where(*_is_scheduled(group_ids), *same).order_by(Job.id).limit(limit))
@@ -237,7 +240,7 @@ def find_of_schedule(
 
 
 def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
-    """Count the enabled jobs with a schedule."""
+    """Return the number of enabled jobs with a schedule."""
     return session.scalar(select(func.count()).select_from(Job).where(*_is_scheduled(group_ids))) or 0
 
 
