@@ -157,7 +157,7 @@ def _drop_returned(session: Session, now_ms: Millis) -> None:
 
     A Java admin may remove their rows later, and then the stored time would be wrong.
     """
-    remembered = last_seen.find_names(session)
+    remembered = last_seen.find_ids(session)
     if remembered:
         live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
         back = [

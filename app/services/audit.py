@@ -1,4 +1,4 @@
-"""The trail of changes: who did what to which object, from where. Written in the transaction of the change itself."""
+"""Audit: who changed what, when and from where. Written in the transaction of the change."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,22 +14,23 @@ from app.store import audit as store
 from app.store.audit import AuditFilter
 from app.store.paging import Page
 
-#: fields whose values never appear in the trail
+#: fields whose values are never audited
 SECRET_FIELDS = frozenset({"password", "access_token", "alarm_urls", "token"})
 BLANKED = "***"
-#: longer values are cut; sources of GLUE jobs have their own versions
+#: longest value; sources of GLUE jobs have versions of their own
 VALUE_MAX = 500
+#: longest text of all changes
 TEXT_MAX = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is written of one change."""
+    """One audited change."""
 
     action: str
     #: kind and id of the object
     target: tuple[str, int] = ("", 0)
-    #: the fields; secrets are blanked when it is written
+    #: fields and values; secrets are blanked when written
     changes: Mapping[str, Any] | None = None
 
 
@@ -42,24 +43,24 @@ def record(
     target: tuple[str, int] = ("", 0),
     changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add an entry; ``target`` is the kind and the id of the object, ``changes`` the fields, secrets are blanked here."""
+    """Write an entry; ``target`` is the kind and id of the object, ``changes`` its fields (secrets are blanked)."""
     store.insert_entry(session, AuditEntry(**_row(Entry(action, target, changes), actor, now_ms)))
 
 
 def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:
-    """Add entries in one statement, in their order."""
+    """Write entries in one statement, in order."""
     store.insert_entries(session, [_row(entry, actor, now_ms) for entry in entries])
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the fields whose values differ, each as ``[before, after]``."""
+    """Return the fields that differ, each as ``[before, after]``."""
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
 
 
 def list_entries(
     session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int
 ) -> Page[AuditEntry]:
-    """Return a page of the trail, newest first unless the oldest are wanted first; administrators only."""
+    """Return a page of the change history, newest first unless ordered otherwise. Administrators only."""
     require_admin(actor)
     return store.list_entries(session, wanted, start=start, length=length)
 

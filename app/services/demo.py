@@ -1,4 +1,4 @@
-"""The sample group and job of a new database, and the demo: a job that fires every ten seconds, two to run by hand."""
+"""Sample group and job of a new database, and demo jobs: one every ten seconds, two to run manually."""
 
 from sqlalchemy.orm import Session
 
@@ -17,25 +17,24 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
 from app.store import group_lists, job_lists
 
-#: the demo executor's application name, and what client libraries register as by default.
-#: Source: docs/reference/schema.md, section 9
+#: AppName of the demo executor, the default of client libraries. Source: docs/reference/schema.md, section 9
 APP_NAME = "xxl-job-executor-sample"
 TITLE = "Sample executor"
 SAMPLE_JOB = "Sample job"
 SAMPLE_OWNER = "XXL"
 SAMPLE_CRON = "0 0 0 * * ? *"
-#: handler -> (description, cron, is it started)
+#: handler -> (description, cron, whether its schedule is on)
 JOBS = {
     "demoJobHandler": ("Demo: writes a few lines every ten seconds", "0/10 * * * * ?", True),
-    "sleepJobHandler": ("Demo: sleeps for as many seconds as its parameter says", "0 0/5 * * * ?", False),
+    "sleepJobHandler": ("Demo: sleeps for the seconds given as parameter", "0 0/5 * * * ?", False),
     "failJobHandler": ("Demo: always fails", "0 0/5 * * * ?", False),
 }
-#: parameters of those that need one
+#: handler -> parameter
 PARAMS = {"sleepJobHandler": "5"}
 
 
 def add_sample(session: Session, *, actor: Actor, clock: Clock) -> bool:
-    """Make the sample group and its stopped job where there is neither a group nor a job yet; True where they were made."""
+    """Create the sample group and job, switched off, in an empty database; return whether it did."""
     if job_lists.count_jobs(session) or group_lists.find_visible(session, None):
         return False
     draft = _draft(
@@ -50,7 +49,7 @@ def add_sample(session: Session, *, actor: Actor, clock: Clock) -> bool:
 
 
 def seed(session: Session, *, actor: Actor, clock: Clock) -> int:
-    """Make group and jobs of the demo where there is no job but the sample; return how many jobs were made."""
+    """Create group and jobs of the demo if there is no job but the sample; return how many jobs."""
     if job_lists.count_jobs(session) > _count_sample_jobs(session):
         return 0
     group_id = _sample_group(session, actor, clock())

@@ -1,4 +1,4 @@
-"""Live nodes: console and workers processes say that they are there, and agree on their tokens."""
+"""Nodes: heartbeats of console and workers, and the check that they share an access token."""
 
 import logging
 import socket
@@ -20,21 +20,21 @@ from executor_client.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-#: characters of the SHA-256 of a token that nodes compare
+#: characters of a token's SHA-256 that nodes compare
 FINGERPRINT_LENGTH = 16
 
 
 def node_name(config: Config) -> str:
-    """Return the name of this node: as configured, else of the host and its home folder, the same after a restart."""
+    """Return the name of this node: as configured, else from host and home directory, stable over restarts."""
     if config.node_name:
         return config.node_name[:60]
     return f"{socket.gethostname()[:40]}-{sha256(str(config.home).encode()).hexdigest()[:6]}"
 
 
 def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
-    """Write down that a node starts. Raises NotConfigured where a live node of this database has other access tokens.
+    """Register a node. Raises NotConfigured if a live node of this database has other access tokens.
 
-    Two tokens are valid while one is being replaced: nodes agree when they share one.
+    While a token is being replaced two are valid; nodes agree if they share one.
     """
     own = [
         sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH]
@@ -46,7 +46,7 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             if (node.name, node.kind) != (name, kind) and not _agree(node, own):
                 where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
                 raise NotConfigured(
-                    f"{where}: the node {node.name} ({node.kind}) on the same database works with another access token"
+                    f"{where}: the node {node.name} ({node.kind}) on the same database uses another access token"
                 )
     transact(
         lambda session: nodes.start_node(
@@ -61,22 +61,22 @@ def _agree(node: Node, own: list[str]) -> bool:
 
 
 def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> Millis:
-    """Say that a node lives, and how far its clock is ahead of the database's; return the wait until the next time.
+    """Write a heartbeat with the clock's lead over the database's; return the wait until the next one.
 
-    The period counts from one beginning to the next, so that a slow database does not make the node look dead.
+    The period runs from start to start, so that a slow database does not make the node look dead.
     """
-    begun = monotonic_ms()
+    started = monotonic_ms()
     transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms))
-    return max(NODE_BEAT_MS - (monotonic_ms() - begun), 0)
+    return max(NODE_BEAT_MS - (monotonic_ms() - started), 0)
 
 
 def end(config: Config, kind: NodeKind) -> None:
-    """Say that a node has ended in order."""
+    """Deregister a node that stops."""
     transact(lambda session: nodes.end_node(session, node_name(config), kind))
 
 
 class Heartbeat:
-    """The console's own beat, in a thread; the workers' monitor has a loop for it."""
+    """Heartbeat thread of the console; the workers' monitor has a loop for it."""
 
     def __init__(self, config: Config, kind: NodeKind) -> None:
         self._config = config
@@ -85,17 +85,17 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="node-beat", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and say so where the database is there."""
+        """Stop the thread and deregister the node, if the database is available."""
         self._stop.set()
         self._thread.join(timeout=2)
         try:
             end(self._config, self._kind)
         except DBAPIError:
-            logger.info("end of node not written: the database is away")
+            logger.info("node not deregistered: the database is unavailable")
 
     def _run(self) -> None:
         wait_ms = NODE_BEAT_MS

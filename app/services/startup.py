@@ -1,4 +1,4 @@
-"""What has to be true before console or workers begin: the schema, the lock row, an administrator, one token for all nodes."""
+"""Start-up checks: schema, lock row, first administrator, one access token for all nodes."""
 
 import logging
 from pathlib import Path
@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 ADMIN = "admin"
 UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
-#: unusable addresses named at the start, each on a line
+#: unusable addresses logged at the start, one per line
 ADDRESSES_NAMED = 5
-#: Alembic's own
+#: Alembic's table
 VERSION_TABLE = "alembic_version"
 
 
 def prepare(config: Config) -> None:
-    """Check and complete the database before the console serves; raises NotConfigured with one line."""
+    """Check and complete the database before the console serves. Raises NotConfigured with one line."""
     engine = bind_engine(config)
     check_schema(engine)
     with session_scope() as session:
@@ -46,7 +46,7 @@ def prepare(config: Config) -> None:
 
 
 def check_schema(engine: Engine) -> None:
-    """Raise NotConfigured unless the schema is the one this program was written for."""
+    """Raise NotConfigured unless the database has the schema of this program."""
     scripts = ScriptDirectory(str(MIGRATIONS))
     wanted = scripts.get_current_head()
     try:
@@ -59,7 +59,8 @@ def check_schema(engine: Engine) -> None:
         return
     if found is not None and found not in known_revisions(scripts):
         raise NotConfigured(
-            f"the database has a newer schema ({found}) than this program knows ({wanted}); start the newer program"
+            f"the database has a newer schema ({found}) than this program knows ({wanted});"
+            " start the newer program"
         )
     state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
@@ -74,7 +75,7 @@ def known_revisions(scripts: ScriptDirectory) -> set[str]:
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
-    """Make the first user where there is none; True where it was made here."""
+    """Create the first administrator if there is no user; return whether it was created here."""
     with read_scope() as session:
         if users.count_users(session):
             return False
@@ -93,14 +94,17 @@ def ensure_admin(config: Config, *, now_ms: Millis) -> bool:
     except IntegrityError:  # another console was faster
         return False
     if forced:
-        logger.warning("first user made name=%s password_file=%s", ADMIN, config.home / "admin_password")
+        logger.warning("first user created name=%s password_file=%s", ADMIN, config.home / "admin_password")
     else:
-        logger.warning("first user made name=%s password=XXL_JOB_ADMIN_PASSWORD", ADMIN)
+        logger.warning("first user created name=%s password=XXL_JOB_ADMIN_PASSWORD", ADMIN)
     return True
 
 
 def wrap_adopted_hashes(config: Config) -> int:
-    """Put Argon2id around the MD5 and SHA-256 hashes of an adopted database; not while a Java admin needs them. Return how many."""
+    """Wrap the MD5 and SHA-256 hashes of an adopted database in Argon2id; return how many.
+
+    Does nothing while a Java admin shares the database.
+    """
     if config.shared_with_java:
         return 0
     with read_scope() as session:
@@ -119,7 +123,7 @@ def wrap_adopted_hashes(config: Config) -> int:
 
 
 def warn_of_addresses(config: Config) -> None:
-    """Log the addresses of groups that are never called, with the reasons: the original calls any, so adopted groups may have such."""
+    """Log the addresses of adopted groups that are never called, with the reasons; XXL-JOB calls any."""
     with read_scope() as session:
         listed = [
             (group.app_name, address)

@@ -1,6 +1,7 @@
-"""Logging in and out: the throttle, the check of the password, and logins as rows of `xxl_job_session`.
+"""Logins: rate limit, password check, and login sessions in `xxl_job_session`.
 
-The cookie's token is random and only its SHA-256 is stored, so neither the cookie nor the database tells a password or makes a login.
+The cookie holds a random token. Only its SHA-256 is stored, so a copy of the database is of no use for
+logging in.
 """
 
 import hashlib
@@ -25,23 +26,23 @@ from app.store import rights, sessions, throttle, users
 from app.store.paging import Page
 from app.store.sessions import LiveLogins
 
-#: without "remember me": unused for so long, and however much it is used
+#: limits without "remember me": since the last use, and in all
 IDLE_MS = 12 * 60 * MINUTE_MS
 ABSOLUTE_MS = 7 * DAY_MS
 REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
-#: `last_seen_ms` is written at most once in this time
+#: the last-seen time is written at most this often
 LAST_SEEN_EVERY_MS = MINUTE_MS
-#: logins of one user shown at most; scripts that log in for every call leave many
+#: logins shown of one user; scripts that log in for every call leave many
 LISTED_MAX = 50
 
-#: failures of one account before it has to wait, the first wait, the longest
+#: failures of an account before it has to wait; the first wait, doubled each time; the longest
 FREE_FAILURES = 5
 FIRST_WAIT_MS = SECOND_MS
 LONGEST_WAIT_MS = 15 * MINUTE_MS
-#: an account that nobody tried for so long starts anew
+#: failures of an account are forgotten after this time without an attempt
 FORGET_AFTER_MS = DAY_MS
-#: failures of one source address in the window before it has to wait for the window's end
+#: failures of a source address within the window before it has to wait for the window's end
 ADDRESS_FAILURES = 50
 ADDRESS_WINDOW_MS = 5 * MINUTE_MS
 
@@ -59,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A login just made; ``token`` goes into the cookie and exists nowhere else."""
+    """A new login; ``token`` goes into the cookie and is stored nowhere else."""
 
     token: str
     username: str
@@ -71,7 +72,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who a request comes from."""
+    """The login behind a request."""
 
     actor: Actor
     session_id: int
@@ -83,10 +84,10 @@ class Visitor:
 
 
 def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Login:
-    """Check name and password and open a login, in transactions of its own: the check of a password takes long.
+    """Check name and password and open a login. Opens its own transactions: the check takes long.
 
-    Raises InvalidInput with one text for an unknown user and a wrong password, TooManyAttempts before looking at either.
-    ``keep_hash`` leaves an adopted hash as it is, for a Java admin on the same database.
+    Raises InvalidInput, with the same text for an unknown user and a wrong password, and TooManyAttempts
+    before either is checked. ``keep_hash`` keeps an adopted hash, for a Java admin on the same database.
     """
     username, password, address = attempt.username.strip(), attempt.password, attempt.address
     if not username or not password.strip():
@@ -99,7 +100,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
 
     def finish(session: Session) -> Login:
         user = users.find_by_name(session, username)
-        if user is None or user.disabled or user.password != stored:  # changed while it was checked
+        if user is None or user.disabled or user.password != stored:  # changed during the check
             raise InvalidInput("password", N_("Wrong user name or password"))
         user.password = renewed or user.password
         _release_attempt(session, username, address, now_ms=now_ms)
@@ -109,7 +110,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
 
 
 def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> None:
-    """Check the password of a user who is logged in, as before a change of it; counts like a login."""
+    """Check the password of a logged-in user, as before changing it; counts as a login attempt."""
     with read_scope() as session:
         user = users.find_user(session, user_id)
     if user is None:
@@ -123,9 +124,9 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
 
 
 def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Millis) -> Login:
-    """Make a login of a user whose password was checked."""
+    """Open a login for a user whose password was checked."""
     token = secrets.token_hex(32)
-    # each login takes some of the dead ones along: scripts that log in for every call leave many
+    # each login deletes some expired ones: scripts that log in for every call leave many
     sessions.delete_dead(
         session, now_ms=now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
     )
@@ -153,7 +154,7 @@ def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Mill
 
 
 def find_session(session: Session, tokens: Sequence[str], *, address: str, now_ms: Millis) -> Visitor | None:
-    """Return who one of these cookie values belongs to; None where none is a live login of an enabled user."""
+    """Return the first live login of an enabled user among the cookie values, or None."""
     if not tokens:
         return None
     for row, user in sessions.find_with_user(session, [hash_token(token) for token in tokens]):
@@ -163,12 +164,12 @@ def find_session(session: Session, tokens: Sequence[str], *, address: str, now_m
 
 
 def touch(session: Session, visitor: Visitor, *, now_ms: Millis) -> None:
-    """Note that a login is in use."""
+    """Update the last-seen time of a login."""
     sessions.touch(session, visitor.session_id, now_ms=now_ms, seen_before_ms=now_ms - LAST_SEEN_EVERY_MS)
 
 
 def needs_touch(visitor: Visitor, now_ms: Millis) -> bool:
-    """Whether ``touch`` would write anything."""
+    """Whether ``touch`` would write."""
     return visitor.last_seen_ms < now_ms - LAST_SEEN_EVERY_MS
 
 
@@ -181,7 +182,7 @@ def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None
 
 
 def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
-    """Return the live logins of a user, the latest seen LISTED_MAX; administrators, and everybody their own."""
+    """Return the live logins of a user, the last seen ``LISTED_MAX``. Other users' for administrators only."""
     _require_own(user_id, actor)
     return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
 
@@ -189,7 +190,7 @@ def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
 def get_login(
     session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis
 ) -> LoginSession:
-    """Return one live login of a user; administrators, and everybody their own."""
+    """Return a live login of a user. Other users' for administrators only."""
     _require_own(user_id, actor)
     row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
     if row is None:
@@ -198,19 +199,16 @@ def get_login(
 
 
 def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """End one login of a user: whoever uses it has to log in again."""
+    """End one login of a user."""
     row = get_login(session, user_id, session_id, actor=actor, now_ms=now_ms)
-    told = {"address": row.address, "agent": row.agent, "since_ms": row.created_ms}
+    changes = {"address": row.address, "agent": row.agent, "since_ms": row.created_ms}
     if not sessions.delete_one(session, session_id, user_id=user_id):
         raise NotFound(N_("This login has ended already"))
-    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
+    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes=changes)
 
 
 def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
-    """End the logins of a user but ``keep_id``, 0 for none; return how many of them still let the user in.
-
-    One statement, however many they are: half of them ended would be none of what was asked for.
-    """
+    """End the logins of a user except ``keep_id`` (0: end all), in one statement; return how many were live."""
     _require_own(user_id, actor)
     ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
     sessions.delete_of_user(session, user_id, but_id=keep_id)
@@ -232,7 +230,7 @@ def _live_logins(user_id: int, now_ms: Millis) -> LiveLogins:
 
 
 def hash_token(token: str) -> str:
-    """Return what is stored of a cookie's token."""
+    """Return the stored form of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -267,12 +265,12 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
 
 
 def account_subject(username: str) -> str:
-    """Return the name of an account's counter."""
+    """Return the key of an account's failure counter."""
     return f"account:{username.casefold()[:100]}"
 
 
 def address_subject(address: str) -> str:
-    """Return the name of a source's counter; one IPv6 network of a subscriber is one source."""
+    """Return the key of a source's failure counter; an IPv6 /64 network is one source."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -281,19 +279,19 @@ def address_subject(address: str) -> str:
 
 
 def forget_failures(session: Session, username: str) -> None:
-    """Let an account try again at once."""
+    """Reset the failure counter of an account."""
     throttle.delete_counter(session, account_subject(username))
 
 
 def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
-    """Count an attempt; return the password it has to match, None where nothing does."""
+    """Count an attempt; return the stored password to match, None if there is no enabled user."""
     _reserve_attempt(session, username, address, now_ms=now_ms)
     user = users.find_by_name(session, username)
     return user.password if user is not None and not user.disabled else None
 
 
 def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Count an attempt as failed before it is looked at, so that many at once count one by one."""
+    """Count an attempt as failed before it is checked, so that parallel attempts all count."""
     account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)
     source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
     blocked_ms = max(account.blocked_until_ms, source.blocked_until_ms) - now_ms
@@ -319,7 +317,7 @@ def _count_failure(counter: Throttle, *, forget_after_ms: Millis, since_ms: Mill
 
 
 def _release_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> None:
-    """Take a counted attempt back: it was right."""
+    """Undo the count of a successful attempt."""
     throttle.delete_counter(session, account_subject(username))
     source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
     source.failures = max(source.failures - 1, 0)

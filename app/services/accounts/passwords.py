@@ -1,7 +1,8 @@
-"""Passwords as they are stored: Argon2id, with a prefix while something is still to be done to them.
+"""Stored passwords: Argon2id, with a prefix for those to be changed or renewed.
 
-``first:$argon2id$…`` must be changed at the next login. ``md5:$argon2id$…`` and ``sha256:$argon2id$…`` hold the wrapped hash of an
-adopted database until its user logs in. A bare MD5 or SHA-256 in hex is left alone while a Java admin shares the database.
+``first:$argon2id$…`` must be changed at the next login. ``md5:$argon2id$…`` and ``sha256:$argon2id$…`` wrap
+a hash of an adopted database until its user logs in. A bare MD5 or SHA-256 in hex is kept while a Java admin
+shares the database.
 """
 
 import functools
@@ -19,27 +20,27 @@ MD5_PREFIX = "md5:"
 SHA256_PREFIX = "sha256:"
 
 _hasher = PasswordHasher()
-#: each hash takes 64 MiB; more at once would let a burst of logins fill the memory
-_turn = threading.BoundedSemaphore(4)
+#: limit of parallel hashes: each takes 64 MiB, and a burst of logins must not fill the memory
+_hashing = threading.BoundedSemaphore(4)
 
 
 def hash_password(password: str, *, must_change: bool = False) -> str:
-    """Return what is stored for a new password."""
+    """Return the stored form of a new password."""
     return (FIRST_PREFIX if must_change else "") + _argon2(password)
 
 
 def must_change(stored: str) -> bool:
-    """Whether the password is a first one."""
+    """Whether the password must be changed at the next login."""
     return stored.startswith(FIRST_PREFIX)
 
 
 def is_bare(stored: str) -> bool:
-    """Whether this is the unsalted hash of an adopted database."""
+    """Whether this is an unsalted hash of an adopted database."""
     return re.fullmatch(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", stored) is not None
 
 
 def wrap(stored: str) -> str:
-    """Put Argon2id around a bare hash; anything else is returned as it is."""
+    """Hash a bare hash with Argon2id; return anything else unchanged."""
     if not is_bare(stored):
         return stored
     prefix = MD5_PREFIX if len(stored) == 32 else SHA256_PREFIX
@@ -47,7 +48,7 @@ def wrap(stored: str) -> str:
 
 
 def verify(stored: str | None, password: str) -> bool:
-    """Whether ``password`` is the stored one; takes the same time for None, where there is no user."""
+    """Whether ``password`` matches; takes the same time for None (no such user)."""
     if stored is None or is_bare(stored):
         _matches(_dummy(), password)
         return stored is not None and hmac.compare_digest(_fast_hash(password, len(stored)), stored.lower())
@@ -59,7 +60,7 @@ def verify(stored: str | None, password: str) -> bool:
 
 
 def is_outdated(stored: str) -> bool:
-    """Whether the password should be hashed anew at its next use: wrapped, bare, or with weaker parameters than today's."""
+    """Whether to hash the password again at its next use: wrapped, bare or with weaker parameters."""
     text = stored.removeprefix(FIRST_PREFIX)
     try:
         return _hasher.check_needs_rehash(text)
@@ -73,13 +74,13 @@ def _fast_hash(password: str, length: int) -> str:
 
 
 def _argon2(text: str) -> str:
-    with _turn:
+    with _hashing:
         return _hasher.hash(text)
 
 
 def _matches(stored: str, text: str) -> bool:
     try:
-        with _turn:
+        with _hashing:
             return _hasher.verify(stored, text)
     except (VerificationError, InvalidHashError):
         return False

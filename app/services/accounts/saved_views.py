@@ -1,4 +1,4 @@
-"""Views a user keeps: filters of a list under a name; and the page a login leads to. Everybody has their own, nobody sees others'."""
+"""Saved views (filters of a list under a name) and start pages. Each user has and sees their own."""
 
 from collections.abc import Mapping
 
@@ -14,20 +14,20 @@ from app.store import saved_views, users
 
 MISSING = N_("There is no such view")
 NAME_MAX = 40
-#: views of one user and list
+#: views per user and list
 VIEWS_MAX = 30
-TAKEN = N_("You have a view with this name: choose another name, or delete that view first")
-#: begins the start page that is a view: ``view:12``
+TAKEN = N_("You already have a view with this name. Choose another name or delete that view first")
+#: prefix of a start page that is a view: ``view:12``
 VIEW_PREFIX = "view:"
 
 
 def list_views(session: Session, actor: Actor, *, name: ListName | None = None) -> list[SavedView]:
-    """Return one's views, of one list or of all, by list and name."""
+    """Return the actor's views of one list, or of all, by list and name."""
     return saved_views.list_views(session, actor.user_id, list_name=name)
 
 
 def get_view(session: Session, view_id: int, *, actor: Actor) -> SavedView:
-    """Return one of one's views; NotFound where it is missing or somebody else's."""
+    """Return a view of the actor; raises NotFound if it is missing or another user's."""
     view = saved_views.find_view(session, actor.user_id, view_id)
     if view is None:
         raise NotFound(MISSING)
@@ -37,20 +37,17 @@ def get_view(session: Session, view_id: int, *, actor: Actor) -> SavedView:
 def add_view(
     session: Session, list_name: ListName, typed: str, given: Mapping[str, str], *, actor: Actor
 ) -> int:
-    """Keep the filters among the parameters of an address under a name; return the view's id. Raises InvalidInput."""
+    """Save the filters among the query parameters under a name; return the id. Raises InvalidInput."""
     filters = filters_text(kept_filters(list_name, given))
     if not filters:
-        raise InvalidInput(
-            "filters", N_("Set a filter in the list first: a view without one is the list itself")
-        )
+        raise InvalidInput("filters", N_("Set a filter in the list first"))
     if len(filters) > TEXT_MAX:
-        raise InvalidInput("filters", N_("The filters are too long to be kept: shorten their texts"))
-    users.lock_user(
-        session, actor.user_id
-    )  # one after the other: two at once could each see room for one more
+        raise InvalidInput("filters", N_("The filters are too long to save; shorten their texts"))
+    # serialise: two at once could both find room for one more
+    users.lock_user(session, actor.user_id)
     if saved_views.count_views(session, actor.user_id, list_name=list_name) >= VIEWS_MAX:
         raise InvalidInput(
-            "name", N_("You have %(limit)s views of this list already: delete one first", limit=VIEWS_MAX)
+            "name", N_("You already have %(limit)s views of this list. Delete one first", limit=VIEWS_MAX)
         )
     view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_named(typed))
     _check_free(session, view)
@@ -60,7 +57,7 @@ def add_view(
 
 
 def rename_view(session: Session, view_id: int, typed: str, *, actor: Actor) -> None:
-    """Give one of one's views another name; raises InvalidInput."""
+    """Rename a view of the actor. Raises InvalidInput."""
     users.lock_user(session, actor.user_id)
     view = get_view(session, view_id, actor=actor)
     for column, value in _named(typed).items():
@@ -69,7 +66,7 @@ def rename_view(session: Session, view_id: int, typed: str, *, actor: Actor) -> 
 
 
 def remove_view(session: Session, view_id: int, *, actor: Actor) -> None:
-    """Delete one of one's views; where it was the start page, that is the run report again."""
+    """Delete a view of the actor; if it was the start page, that is the dashboard again."""
     view = get_view(session, view_id, actor=actor)
     if saved_views.find_start(session, actor.user_id) == f"{VIEW_PREFIX}{view.id}":
         saved_views.replace_start(session, actor.user_id, "")
@@ -77,7 +74,7 @@ def remove_view(session: Session, view_id: int, *, actor: Actor) -> None:
 
 
 def start_page(session: Session, user_id: int) -> str:
-    """Return what a user chose as start page; empty: nothing, or a view that is gone."""
+    """Return the start page a user chose; empty for none or a deleted view."""
     target = saved_views.find_start(session, user_id)
     if target.startswith(VIEW_PREFIX) and start_view(session, user_id, target) is None:
         return ""
@@ -85,7 +82,7 @@ def start_page(session: Session, user_id: int) -> str:
 
 
 def start_view(session: Session, user_id: int, target: str) -> SavedView | None:
-    """Return the view a start page such as ``view:12`` is, None where it is none or gone."""
+    """Return the view of a start page such as ``view:12``; None if it is not a view or deleted."""
     number = target.removeprefix(VIEW_PREFIX)
     if number == target or not number.isdecimal():
         return None
@@ -93,7 +90,7 @@ def start_view(session: Session, user_id: int, target: str) -> SavedView | None:
 
 
 def choose_start(session: Session, target: str, *, actor: Actor) -> None:
-    """Choose where one's login leads; the caller knows what may be chosen."""
+    """Set the actor's start page; the caller has checked the choice."""
     users.lock_user(session, actor.user_id)
     saved_views.replace_start(session, actor.user_id, target)
 
@@ -101,7 +98,7 @@ def choose_start(session: Session, target: str, *, actor: Actor) -> None:
 def _named(typed: str) -> dict[str, str]:
     name = required_text("name", " ".join(typed.split()), NAME_MAX, N_("Enter a name"))
     if not name.isprintable():
-        raise InvalidInput("name", N_("A name holds no invisible character"))
+        raise InvalidInput("name", N_("The name must not contain invisible characters"))
     return {"name": name, "name_key": folded(name)}
 
 

@@ -1,7 +1,6 @@
-"""Users and their rights.
+"""Users and their rights. Stricter than XXL-JOB on passwords and on changes of one's own account.
 
-Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 13); passwords and self-changes
-stricter.
+Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 13).
 """
 
 from collections.abc import Mapping
@@ -27,23 +26,23 @@ from app.store.paging import Page
 MISSING = N_("User id is invalid")
 NAME_MIN, NAME_MAX = 4, 20
 PERMISSION_MAX = 255
-#: what whoever names no rights gives: code that runs on the executors is given by name only
+#: rights granted by default; GLUE, which runs code on executors, must be granted explicitly
 NEW_RIGHTS = frozenset({Right.VIEW, Right.OPERATE, Right.EDIT})
 
 
 @dataclass(frozen=True, slots=True)
 class UserDraft:
-    """A user as it was typed."""
+    """A user as entered in the form."""
 
     username: str = ""
-    #: empty at a change: as it is
+    #: empty: unchanged, for an existing user
     password: str = ""
     role: int = int(Role.NORMAL)
-    #: groups of a normal user
+    #: groups visible to a normal user
     group_ids: tuple[int, ...] = ()
-    #: finer rights on some of them; a group without an entry keeps what it has, one given anew has NEW_RIGHTS
+    #: rights per group; a group without an entry keeps its rights, a new one gets NEW_RIGHTS
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
-    #: None: as it is
+    #: None: unchanged
     disabled: bool | None = False
     #: the password must be changed at the next login
     must_change: bool = False
@@ -74,7 +73,7 @@ def list_users(
 
 
 def get_user(session: Session, user_id: int, *, actor: Actor) -> User:
-    """Return a user; administrators, and everybody their own."""
+    """Return a user. Other users for administrators only."""
     if user_id != actor.user_id:
         require_admin(actor)
     user = users.find_user(session, user_id)
@@ -84,7 +83,7 @@ def get_user(session: Session, user_id: int, *, actor: Actor) -> User:
 
 
 def stored_rights(session: Session, user_id: int, *, actor: Actor) -> dict[int, str]:
-    """Return the finer rights of a user as they are stored: group id -> ``view,operate``."""
+    """Return the stored rights of a user: group id -> ``view,operate``."""
     get_user(session, user_id, actor=actor)
     return rights.rights_of(session, user_id)
 
@@ -94,16 +93,15 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     require_admin(actor)
     username = _username(draft.username)
     check_new_password(draft.password, username=username)
-    stored = passwords.hash_password(
-        draft.password, must_change=draft.must_change
-    )  # before the first statement: it takes long
+    # hashed before the first statement, since it takes long
+    stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     if users.is_name_taken(session, username):
         raise InvalidInput("username", N_("The user name is taken"))
     draft = _granted(draft, {})
     user = User(
         username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
     )
-    told = _apply_rights(session, user, draft)
+    changes = _apply_rights(session, user, draft)
     session.add(user)
     session.flush()
     rights.replace_rights(session, user.id, _rows(draft))
@@ -113,13 +111,13 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
         actor=actor,
         now_ms=now_ms,
         target=("user", user.id),
-        changes={"username": username, **told},
+        changes={"username": username, **changes},
     )
     return user.id
 
 
 def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> None:
-    """Change password (if given), role, groups and rights of another user; their logins end where it matters. Administrators only."""
+    """Change another user; a new password, role or state ends the logins. Administrators only."""
     require_admin(actor)
     _refuse_own(user_id, actor)
     stored = None
@@ -129,7 +127,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     before = (user.role, user.disabled)
     draft = _granted(_without_removed_groups(session, user, draft), _held(session, user))
-    told = _apply_rights(session, user, draft)
+    changes = _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
     if stored is not None:
@@ -137,8 +135,10 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     if stored is not None or (user.role, user.disabled) != before:
         sessions.delete_of_user(session, user.id)
     session.flush()
-    told |= {"disabled": bool(user.disabled), "password": "changed" if stored is not None else ""}
-    audit.record(session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=told)
+    changes |= {"disabled": bool(user.disabled), "password": "changed" if stored is not None else ""}
+    audit.record(
+        session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes
+    )
 
 
 def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> None:
@@ -147,20 +147,25 @@ def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
     _refuse_own(user_id, actor)
     user = _lock_other(session, user_id, demote=True)
     _forget(session, user)
-    told = {"username": user.username}
+    changes = {"username": user.username}
     users.delete_user(session, user.id)
     session.expunge(user)
-    audit.record(session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=told)
+    audit.record(
+        session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=changes
+    )
 
 
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Change one's own password and end all of one's logins; the old one is asked, and counts like a login. Opens transactions."""
+    """Change the actor's password and end all of the actor's logins. Opens its own transactions.
+
+    The check of the old password counts as a login attempt.
+    """
     check_new_password(new, username=actor.username)
     if not old:
         raise InvalidInput("oldPassword", N_("Enter the old password"))
     login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
     if new == old:
-        raise InvalidInput("password", N_("The new password is the old one"))
+        raise InvalidInput("password", N_("The new password is the same as the old one"))
     stored = passwords.hash_password(new)
     with session_scope() as session:
         user = users.lock_user(session, actor.user_id)
@@ -172,7 +177,7 @@ def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None
 
 
 def change_preferences(session: Session, *, language: str, time_zone: str, actor: Actor) -> None:
-    """Store one's own language and zone; empty: the configured ones."""
+    """Store the actor's language and time zone; empty: the configured ones."""
     user = users.find_user(session, actor.user_id)
     if user is None:
         raise NotFound(MISSING)
@@ -215,7 +220,7 @@ def _refuse_own(user_id: int, actor: Actor) -> None:
 
 
 def _lock_other(session: Session, user_id: int, *, demote: bool) -> User:
-    """Return the user, locked; Conflict where nobody could administer afterwards."""
+    """Return the user, locked; raises Conflict for the last enabled administrator, if ``demote``."""
     admins = {user.id for user in users.lock_enabled_admins(session)} if demote else set()
     user = users.lock_user(session, user_id)
     if user is None:
@@ -231,19 +236,22 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
     group_ids = list(dict.fromkeys(draft.group_ids)) if draft.role == Role.NORMAL else []
     unknown = set(group_ids) - group_lists.existing_ids(session, group_ids)
     if unknown:
-        raise InvalidInput("permission", N_("There is no executor with the id %(id)s", id=min(unknown)))
+        raise InvalidInput("permission", N_("There is no executor group with id %(id)s", id=min(unknown)))
     permission = ",".join(str(group_id) for group_id in group_ids)
     if len(permission) > PERMISSION_MAX:
         raise InvalidInput(
             "permission",
-            N_("Too many executors for one user: the list has %(limit)s characters", limit=PERMISSION_MAX),
+            N_(
+                "Too many executor groups for one user: their ids exceed %(limit)s characters",
+                limit=PERMISSION_MAX,
+            ),
         )
     user.role, user.permission = draft.role, permission
     return {"role": draft.role, "permission": permission, "rights": _rows(draft)}
 
 
 def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> UserDraft:
-    """Return the draft without ids the user still has of groups that are gone: a Java admin leaves them behind."""
+    """Return the draft without ids of deleted groups, which a Java admin leaves behind."""
     kept = set(draft.group_ids) & set(user.group_ids)
     removed = kept - group_lists.existing_ids(session, kept)
     return replace(
@@ -252,13 +260,13 @@ def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> U
 
 
 def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
-    """Return the draft with rights on the groups it names none for, as scripts do: what the user has there, else NEW_RIGHTS."""
+    """Return the draft with rights for all its groups; those without get the present or the default ones."""
     given = {group_id: had.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
     return replace(draft, rights={**given, **draft.rights})
 
 
 def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
-    """Return what a normal user may do now, group by group; no row is all rights, an empty one none."""
+    """Return the rights of a normal user by group; no stored row means all rights, an empty one none."""
     stored = {} if user.is_admin else rights.rights_of(session, user.id)
     held = [] if user.is_admin else user.group_ids
     return {
@@ -267,7 +275,7 @@ def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
 
 
 def _rows(draft: UserDraft) -> dict[int, str]:
-    """Return the rows to store: only for groups with fewer than all rights."""
+    """Return the rights to store, of the groups with fewer than all rights."""
     if draft.role != Role.NORMAL:
         return {}
     chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
