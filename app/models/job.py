@@ -6,17 +6,17 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.clock import Millis
 from app.models.base import Base, EpochMillis, LongText
 
-#: `trigger_next_time` of a FIX_DELAY job while its run is out: no scan ever sees it due
+#: `trigger_next_time` of a FIX_DELAY job while its run is in progress: never due
 AFTER_THE_CURRENT_RUN: Millis = 2**63 - 1
 
 
 def child_ids_of(text: str | None) -> list[int]:
-    """Return the ids of a column `child_jobid` that are numbers at all."""
+    """Return the ids in a column `child_jobid`; ignore pieces that are not numbers."""
     return [int(piece) for piece in (text or "").split(",") if piece.isascii() and piece.isdigit()]
 
 
 class Job(Base):
-    """One job. `trigger_status` says whether its schedule is on, not whether it is executing."""
+    """Job. `trigger_status` is the switch of its schedule; it does not mean that a run is in progress."""
 
     __tablename__ = "xxl_job_info"
     __table_args__ = (
@@ -40,7 +40,7 @@ class Job(Base):
     executor_handler: Mapped[str | None] = mapped_column(String(255))
     executor_param: Mapped[str | None] = mapped_column(String(512))
     executor_block_strategy: Mapped[str | None] = mapped_column(String(50))
-    #: seconds; 0 or less: none
+    #: seconds; 0 or less: no time-out
     executor_timeout: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     executor_fail_retry_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     glue_type: Mapped[str] = mapped_column(String(50))
@@ -60,12 +60,12 @@ class Job(Base):
     not_after_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     delivery: Mapped[str] = mapped_column(String(20), default="auto", server_default="auto")
     retry_interval_s: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: each further retry waits this percentage of the wait before it
+    #: backoff factor: each retry waits this percentage of the delay before it
     retry_backoff_percent: Mapped[int] = mapped_column(Integer, default=100, server_default="100")
-    #: the latest instant ever turned into a fire or a skip
+    #: latest instant that became a fire or a skip
     last_fire_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 
     @property
     def child_ids(self) -> list[int]:
-        """The ids of the child jobs that are numbers at all."""
+        """The ids of the child jobs; pieces that are not numbers are ignored."""
         return child_ids_of(self.child_jobid)

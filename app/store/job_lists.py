@@ -1,4 +1,4 @@
-"""Jobs as the console lists and deletes them; the pipeline's statements are in ``jobs``."""
+"""Jobs as the console lists and deletes them; the pipeline's queries are in ``jobs``."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
-#: generations of children read one by one, and ids per statement, before all jobs are read instead
+#: generations of child jobs read one by one, and ids in one statement; beyond that all jobs are read at once
 DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
 _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
-#: sort keys of the list, by their name in the URL; LAST_RUN depends on the groups the user may see
+#: sort keys of the list, by the names of its columns; LAST_RUN depends on what the reader may see
 ORDERS: dict[str, SortKey] = {
     "id": SortKey(()),
     "desc": by_text(Job.job_desc),
@@ -52,7 +52,7 @@ Links = tuple[int, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Filter of the job list; empty texts, group 0 and status -1 match all."""
+    """Filter of the job list; empty texts, group 0 and status -1 mean all."""
 
     group_id: int = 0
     status: int = -1
@@ -73,7 +73,7 @@ def find_job(session: Session, job_id: int) -> Job | None:
 def list_jobs(
     session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[Job]:
-    """Return a page of the jobs of these groups (None: all), newest first unless ordered otherwise."""
+    """Return a page of the jobs of these groups (None: all), newest first unless the filter has an order."""
     conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
     if wanted.order == UNSORTED:
         return fetch_page(
@@ -81,7 +81,7 @@ def list_jobs(
         )
     keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
-    # sort ids only: rows contain the GLUE sources
+    # sort ids only: whole rows contain GLUE sources
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions).order_by(*order)
     page = fetch_page(session, ids, start=start, length=length)
     found = jobs.find_jobs(session, page.rows)
@@ -93,7 +93,7 @@ def list_of_group(session: Session, group_id: int) -> list[Job]:
     return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
 
 
-#: columns of a job's definition, without the progress of its schedule
+#: columns that define a job, without the progress of its schedule
 _DEFINITION = tuple(
     column
     for column in bulk.table_of(Job).columns
@@ -104,50 +104,52 @@ _DEFINITION = tuple(
 def find_named(
     session: Session, descriptions: Collection[str], *, group_ids: Collection[int]
 ) -> list[tuple[int, int, str, str]]:
-    """Return id, group, description and handler of the jobs of these groups with these descriptions, by id.
+    """Return id, group, description and handler of the groups' jobs with one of these descriptions, by id.
 
-    Surrounding blanks are ignored; case sensitivity is the database's.
+    Surrounding blanks are ignored; whether case matters depends on the database.
     """
     storable = [text for text in descriptions if is_storable(text)]
-    named = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
+    of_groups = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
         Job.job_group.in_(list(group_ids))
     )
-    rows = bulk.read_rows(session, named.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
+    rows = bulk.read_rows(session, of_groups.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
 
 
 def read_definitions(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
-    """Return the definitions of the jobs by id; with ``lock`` the rows are locked."""
-    said = select(*_DEFINITION).where(Job.id.in_(list(job_ids))).order_by(Job.id)
-    rows = bulk.read_rows(session, said.with_for_update() if lock else said)
+    """Return the definitions of the jobs, by id; ``lock`` locks their rows until the commit."""
+    query = select(*_DEFINITION).where(Job.id.in_(list(job_ids))).order_by(Job.id)
+    rows = bulk.read_rows(session, query.with_for_update() if lock else query)
     return [dict(row._mapping) for row in rows]
 
 
 def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Links]:
-    """Return job id -> (group id, ids of child jobs) of the existing jobs and all their descendants.
+    """Return job id -> (group id, ids of child jobs) of the jobs and all their descendants that exist.
 
-    One statement per generation. Beyond DESCENDANT_STATEMENTS generations or DESCENDANT_IDS ids, all jobs are read at once.
+    One statement reads one generation. After DESCENDANT_STATEMENTS generations, or for one with more than
+    DESCENDANT_IDS jobs, all jobs are read at once instead.
     """
     found: dict[int, Links] = {}
-    asked: set[int] = set()
-    everything: dict[int, Links] | None = None
+    visited: set[int] = set()
+    all_links: dict[int, Links] | None = None
     generation, number = set(job_ids), 0
     while generation:
-        asked |= generation
+        visited |= generation
         number += 1
-        if everything is None and (number > DESCENDANT_STATEMENTS or len(generation) > DESCENDANT_IDS):
-            everything = _read_links(session, None)
-        if everything is None:
-            born = _read_links(session, generation)
+        if all_links is None and (number > DESCENDANT_STATEMENTS or len(generation) > DESCENDANT_IDS):
+            all_links = _read_links(session, None)
+        if all_links is None:
+            links = _read_links(session, generation)
         else:
-            born = {job_id: everything[job_id] for job_id in generation if job_id in everything}
-        found |= born
-        generation = {child for _, children in born.values() for child in children if child <= ID_MAX} - asked
+            links = {job_id: all_links[job_id] for job_id in generation if job_id in all_links}
+        found |= links
+        children = {child for _group_id, ids in links.values() for child in ids if child <= ID_MAX}
+        generation = children - visited
     return found
 
 
 def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
-    """Return group and child jobs of these jobs; None: of all."""
+    """Return group and child jobs of these jobs (None: all)."""
     query = select(Job.id, Job.job_group, Job.child_jobid)
     rows = bulk.read_rows(session, query if job_ids is None else query.where(Job.id.in_(list(job_ids))))
     return {row[0]: (row[1], child_ids_of(row[2])) for row in rows}
@@ -164,7 +166,7 @@ def count_jobs(session: Session) -> int:
 
 
 def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return job id -> group id of those of the jobs that exist."""
+    """Return job id -> group id; missing jobs are left out."""
     rows = session.execute(select(Job.id, Job.job_group).where(Job.id.in_(list(job_ids))))
     return {row.id: row.job_group for row in rows}
 
@@ -182,11 +184,9 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 def delete_job(session: Session, job_id: int) -> None:
     """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and favourites."""
     affected(session, delete(Job).where(Job.id == job_id))
-    # before its alarms, and by id, in the order of the summary of a mute: another order could deadlock
-    affected(
-        session,
-        delete(Mute).where(Mute.id.in_(list(session.scalars(select(Mute.id).where(Mute.job_id == job_id))))),
-    )
+    # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
+    mute_ids = list(session.scalars(select(Mute.id).where(Mute.job_id == job_id)))
+    affected(session, delete(Mute).where(Mute.id.in_(mute_ids)))
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
@@ -195,9 +195,9 @@ def delete_job(session: Session, job_id: int) -> None:
 
 
 def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
-    """Return the time of a job's last run in these groups (None: in any).
+    """Return when a job last ran; runs it had in groups other than these (None: all) do not count.
 
-    One index look-up per job, whereas MAX would read all its runs on MariaDB.
+    ORDER BY with LIMIT 1 takes one index step a job; MAX would read all its runs on MariaDB.
     """
     runs = select(JobLog.trigger_time).where(
         JobLog.job_id == Job.id, JobLog.trigger_time.is_not(None), *in_groups(JobLog.job_group, group_ids)

@@ -1,4 +1,4 @@
-"""What is done to a job: switched on and off, run once, deleted. Each asks first and names what will come of it."""
+"""Job actions: switch on and off, run once, delete, kill. Each page names the consequences before it acts."""
 
 from functools import partial
 
@@ -35,9 +35,9 @@ POLICY = {
     "kill": Access.OPERATE,
 }
 
-#: runs ended by one request
+#: most runs killed by one request
 KILLED_MAX = 20
-#: parameters used before that are offered
+#: recent parameters offered
 USED_SHOWN = 5
 
 
@@ -50,7 +50,9 @@ def start(job_id: int) -> ResponseReturnValue:
             jobs.start_job(session, job_id, actor=current_actor(), clock=now_ms)
         return done("started", way_back("jobs.index"), at=job_id)
     consequences = [_first_run(job)]
-    question = Question(_("Start the schedule?"), _name(job), consequences, _("Start"), glyph="play-fill")
+    question = Question(
+        _("Switch the schedule on?"), _name(job), consequences, _("Switch on"), glyph="toggle-on"
+    )
     return confirm_page(question, back=way_back("jobs.index"))
 
 
@@ -63,10 +65,15 @@ def stop(job_id: int) -> ResponseReturnValue:
             jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
         return done("stopped", way_back("jobs.index"), at=job_id)
     consequences = [
-        _("No further run begins by the schedule. Runs under way go on; it can still be run by hand.")
+        _("The schedule starts no further runs. Runs in progress continue; you can still run the job once.")
     ]
     question = Question(
-        _("Stop the schedule?"), _name(job), consequences, _("Stop"), kind="warning", glyph="pause-fill"
+        _("Switch the schedule off?"),
+        _name(job),
+        consequences,
+        _("Switch off"),
+        kind="warning",
+        glyph="toggle-off",
     )
     return confirm_page(question, back=way_back("jobs.index"))
 
@@ -81,14 +88,16 @@ def remove(job_id: int) -> ResponseReturnValue:
         back = way_back("jobs.index")
         return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
     with read_scope() as session:
-        out = overview.count_out(session, [job_id]).get(job_id, 0)
+        running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
-    consequences = [_("Its runs, its log and its GLUE versions are deleted with it. This cannot be undone.")]
-    if out:
-        consequences.append(_("Runs under way: %(n)s. They go on, but their results are lost.", n=out))
+    consequences = [_("Its runs, logs and GLUE versions are deleted, too. This cannot be undone.")]
+    if running:
+        consequences.append(
+            _("Runs in progress: %(n)s. They continue, but their results are lost.", n=running)
+        )
     if parents:
         ids = ", ".join(str(parent) for parent in parents)
-        consequences.append(_("It is a child of these jobs, which will no longer find it: %(ids)s", ids=ids))
+        consequences.append(_("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=ids))
     question = Question(
         _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
     )
@@ -117,43 +126,43 @@ def run(job_id: int) -> ResponseReturnValue:
             form.refuse(exc)
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-        bare = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
+        drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
         used = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
-    shown = {"addresses": addresses, "drained": leave_out(addresses, bare).drained, "used": used}
+    shown = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": used}
     page = render_template("jobs/run.html", form=form, job=job, cancel=way_back("jobs.index"), **shown)
     return page, 400 if form.errors else 200
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])
 def kill(job_id: int) -> ResponseReturnValue:
-    """End the runs of the job that are under way."""
+    """Kill the job's runs in progress."""
     job = _job(job_id, Right.OPERATE)
     with read_scope() as session:
-        operated = current_actor().group_ids(
-            Right.OPERATE
-        )  # a run from before the job was moved is in its former group
+        # a run from before the job was moved is in its former group
+        group_ids = current_actor().group_ids(Right.OPERATE)
         running = overview.find_running_of_job(
-            session, job_id, group_ids=operated, now_ms=now_ms(), limit=KILLED_MAX
+            session, job_id, group_ids=group_ids, now_ms=now_ms(), limit=KILLED_MAX
         )
     if request.method == "POST":
         if not running:
-            raise Conflict(N_("No run of this job is under way"))
+            raise Conflict(N_("This job has no run in progress"))
         for log in running:
             logs.kill_log(log.id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
         return done("killed", way_back("jobs.index"), at=job_id)
     consequences = [
         _(
-            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+            "The executor ends all runs of this job on its instance, including queued ones."
+            " Work already done is not rolled back."
         )
     ]
     for log in running:
-        place, since = log.executor_address or "–", absolute(log.trigger_time or 0)
+        address, since = log.executor_address or "–", absolute(log.trigger_time or 0)
         consequences.append(
-            _("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=place, time=since)
+            _("Run %(id)s on %(address)s, since %(time)s", id=log.id, address=address, time=since)
         )
     question = Question(
-        _("Kill the runs under way?"),
+        _("Kill the runs in progress?"),
         _name(job),
         consequences,
         _("Kill job"),
@@ -173,20 +182,20 @@ def _name(job: Job) -> str:
 
 
 def _first_run(job: Job) -> str:
-    """Return the sentence that says when a job begins to run."""
+    """Return the sentence that says when the schedule will start the first run."""
     try:
         next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
     except (InvalidInput, ValueError) as exc:
         return _("The schedule is invalid: %(reason)s", reason=say(getattr(exc, "message", str(exc))))
     if next_ms is None:
-        return _("The schedule never fires again: it cannot be started.")
-    return _("The first run begins at %(time)s.", time=absolute(next_ms))
+        return _("The schedule never fires again: it cannot be switched on.")
+    return _("The first run starts at %(time)s.", time=absolute(next_ms))
 
 
 def _run_to_repeat(job: Job) -> tuple[str, str]:
-    """Return parameter and addresses of the run that is to be repeated (``?log=``), else the job's own parameter.
+    """Return parameter and address of the run to repeat (``?log=``), otherwise the job's own parameter.
 
-    A shard is repeated on its own executor, any other run where the route strategy of the job sends it.
+    A shard is repeated on its own instance, any other run on the one that the job's route strategy chooses.
     """
     log_id = whole_number("log", 0)
     if not log_id:

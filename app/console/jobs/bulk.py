@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs.bulk_progress import Progress, asked_key, new_key, read_progress
-from app.console.jobs.list_filter import asked_filter
+from app.console.jobs.list_filter import requested_filter
 from app.console.ui.listing import address_with, here, ticked_ids
 from app.console.ui.notices import way_back
 from app.console.ui.typed_phrase import deletion_phrase, require_phrase
@@ -91,7 +91,7 @@ def _asked_jobs(act: Act) -> tuple[list[Job], int]:
     """Return the jobs asked for, and how many that match the filters are left out because one may not change them."""
     if request.method == "GET" and "matching" in request.args:
         with read_scope() as session:
-            ids, left_out = job_bulk.find_matching(session, act, asked_filter(), actor=current_actor())
+            ids, left_out = job_bulk.find_matching(session, act, requested_filter(), actor=current_actor())
         return _jobs(act, ids), left_out
     listed = request.form.get("ids", "")
     ids = [to_id(text) for text in listed.split(",")] if listed else ticked_ids(job_bulk.JOBS_MAX)

@@ -1,4 +1,4 @@
-"""What the page of one job shows beside its definition."""
+"""Job page: recent runs, history and alarms of one job."""
 
 import json
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from app.models.skip import Skip
 from app.store import alarms, audit, glue, mutes, overview, skips
 from app.store import jobs as job_store
 
-#: rows of the short lists, runs of the timeline, runs counted
+#: rows of the short lists, bars of the timeline, runs in the statistics
 SHOWN, DRAWN, COUNTED = 10, 60, 100
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """How a job ran and what was done to it."""
+    """Job page: what it shows beside the definition of the job."""
 
     children: list[Job]
     logs: list[JobLog]
@@ -39,12 +39,12 @@ class JobPage:
     versions: list[GlueVersion]
     trail: list[AuditEntry]
     alarms: list[Alarm]
-    #: the mutes that hold now, of the job and of its group
+    #: active mutes of the job and of its group
     mutes: list[Mute]
 
 
 def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
-    """Return what is shown of a job the actor may see."""
+    """Return the page of a job the actor may see."""
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
     children = job_store.find_jobs(session, job.child_ids).values()
     return JobPage(
@@ -55,7 +55,7 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
         skips=skips.list_skips(session, job.id, limit=SHOWN),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
-        trail=_seen(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor),
+        trail=_visible(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor),
         alarms=alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=SHOWN),
         mutes=[
             mute
@@ -65,20 +65,18 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
     )
 
 
-def _seen(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:
-    """Return a job's trail back to where it came from a group the actor may not see: what was done there, runs by hand too, is theirs."""
+def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:
+    """Return the entries since the job was moved out of a group that the actor cannot see."""
+    if actor.is_admin:
+        return newest_first
     for number, entry in enumerate(newest_first, 1):
-        if (
-            entry.action == "job.update"
-            and not actor.is_admin
-            and not _came_from_seen(entry.changes or "{}", actor)
-        ):
+        if entry.action == "job.update" and not _came_from_visible(entry.changes or "{}", actor):
             return newest_first[:number]
     return newest_first
 
 
-def _came_from_seen(changes: str, actor: Actor) -> bool:
-    """Whether a change left the job in its group, or took it from one the actor may see; not where it is too long to be read."""
+def _came_from_visible(changes: str, actor: Actor) -> bool:
+    """Return whether the job was in a visible group before a change; False if the entry is unreadable."""
     try:
         moved = json.loads(changes).get("job_group")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Between the form of a job and the service: what was typed as a draft, a job as a filled form, the preview of a schedule."""
+"""Job form and draft: fill the form from a job, read a draft from it, and preview its schedule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,31 +26,34 @@ from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
 
-#: fields that are typed as they are stored, and shown as they are stored
+#: fields whose inputs hold the stored text
 TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")
 NUMBERS = plain_fields(Kind.NUMBER)
-#: what one types to add a job from the empty list
+#: inputs of the short form on the empty list
 QUICK = ("job_group", "executor_handler", "job_desc")
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time of the preview; ``text`` is local time of the schedule's zone."""
+    """Instant of the preview; ``text`` is local time in the schedule's zone."""
 
     ms: Millis
     text: str
-    #: ``+02:00``, of that zone at that time
+    #: UTC offset at that time: ``+02:00``
     offset: str
-    #: the offset differs from that of the time before: summer time begins or ends between
+    #: the offset differs from that of the previous instant: daylight saving time starts or ends in between
     shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A schedule in words and in instants; ``error`` says why there are none, ``empty`` why there is none to show."""
+    """Preview of a schedule: its description and next instants.
+
+    ``error`` is why the schedule is invalid, ``empty`` why it has no instants to show.
+    """
 
     zone: str
-    words: str = ""
+    description: str = ""
     times: tuple[Instant, ...] = ()
     error: str = ""
     empty: str = ""
@@ -65,7 +68,7 @@ def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
 
 
 def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
-    """Return what the form of a job is filled with."""
+    """Return the form values of a job."""
     local = ZoneInfo(job.time_zone or config_zone)
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
     values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
@@ -91,7 +94,7 @@ def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str,
 
 
 def new_values(group_id: int, author: str) -> dict[str, object]:
-    """Return what the form of a new job is filled with: the original's defaults."""
+    """Return the form values of a new job: the original's defaults."""
     return {
         "job_group": group_id,
         "author": author,
@@ -102,7 +105,7 @@ def new_values(group_id: int, author: str) -> dict[str, object]:
 
 
 def quick_form(given: Mapping[str, str], author: str) -> JobForm:
-    """Return the form of a new job without a schedule of which only executor, handler and description were typed."""
+    """Return the form of a new job without a schedule, from the inputs of the short form."""
     values = {name: str(value) for name, value in new_values(0, author).items()} | {
         "schedule_type": ScheduleType.NONE.value
     }
@@ -112,9 +115,9 @@ def quick_form(given: Mapping[str, str], author: str) -> JobForm:
 
 
 def draft_of(form: JobForm, config: Config) -> JobDraft:
-    """Return what was typed; raises InvalidInput where a field is no number or no time."""
-    typed: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
-    typed |= {each.attribute: whole(form[each.attribute], least=each.low) for each in NUMBERS}
+    """Return the draft in the form; raises InvalidInput for malformed numbers and times."""
+    entered: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
+    entered |= {each.attribute: whole(form[each.attribute], least=each.low) for each in NUMBERS}
     schedule = schedule_of(form, config.time_zone)
     return JobDraft(
         job_group=form.job_group.data or 0,
@@ -126,12 +129,15 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
         not_after_ms=schedule.not_after_ms,
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
         readable_by_java=config.shared_with_java,
-        **typed,
+        **entered,
     )
 
 
 def schedule_of(form: JobForm, config_zone: str) -> Schedule:
-    """Return the schedule as it was typed; raises InvalidInput. An unknown type is left to the service to refuse."""
+    """Return the schedule in the form; raises InvalidInput.
+
+    Unknown types are left to the service to refuse.
+    """
     field = form.conf_field()
     name = form.time_zone.data or config_zone
     local = zone(name)
@@ -154,29 +160,31 @@ def schedule_of(form: JobForm, config_zone: str) -> Schedule:
 
 
 def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
-    """Return a schedule in words and its next five instants, or what is wrong with it."""
+    """Return the description and the next five instants of a schedule, or its error."""
     if schedule.type is ScheduleType.NONE:
         return Preview(
             schedule.time_zone,
-            empty=_("This job has no schedule: it runs by hand, as a child job or by the API."),
+            empty=_("This job has no schedule: run it once, as a child job or through the API."),
         )
     if not schedule.conf:
         return Preview(
             schedule.time_zone,
-            empty=_("The next run times are shown here as soon as the schedule is complete."),
+            empty=_("The next run times appear here when the schedule is complete."),
         )
     try:
         check_schedule(schedule)
-        words = _in_words(schedule, language)
+        description = _describe(schedule, language)
         instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
     except (InvalidInput, ValueError) as exc:
         return Preview(schedule.time_zone, error=say(getattr(exc, "message", str(exc))))
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
-    return Preview(schedule.time_zone, words=words, times=_instants(instants, local, now_ms), empty=empty)
+    return Preview(
+        schedule.time_zone, description=description, times=_instants(instants, local, now_ms), empty=empty
+    )
 
 
-def _in_words(schedule: Schedule, language: str) -> str:
+def _describe(schedule: Schedule, language: str) -> str:
     match schedule.type:
         case ScheduleType.CRON:
             return describe(schedule.conf, language)
@@ -189,7 +197,7 @@ def _in_words(schedule: Schedule, language: str) -> str:
 
 
 def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
-    """Return local times with their offsets; one whose offset differs from the one before (the first: from now) is marked."""
+    """Return local times with their offsets; ``shifted`` compares the first one with now."""
     moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
     return tuple(
         Instant(

@@ -1,8 +1,8 @@
-"""What the code editor says by itself, in the reader's language: its search panel and its folds."""
+"""Editor phrases: the code editor's own texts, translated."""
 
 from app.console.web.language import lazy_gettext as _l
 
-#: the editor's own text -> ours
+#: the editor's text -> the text shown
 PHRASES = {
     "Find": _l("Find"),
     "Replace": _l("Replace with"),
@@ -35,4 +35,4 @@ PHRASES = {
 
 def phrases() -> dict[str, str]:
     """Return the texts of the editor in the reader's language."""
-    return {own: str(text) for own, text in PHRASES.items()}
+    return {phrase: str(text) for phrase, text in PHRASES.items()}

@@ -1,4 +1,4 @@
-"""The star of a job: one form on the page, a button a row; without scripts it leads back to where one was."""
+"""Favourites: the star of a job. Without scripts its form leads back to the page it was sent from."""
 
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
@@ -18,7 +18,10 @@ POLICY = {
 
 @blueprint.post("/jobinfo/favourite")
 def star() -> ResponseReturnValue:
-    """Add the job ``add`` to the reader's favourites, or take ``remove`` off them; a script wants no page back."""
+    """Add the job ``add`` to the reader's favourites, or remove the job ``remove``.
+
+    Scripts get no page back.
+    """
     wanted = "add" in request.form
     job_id = to_id(request.form.get("add" if wanted else "remove", ""))
     with session_scope() as session:

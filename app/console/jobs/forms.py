@@ -1,4 +1,4 @@
-"""Forms of the job pages: job, run once, GLUE source and version."""
+"""Forms of the job pages: job, run once, GLUE source, restored version."""
 
 from wtforms import SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
@@ -44,13 +44,12 @@ class JobForm(ConsoleForm):
                 select.choices = labels.choices(labels.LABELS_OF[field.choices])
 
     def conf_field(self) -> Field | None:
-        """Return the field that holds the schedule of the chosen type."""
-        return {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}.get(
-            self.schedule_type.data or ""
-        )
+        """Return the field of the chosen schedule type; None for jobs without a schedule."""
+        inputs = {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}
+        return inputs.get(self.schedule_type.data or "")
 
     def refuse(self, error: InvalidInput) -> None:
-        """Show a bad schedule at the input of its type."""
+        """Show the error of a schedule at the input of its type."""
         field = self.conf_field()
         if field is not None and error.field in {"scheduleConf", "schedule_conf"}:
             error = InvalidInput(field.name, error.message)

@@ -1,4 +1,4 @@
-"""The GLUE editor: the source of a job and its versions."""
+"""GLUE editor: the source of a job and its versions."""
 
 from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -26,7 +26,7 @@ POLICY = {
 
 @blueprint.route("/jobcode", methods=["GET", "POST"])
 def edit() -> ResponseReturnValue:
-    """Show the source of a job, or a version of it, and save it as a new version."""
+    """Show the source of a job, or one of its versions, and save it as a new version."""
     job_id, shown = whole_number("jobId", 0), whole_number("version", 0)
     actor = current_actor()
     with read_scope() as session:
@@ -73,7 +73,7 @@ def edit() -> ResponseReturnValue:
 
 @blueprint.get("/jobcode/newest")
 def newest() -> ResponseReturnValue:
-    """Return the newest run of a job, and with ``after`` the first run by hand behind that one, as JSON; 0: none."""
+    """Return the newest run of a job as JSON, and with ``after`` the first manual run after it; 0: none."""
     job_id, after_id = whole_number("jobId", 0), whole_number("after", -1)
     with read_scope() as session:
         glue.get_glue_job(session, job_id, actor=current_actor(), right=Right.GLUE)

@@ -1,4 +1,4 @@
-"""Versions of a GLUE source: compared with each other, and made the current one again."""
+"""GLUE versions: compare two versions of a source, and restore one."""
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -28,7 +28,7 @@ POLICY = {
 
 @blueprint.get("/diff")
 def diff() -> ResponseReturnValue:
-    """Compare two versions of a job's code, 0 meaning what it runs now."""
+    """Compare two versions of a job's code; 0 is the current code."""
     job, versions = _job_with_versions()
     newest = versions[0].id if versions else 0
     old_id, new_id = whole_number("old", newest), whole_number("new", 0)
@@ -39,7 +39,7 @@ def diff() -> ResponseReturnValue:
 
 @blueprint.route("/restore", methods=["GET", "POST"])
 def restore() -> ResponseReturnValue:
-    """Make an older version the code of the job again, as a new version."""
+    """Restore an older version of the code, as a new version."""
     job, versions = _job_with_versions()
     version = _version(versions, whole_number("version", 0))
     form = RestoreForm(
@@ -69,7 +69,7 @@ def _job_with_versions() -> tuple[Job, list[GlueVersion]]:
 
 
 def _version(versions: list[GlueVersion], version_id: int) -> GlueVersion:
-    """Return a version of this job; one of another job is not found."""
+    """Return a version of this job; raises NotFound for versions of other jobs."""
     found = next((version for version in versions if version.id == version_id), None)
     if found is None:
         raise NotFound(glue.MISSING_VERSION)

@@ -1,4 +1,4 @@
-"""The filters of the list of jobs, as they stand in its address."""
+"""Filters of the job list, read from its address."""
 
 from flask import request
 
@@ -9,19 +9,19 @@ from app.domain.list_filters import ListName, kept_filters
 from app.services.jobs.jobs import JobFilter
 
 
-def asked_query() -> dict[str, str]:
-    """Return the parameters of the filters that are in use, for another address of the same jobs."""
+def requested_query() -> dict[str, str]:
+    """Return the parameters of the active filters, for other addresses of the same jobs."""
     return kept_filters(ListName.JOBS, request.args)
 
 
 def tag_base() -> str:
-    """Return the address of the list with its other filters, up to the value of the one by tag."""
+    """Return the address of the list with its other filters, ending in ``tag=``."""
     address = address_with(tag=None, page=None)
     return address + ("&" if "?" in address else "?") + "tag="
 
 
-def asked_filter() -> JobFilter:
-    """Return what the address asks for."""
+def requested_filter() -> JobFilter:
+    """Return the filter in the address."""
     return JobFilter(
         group_id=max(0, whole_number("jobGroup", 0)),
         status=whole_number("triggerStatus", -1),

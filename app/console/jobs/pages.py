@@ -1,4 +1,4 @@
-"""The job pages: list, one job, add, edit, copy, and what is done to a job."""
+"""Job pages: list, one job, add, edit, copy, next run times, instances."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ from app.console.jobs.draft import (
     values_of,
 )
 from app.console.jobs.forms import ADVANCED, JobForm
-from app.console.jobs.list_filter import asked_filter, asked_query, tag_base
+from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
 from app.console.ui.notices import done
@@ -62,13 +62,13 @@ POLICY = {
 def index() -> ResponseReturnValue:
     """List the jobs."""
     actor = current_actor()
-    wanted = asked_filter()
+    wanted = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
         page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
-    active, draw = chips(_filter_words(wanted, groups)), strip_drawer()
+    active, draw = chips(_filter_labels(wanted, groups)), strip_drawer()
     return render_template(
         "jobs/index.html",
         rows=shown,
@@ -81,7 +81,7 @@ def index() -> ResponseReturnValue:
         may_edit=actor.has_anywhere(Right.EDIT),
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
-        export_query=asked_query(),
+        export_query=requested_query(),
         tag_base=tag_base(),
         views=views,
     )
@@ -89,7 +89,7 @@ def index() -> ResponseReturnValue:
 
 @blueprint.get("/jobinfo/<int(max=2147483647):job_id>")
 def show(job_id: int) -> ResponseReturnValue:
-    """Show one job: what it is, when it runs, how it ran."""
+    """Show one job: its definition, its schedule and its recent runs."""
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
@@ -118,7 +118,7 @@ def add() -> ResponseReturnValue:
 
 @blueprint.route("/jobinfo/<int(max=2147483647):job_id>/copy", methods=["GET", "POST"])
 def copy(job_id: int) -> ResponseReturnValue:
-    """Add a job like another one."""
+    """Add a copy of a job."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
@@ -150,7 +150,7 @@ def edit(job_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/jobinfo/preview")
 def preview_part() -> ResponseReturnValue:
-    """Return the preview of the schedule in the form, as one types."""
+    """Return the preview of the schedule in the form while it is edited."""
     return render_template("jobs/_preview.html", preview=_preview_of_form(JobForm(request.args)))
 
 
@@ -164,7 +164,7 @@ def next_times(job_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/jobinfo/<int(max=2147483647):job_id>/nodes")
 def nodes(job_id: int) -> ResponseReturnValue:
-    """Show the executors a job can run on."""
+    """Show the instances of the job's executor group."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor())
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
@@ -180,12 +180,12 @@ def nodes(job_id: int) -> ResponseReturnValue:
 
 
 def _is_saving() -> bool:
-    """Whether the form was sent to be saved; without scripts its preview button sends it too."""
+    """Return whether the form was sent to be saved; without scripts its preview button sends it, too."""
     return request.method == "POST" and "preview" not in request.form
 
 
 def _save_new(form: JobForm) -> int:
-    """Store a new job; return its id, or 0 with the refusal in the form."""
+    """Store a new job; return its id, or 0 with the error in the form."""
     try:
         draft = draft_of(form, settings())
         with session_scope() as session:
@@ -203,7 +203,7 @@ def _save_new(form: JobForm) -> int:
 def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
     with read_scope() as session:
         groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
-        children = choices.name_jobs(session, _typed_ids(form.child_jobid.data or ""), actor=current_actor())
+        children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=current_actor())
     offer(form, groups, settings().time_zone)
     group_text = next(
         (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), ""
@@ -214,8 +214,8 @@ def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Res
     return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
 
 
-def _typed_ids(text: str) -> list[int]:
-    """Return the ids a field of child jobs holds, as far as they are some."""
+def _valid_ids(text: str) -> list[int]:
+    """Return the valid job ids of a child-jobs field; ignore the rest."""
     return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]
 
 
@@ -231,7 +231,7 @@ def _preview_of_form(form: JobForm) -> Preview:
         return Preview(form.time_zone.data or zone_name, error=say(exc.message))
 
 
-def _filter_words(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
+def _filter_labels(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
     title = next((group.title for group in groups if group.id == wanted.group_id), str(wanted.group_id or ""))
     status = {0: _("Off"), 1: _("On")}.get(wanted.status, "")
     return [

@@ -1,6 +1,7 @@
-"""The last runs of a job in the list of jobs: a strip of bars as high as a line of text, each the link to its run.
+"""Strips: the recent runs of a job in the job list, as bars that link to the runs.
 
-A list has a thousand of them, of few shapes: they are written here and not in a macro.
+A page has up to a thousand bars of few different shapes, so they are made here and cached instead of in a
+macro.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,29 +15,29 @@ from app.console.ui.sparkline import SIGNS, labeller
 from app.console.web.language import _
 from app.store.recent_runs import Run
 
-#: pixels; what did not succeed has a mark below its bar
+#: pixels; a run that did not succeed has a mark below its bar
 STEP, BAR_WIDTH, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 4, 18, 24, 3, 2, 4
-#: bars without their links; there are not many more
+#: cached bars, without their links
 SHAPES_KEPT = 4_096
 
 
 def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
-    """Return what draws the strips of one page, from the newest runs of a job, newest first; the highest bar is the longest run."""
+    """Return a function that draws the strip of one job from its runs, newest first.
+
+    The longest run has the highest bar.
+    """
     label_of, base = labeller(), escape(url_for("logs.show", log_id=0)[:-1])
 
     def draw(newest_first: Sequence[Run]) -> Markup:
         runs = newest_first[::-1]
         durations = [run_duration(run) or 0 for run in runs]
         longest_ms, good, bars = max(durations, default=0), 0, []
-        for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
-            height = (
-                max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
-            )
+        for number, (run, duration_ms) in enumerate(zip(runs, durations, strict=True)):
+            height = max(LEAST_HEIGHT, round(AREA_HEIGHT * duration_ms / (longest_ms or 1)))
             kind = SIGNS[outcome(run)][0]
             good += kind == "success"
-            bars.append(
-                f'<a href="{base}{run.id}"><title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}</a>'
-            )
+            bar = f"<title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}"
+            bars.append(f'<a href="{base}{run.id}">{bar}</a>')
         label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(runs), good=good)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         return Markup(f'{opening} width="{len(runs) * STEP}" height="{HEIGHT}">{"".join(bars)}</svg>')
@@ -46,10 +47,9 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
 
 @lru_cache(SHAPES_KEPT)
 def _bar(kind: str, x: int, height: int) -> str:
-    """Return a bar without its link: what is clicked, what is seen, and the mark."""
-    bar = f'<rect class="hit" x="{x}" width="{STEP}" height="{HEIGHT}"/>' + _rect(
-        kind, x, AREA_HEIGHT - height, height
-    )
+    """Return a bar without its link: clickable area, bar, and mark."""
+    area = f'<rect class="hit" x="{x}" width="{STEP}" height="{HEIGHT}"/>'
+    bar = area + _rect(kind, x, AREA_HEIGHT - height, height)
     return bar if kind == "success" else bar + _rect(kind, x, AREA_HEIGHT + MARK_GAP, MARK_HEIGHT)
 
 

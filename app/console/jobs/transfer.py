@@ -6,7 +6,7 @@ from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs.list_filter import asked_filter
+from app.console.jobs.list_filter import requested_filter
 from app.console.ui.listing import ticked_ids
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
@@ -48,7 +48,7 @@ def export() -> Response:
         if "id" in request.args and "matching" not in request.args:
             text = job_export.export_ticked(session, ticked_ids(JOBS_MAX), actor=current_actor())
         else:
-            text = job_export.export_matching(session, asked_filter(), actor=current_actor())
+            text = job_export.export_matching(session, requested_filter(), actor=current_actor())
     response = Response(text, content_type="application/json")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)
     return response

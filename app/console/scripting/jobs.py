@@ -68,7 +68,7 @@ def page_list() -> Response:
 
 @blueprint.post("/jobinfo/add")
 def add() -> Response:
-    """Add a job; ``triggerStatus=1`` starts it, as auto-registration starters ask for."""
+    """Add a job; ``triggerStatus=1`` starts it, which auto-registration starters use."""
     draft = _draft(None)
     start = bean_int("triggerStatus") == TriggerStatus.RUNNING and draft.schedule_type != ScheduleType.NONE
     with session_scope() as session:
@@ -78,7 +78,7 @@ def add() -> Response:
 
 @blueprint.post("/jobinfo/update")
 def update() -> Response:
-    """Change a job; what the original does not know stays as it is."""
+    """Change a job; fields unknown to the original keep their values."""
     job_id = bean_int("id")
     transact(partial(_update, job_id=job_id))
     return envelope()
@@ -86,7 +86,7 @@ def update() -> Response:
 
 @blueprint.post("/jobinfo/remove")
 def remove() -> Response:
-    """Delete a job; one that does not exist is fine."""
+    """Delete a job; succeeds if there is none."""
     job_id, actor = int_parameter("id"), current_actor()
     try:
         jobs.clear_before_removal(job_id, actor=actor)
@@ -114,7 +114,7 @@ def stop() -> Response:
 
 @blueprint.post("/jobinfo/trigger")
 def trigger() -> Response:
-    """Run a job once. A missing parameter means an empty one, not the job's own, as in the original."""
+    """Run a job once. As in the original, a missing parameter is an empty one, not the job's own."""
     with session_scope() as session:
         jobs.trigger_job(
             session,
@@ -130,11 +130,8 @@ def trigger() -> Response:
 @blueprint.route("/jobinfo/nextTriggerTime", methods=["GET", "POST"])
 def next_trigger_time() -> Response:
     """Preview a schedule: up to five local times."""
-    name, conf, zone = (
-        text_or_empty("scheduleType"),
-        text_or_empty("scheduleConf").strip(),
-        settings().time_zone,
-    )
+    name, conf = text_or_empty("scheduleType"), text_or_empty("scheduleConf").strip()
+    zone = settings().time_zone
     if name not in list(ScheduleType) or name == ScheduleType.NONE:
         return envelope([])
     schedule = Schedule(type=ScheduleType(name), conf=conf, time_zone=zone)
@@ -161,13 +158,13 @@ def _update(session: Session, *, job_id: int) -> None:
 
 
 def _draft(own: Job | None) -> JobDraft:
-    """Read the posted bean; unknown members are ignored, missing texts are empty, missing numbers 0."""
+    """Return the draft of the posted bean: missing texts are empty, missing numbers 0."""
     posted = {field.attribute: _posted(field, own) for field in JOB_FIELDS}
     return JobDraft(**posted, readable_by_java=settings().shared_with_java)
 
 
 def _posted(field: JobField, own: Job | None) -> Any:
-    """Return a posted value. One the original does not know stays as it is where the script omits it."""
+    """Return a posted value; a field unknown to the original keeps its value if the script omits it."""
     is_number = field.kind is Kind.NUMBER
     if field.is_original:
         return bean_int(field.wire_name) if is_number else text_or_empty(field.wire_name)

@@ -1,4 +1,4 @@
-"""The words the pages use for the closed sets of values, in the order the selects offer them."""
+"""Labels of enum values and other fixed choices, in the order of the selects."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -26,7 +26,7 @@ SCHEDULE_TYPES = {
     ScheduleType.CRON: _l("CRON"),
     ScheduleType.FIX_RATE: _l("Fixed rate"),
     ScheduleType.FIX_DELAY: _l("Fixed delay"),
-    ScheduleType.AT: _l("Once at a time"),
+    ScheduleType.AT: _l("Once"),
 }
 MISFIRE_STRATEGIES = {
     MisfireStrategy.DO_NOTHING: _l("Do nothing"),
@@ -50,9 +50,9 @@ BLOCK_STRATEGIES = {
     BlockStrategy.COVER_EARLY: _l("Cover early"),
 }
 DELIVERIES = {
-    Delivery.AUTO: _l("Automatic: only where the executor cannot run it twice"),
+    Delivery.AUTO: _l("Automatic: only if the executor cannot run it twice"),
     Delivery.AT_MOST_ONCE: _l("Never (payments, mails)"),
-    Delivery.AT_LEAST_ONCE: _l("Yes (the job may run twice without harm)"),
+    Delivery.AT_LEAST_ONCE: _l("Always (the job may safely run twice)"),
 }
 GLUE_TYPES = {
     GlueType.BEAN: "BEAN",
@@ -77,8 +77,8 @@ TRIGGER_TYPES = {
 }
 RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
 SKIP_REASONS = {
-    "misfire": _l("missed, and the job is told to do nothing then"),
-    "stopped": _l("the job was stopped"),
+    "misfire": _l("missed; the misfire strategy is to do nothing"),
+    "stopped": _l("the schedule was switched off"),
     "edited": _l("the schedule was changed"),
 }
 ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
@@ -88,7 +88,7 @@ MUTE_SPANS = {
     MuteSpan.DAY: _l("24 hours"),
     MuteSpan.TOMORROW: _l("until tomorrow, 8:00"),
     MuteSpan.WEEK: _l("7 days"),
-    MuteSpan.UNTIL_UNDONE: _l("until it is undone"),
+    MuteSpan.UNTIL_UNDONE: _l("until unmuted"),
 }
 ALARM_STATES = {
     AlarmState.PENDING: _l("pending"),
@@ -99,7 +99,7 @@ ALARM_STATES = {
     AlarmState.SILENT: _l("no channel"),
     AlarmState.MUTED: _l("muted"),
 }
-#: the original's numbers of the ways to clean a log
+#: the original's numbers of the log cleaning options
 CLEAN_KINDS = {
     1: _l("Older than one month"),
     2: _l("Older than three months"),
@@ -113,7 +113,7 @@ CLEAN_KINDS = {
 }
 #: the original's numbers of the states of a run
 LOG_STATUSES = {1: _l("Success"), 2: _l("Failed"), 3: _l("Running")}
-#: ranges of time offered, longest names of the original
+#: time ranges, by their names in addresses
 RANGES = {
     "hour": _l("Last hour"),
     "today": _l("Today"),
@@ -128,14 +128,14 @@ RANGES = {
 }
 
 
-def choices(words: Mapping[Any, str]) -> list[tuple[str, str]]:
+def choices(labels: Mapping[Any, str]) -> list[tuple[str, str]]:
     """Return the options of a select in the reader's language."""
-    return [(str(value), str(word)) for value, word in words.items()]
+    return [(str(value), str(label)) for value, label in labels.items()]
 
 
 def init_app(app: Flask) -> None:
-    """Make the words known to the templates: ``glue_type|glue_title``."""
-    sets: dict[str, Mapping[Any, str]] = {
+    """Add a template filter for each set of labels: ``glue_type|glue_title``."""
+    filters: dict[str, Mapping[Any, str]] = {
         "glue_title": GLUE_TYPES,
         "route_title": ROUTE_STRATEGIES,
         "block_title": BLOCK_STRATEGIES,
@@ -146,14 +146,14 @@ def init_app(app: Flask) -> None:
         "alarm_reason": ALARM_REASONS,
         "alarm_state": ALARM_STATES,
     }
-    for name, words in sets.items():
-        app.add_template_filter(_titles(words), name)
+    for name, labels in filters.items():
+        app.add_template_filter(_label_filter(labels), name)
 
 
-def _titles(words: Mapping[Any, str]) -> Callable[[str | None], str]:
-    """Return the filter of one set; an unknown value of an adopted database is shown as it is."""
+def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:
+    """Return the filter of one set; it shows unknown values of adopted databases unchanged."""
 
-    def title(value: str | None) -> str:
-        return str(words.get(value or "", value or "–"))
+    def label(value: str | None) -> str:
+        return str(labels.get(value or "", value or "–"))
 
-    return title
+    return label

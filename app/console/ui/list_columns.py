@@ -1,8 +1,8 @@
-"""List columns: the one table of what lists show, what they can be sorted by, and which columns can be hidden.
+"""List columns: the one table of what lists show, can be sorted by, and let readers hide.
 
-A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL key
-in the store. Columns are hidden by their position (``.without-4`` in ``app.css``), so the cells of a row stand in
-the order of the table.
+A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL
+key in the store. Columns are hidden by their position (``.without-4`` in ``app.css``), so the cells of a row
+stand in the order of the table.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,10 @@ from app.domain.list_orders import Order
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a list. Its name is the sort key in addresses, and its key in the cookie of hidden columns."""
+    """Column of a list.
+
+    Its name is the sort key in addresses, and its key in the cookie of hidden columns.
+    """
 
     name: str
     title: str

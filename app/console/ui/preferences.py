@@ -1,4 +1,4 @@
-"""Page preferences of the reader (theme, sidebar, zone) and the frame around every page."""
+"""Display preferences of a reader, kept in cookies, and the frame around every page."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ ROWS_COOKIE = "xxl_job_rows"
 HIDDEN_COOKIE = "xxl_job_hidden_{table}"
 WEEK_S = 7 * 86_400
 YEAR_S = 365 * 86_400
-#: code -> (its own name, language tag)
+#: code -> (native name, language tag)
 LANGUAGES = {"zh_CN": ("简体中文", "zh-Hans"), "zh_TW": ("繁體中文", "zh-Hant"), "en": ("English", "en")}
 THEMES = ("light", "dark")
 SIDEBARS = ("wide", "mini")
 ROWS = ("comfortable", "dense")
-#: between names in the cookie
+#: between column names in the cookie
 SEPARATOR = "."
-#: zones of these areas are doubles, or no places
+#: zones that are aliases or not places
 UNOFFERED_AREAS = ("Etc/", "SystemV/", "posix/", "right/", "US/", "Brazil/", "Canada/", "Chile/", "Mexico/")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What base.html shows around a page."""
+    """Frame of a page: what base.html shows around its content."""
 
     user: LoggedIn | None
     language: str
@@ -51,19 +51,15 @@ class Frame:
 
     @property
     def languages(self) -> list[tuple[str, tuple[str, str]]]:
-        """The languages offered: code, and its own name with its tag."""
+        """The supported languages: code, and native name with language tag."""
         return list(LANGUAGES.items())
 
 
 @cache
 def zone_names() -> tuple[str, ...]:
-    """Return the zones offered, by name, UTC first."""
-    return (
-        "UTC",
-        *sorted(
-            name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS)
-        ),
-    )
+    """Return the selectable time zones by name, UTC first."""
+    zones = (name for name in available_timezones() if "/" in name and not name.startswith(UNOFFERED_AREAS))
+    return ("UTC", *sorted(zones))
 
 
 def area() -> str:
@@ -74,7 +70,7 @@ def area() -> str:
 
 
 def frame() -> Frame:
-    """Return what is around the page of this request."""
+    """Return the frame of this request's page."""
     theme = request.cookies.get(THEME_COOKIE, "")
     return Frame(
         user=current_user(),
@@ -92,7 +88,7 @@ def frame() -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class HideableColumn:
-    """Column of a list that this reader can hide, or has hidden."""
+    """Column that can be hidden, and whether this reader has hidden it."""
 
     name: str
     title: str
@@ -120,19 +116,19 @@ def keep_columns(response: Response, table: str, shown: Collection[str]) -> None
 
 
 def cookie_path() -> str:
-    """Return the path the cookies of the pages are kept under."""
+    """Return the path of the console's cookies."""
     return settings().context_path or "/"
 
 
 def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
-    """Remember a choice in the browser."""
+    """Keep a choice in a cookie."""
     response.set_cookie(
         name, value, max_age=max_age_s, path=cookie_path(), samesite="Lax", secure=request.is_secure
     )
 
 
 def init_app(app: Flask) -> None:
-    """Hand the frame to every page."""
+    """Pass the frame to every page, and list columns to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
     app.add_template_global(hideable_columns, "hideable_columns")

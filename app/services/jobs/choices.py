@@ -1,4 +1,4 @@
-"""What a picker offers as one types: jobs, groups and users the actor may choose, a few at a time."""
+"""Picker choices: the jobs, groups and users that an actor can choose from, a few at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from app.domain.permissions import Actor, Right, require_admin
 from app.store import choices as store
 from app.store import groups
 
-#: no answer offers more
+#: most choices offered at once
 OFFERED_MAX = 20
-#: longest select; where there is more to choose from, a page has a field for the id instead
+#: longest select; pages with more choices have a field for the id instead
 SELECT_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing to choose: what is sent, how it is called, where it belongs."""
+    """Choice of a picker: the value to send, its text, and the group it belongs to."""
 
     value: str
     text: str
@@ -26,17 +26,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The first choices that match."""
+    """The first choices that match, and whether there are more."""
 
     choices: Sequence[Choice]
-    #: there are more
     has_more: bool
 
 
 def offer_jobs(
     session: Session, text: str, *, actor: Actor, right: Right, group_id: int = 0, skip_id: int = 0
 ) -> Offer:
-    """Return jobs the actor has ``right`` on; ``group_id`` 0: of any group, ``skip_id``: a job that is not offered."""
+    """Return jobs on which the actor has ``right``, of one group (0: any), without the job ``skip_id``."""
     allowed = actor.group_ids(right)
     found = store.search_jobs(
         session, text, group_ids=allowed, group_id=group_id, skip_id=skip_id, limit=OFFERED_MAX + 1
@@ -52,19 +51,19 @@ def offer_jobs(
 
 
 def offer_groups(session: Session, text: str, *, actor: Actor, right: Right) -> Offer:
-    """Return groups the actor has ``right`` on."""
+    """Return groups on which the actor has ``right``."""
     found = store.search_groups(session, text, group_ids=actor.group_ids(right), limit=OFFERED_MAX + 1)
     return _offer([Choice(str(group_id), title, app_name) for group_id, title, app_name in found])
 
 
 def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
-    """Return users by name; administrators only."""
+    """Return users by name; for administrators only."""
     require_admin(actor)
     return _offer([Choice(name, name) for name in store.search_users(session, text, limit=OFFERED_MAX + 1)])
 
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:
-    """Return all jobs of a group for a select; None where there are too many for one."""
+    """Return all jobs of a group for a select; None if there are too many."""
     found = store.search_jobs(
         session, "", group_ids=actor.group_ids(Right.VIEW), group_id=group_id, limit=SELECT_MAX + 1
     )
@@ -76,7 +75,7 @@ def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Cho
 
 
 def name_jobs(session: Session, job_ids: Sequence[int], *, actor: Actor) -> list[Choice]:
-    """Return the jobs by their names; one the actor may not see by its id alone."""
+    """Return the jobs with their descriptions; a job the actor cannot see has only its id."""
     texts = store.find_job_texts(session, job_ids, group_ids=actor.group_ids(Right.VIEW))
     return [Choice(str(job_id), f"{job_id} {texts.get(job_id, '')}".strip()) for job_id in job_ids]
 

@@ -1,4 +1,4 @@
-"""The jobs a user has starred: nobody else sees them, and what one may no longer see is not listed."""
+"""Favourite jobs of a user. They are private, and jobs the user can no longer see are not listed."""
 
 from sqlalchemy.orm import Session
 
@@ -8,7 +8,7 @@ from app.store import favourites
 
 
 def star_job(session: Session, job_id: int, *, wanted: bool, actor: Actor) -> None:
-    """Add a job the actor may see to their favourites, or take it off them."""
+    """Add a visible job to the actor's favourites (``wanted``), or remove it."""
     jobs.get_job(session, job_id, actor=actor)
     change = favourites.add_favourite if wanted else favourites.remove_favourite
     change(session, actor.user_id, job_id)

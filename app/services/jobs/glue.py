@@ -1,4 +1,4 @@
-"""Sources of GLUE jobs and their versions.
+"""GLUE sources of jobs and their versions.
 
 Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 9).
 """
@@ -23,12 +23,12 @@ from app.store import bulk, glue, locks
 
 MISSING_VERSION = N_("Version id is invalid")
 REMARK_MIN, REMARK_MAX = 4, 100
-#: versions kept of a job
+#: versions kept for each job
 VERSIONS_MAX = 30
 
 
 def get_glue_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
-    """Return a job that runs code of its own; Conflict where it runs a handler of the executor."""
+    """Return a GLUE job; raises Conflict for a job that runs a handler."""
     job = jobs.get_job(session, job_id, actor=actor, right=right)
     _require_glue(job)
     return job
@@ -55,7 +55,7 @@ def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersi
 def save_source(
     session: Session, job_id: int, source: str, remark: str | None, *, actor: Actor, now_ms: Millis
 ) -> int:
-    """Make ``source`` the job's code and a version of its own; return the version's id. The newest 30 are kept."""
+    """Save ``source`` as the job's code and as a new version; return its id. The newest 30 are kept."""
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
         raise NotFound(jobs.MISSING)
@@ -64,7 +64,7 @@ def save_source(
 
 
 def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_ms: Millis) -> dict[str, Any]:
-    """Return a new version of a job's source as it is stored; raises where the actor may not write it, or it is none."""
+    """Return the row of a new version; raises PermissionDenied, Conflict for a BEAN job, or InvalidInput."""
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
     remark = _remark(remark)
@@ -83,41 +83,54 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
 def save_versions(
     session: Session, rows: Sequence[dict[str, Any]], *, actor: Actor, now_ms: Millis
 ) -> list[int]:
-    """Make each row of ``version_row`` its job's code and a version; return the versions' ids. The caller holds the jobs' locks."""
-    stamped = [(row["job_id"], row["glue_source"], row["glue_remark"], row["update_time"]) for row in rows]
-    names = ("id", "glue_source", "glue_remark", "glue_updatetime")
-    bulk.update_many(
-        session, Job, [{**dict(zip(names, values, strict=True)), "update_time": now_ms} for values in stamped]
-    )
+    """Save rows of ``version_row`` as versions and as their jobs' code; return the ids of the versions.
+
+    The caller holds the jobs' locks.
+    """
+    columns = [
+        {
+            "id": row["job_id"],
+            "glue_source": row["glue_source"],
+            "glue_remark": row["glue_remark"],
+            "glue_updatetime": row["update_time"],
+            "update_time": now_ms,
+        }
+        for row in rows
+    ]
+    bulk.update_many(session, Job, columns)
     ids = bulk.insert_with_ids(session, GlueVersion, rows)
     for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
         glue.delete_older(session, job_id, keep=VERSIONS_MAX)
     entries = [
-        audit.Entry("glue.save", ("job", row["job_id"]), _told(version_id, row))
+        audit.Entry("glue.save", ("job", row["job_id"]), _audited(version_id, row))
         for version_id, row in zip(ids, rows, strict=True)
     ]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     return ids
 
 
-def _told(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def _audited(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
     source = row["glue_source"]
-    told = {"version": version_id, "remark": row["glue_remark"], "characters": len(source)}
-    return {**told, "sha256": sha256(source.encode()).hexdigest()}
+    return {
+        "version": version_id,
+        "remark": row["glue_remark"],
+        "characters": len(source),
+        "sha256": sha256(source.encode()).hexdigest(),
+    }
 
 
 def restore_version(
     session: Session, version_id: int, *, actor: Actor, now_ms: Millis, remark: str | None = None
 ) -> int:
-    """Make an old version the job's code again, as a new version; return its id."""
+    """Save an old version as a new one; return its id."""
     version = get_version(session, version_id, actor=actor)
-    said = remark or f"restored: {version.glue_remark}"[:REMARK_MAX]
-    return save_source(session, version.job_id, version.glue_source or "", said, actor=actor, now_ms=now_ms)
+    remark = remark or f"restored: {version.glue_remark}"[:REMARK_MAX]
+    return save_source(session, version.job_id, version.glue_source or "", remark, actor=actor, now_ms=now_ms)
 
 
 def _require_glue(job: Job) -> None:
     if job.glue_type == GlueType.BEAN:
-        raise Conflict(N_("The job is no GLUE job"))
+        raise Conflict(N_("This job is not a GLUE job"))
 
 
 def _remark(remark: str | None) -> str:
@@ -132,5 +145,5 @@ def _remark(remark: str | None) -> str:
 
 
 def _next_stamp(job: Job, now_ms: Millis) -> Millis:
-    """Executors tell versions apart by this time in whole seconds: two saves within a second must differ."""
+    """Return the time of a new version; executors compare it in whole seconds, so no two may share one."""
     return max(now_ms, (job.glue_updatetime or 0) + SECOND_MS)

@@ -23,7 +23,7 @@ from app.services.jobs import glue
 from app.services.jobs.import_plan import Change, Finding, Found, Kind, Planned, plan_import
 from app.services.jobs.job_file import CHILDREN, Entry
 from app.services.jobs.replan import replan_jobs
-from app.services.jobs.rules import CHILDREN_MAX, limited_text, told
+from app.services.jobs.rules import CHILDREN_MAX, audited, limited_text
 from app.store import bulk, group_lists, job_lists, job_tags, locks
 
 __all__ = ["Change", "Finding", "Kind", "import_jobs"]
@@ -140,10 +140,10 @@ def _trail_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
     tags = {TAGS: planned.tags} if planned.tags is not None else {}
     if planned.job_id < 0:
         return audit.Entry(
-            "job.add", ("job", ids[planned.job_id]), {**told(columns), **tags, "started": False}
+            "job.add", ("job", ids[planned.job_id]), {**audited(columns), **tags, "started": False}
         )
     return audit.Entry(
-        "job.update", ("job", planned.job_id), told(audit.difference(planned.before, columns) | tags)
+        "job.update", ("job", planned.job_id), audited(audit.difference(planned.before, columns) | tags)
     )
 
 

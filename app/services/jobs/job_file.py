@@ -1,7 +1,8 @@
-"""Jobs as a file: one JSON object a job, by the names of the scripting endpoints and our own beside them.
+"""Job file: jobs as JSON, with the member names of the scripting endpoints and our own.
 
-``{"format": 1, "jobs": [{"id": 7, "appname": "sample", "jobDesc": "nightly report", …}]}``. Ids of groups are left out because they
-differ between installations; a job's own id is there only so that ``childJobId`` of other jobs can name it.
+``{"format": 1, "jobs": [{"id": 7, "appname": "sample", "jobDesc": "nightly report", …}]}``. Group ids are
+left out because they differ between installations; a job has its id only so that ``childJobId`` of other jobs
+can refer to it.
 """
 
 import json
@@ -20,7 +21,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
 
-#: what the header says; a file of another format is refused
+#: version of the format; other versions are refused
 FORMAT = 1
 #: longest file, in bytes
 SIZE_MAX = 1024 * 1024
@@ -40,42 +41,42 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One job of a file; members that are missing are missing in ``given`` too."""
+    """One job of a file. Members that the file omits are missing in ``given``, too."""
 
-    #: place in the file, from 1
+    #: position in the file, from 1
     number: int
-    #: 0: none, then no other job can name it as a child
+    #: 0: none; then no other job can refer to it as a child
     file_id: int = 0
     app_name: str = ""
     #: attribute of a draft -> value
     given: Mapping[str, Any] = field(default_factory=dict)
-    #: ids of the file; None: not told
+    #: ids in the file; None: not in the file
     children: tuple[int, ...] | None = None
     source: str | None = None
     remark: str = ""
-    #: what is wrong with it as it is written
+    #: first error in its members
     error: InvalidInput | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a job is recognised by."""
+        """The key that identifies a job: AppName, description and handler."""
         return self.app_name, str(self.given.get("job_desc", "")), str(self.given.get("executor_handler", ""))
 
 
 def job_object(job: Job, app_name: str, tags: Sequence[str], *, with_source: bool) -> dict[str, Any]:
-    """Return a job as it stands in the file; ``with_source`` whether the reader may see and write code."""
-    shown: dict[str, Any] = {"id": job.id, "appname": app_name}
-    shown |= {name: getattr(job, attribute) or "" for name, attribute in TEXTS.items()}
-    shown |= {name: write_time(getattr(job, attribute)) for name, attribute in TIMES.items()}
-    shown |= {name: getattr(job, attribute) for name, attribute in NUMBERS.items()}
-    shown |= {CHILDREN: child_ids_text(job.child_ids), TAGS: list(tags)}
+    """Return the object of a job; ``with_source`` if the reader may see and write code."""
+    members: dict[str, Any] = {"id": job.id, "appname": app_name}
+    members |= {name: getattr(job, attribute) or "" for name, attribute in TEXTS.items()}
+    members |= {name: write_time(getattr(job, attribute)) for name, attribute in TIMES.items()}
+    members |= {name: getattr(job, attribute) for name, attribute in NUMBERS.items()}
+    members |= {CHILDREN: child_ids_text(job.child_ids), TAGS: list(tags)}
     if with_source and job.glue_type != GlueType.BEAN:
-        shown |= {SOURCE: job.glue_source or "", REMARK: job.glue_remark or ""}
-    return shown
+        members |= {SOURCE: job.glue_source or "", REMARK: job.glue_remark or ""}
+    return members
 
 
 def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of a file; raises InvalidInput where it could not be read again."""
+    """Return the text of a file; raises InvalidInput if it would be too large to import."""
     text = json.dumps({"format": FORMAT, "jobs": list(objects)}, ensure_ascii=False, indent=2) + "\n"
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
@@ -85,9 +86,9 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def read_file(text: str, *, readable_by_java: bool = False) -> list[Entry]:
-    """Return the jobs of a file, each with its own error; raises InvalidInput when it is no job file at all.
+    """Return the jobs of a file, each with its first error; raises InvalidInput if it is not a job file.
 
-    ``readable_by_java``: jobs that a Java admin on the same database cannot read are to be refused.
+    ``readable_by_java``: the import is to refuse jobs that a Java admin on the same database cannot read.
     """
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
@@ -100,24 +101,24 @@ def read_file(text: str, *, readable_by_java: bool = False) -> list[Entry]:
         raise InvalidInput("file", N_('"format" must be %(format)s', format=FORMAT))
     jobs = content["jobs"]
     if not jobs:
-        raise InvalidInput("file", N_("The file holds no job"))
+        raise InvalidInput("file", N_("The file contains no jobs"))
     if len(jobs) > JOBS_MAX:
         raise InvalidInput(
             "file",
             N_(
-                "The file holds %(count)s jobs; at most %(limit)s are imported at once",
+                "The file contains %(count)s jobs; at most %(limit)s can be imported at once",
                 count=len(jobs),
                 limit=JOBS_MAX,
             ),
         )
-    entries = _without_repetitions([_entry(number, job) for number, job in enumerate(jobs, 1)])
+    entries = _mark_duplicates([_entry(number, job) for number, job in enumerate(jobs, 1)])
     if readable_by_java:
         entries = [replace(entry, given={**entry.given, "readable_by_java": True}) for entry in entries]
     return entries
 
 
 def write_time(at_ms: Millis) -> str:
-    """Return a bound of a schedule in UTC, ``2030-01-31T00:00:00Z``; empty for 0."""
+    """Return an instant in UTC, ``2030-01-31T00:00:00Z``; an empty text for 0."""
     if not at_ms:
         return ""
     spec = "milliseconds" if at_ms % SECOND_MS else "seconds"
@@ -132,7 +133,7 @@ def _parse(text: str) -> Any:
         raise InvalidInput(
             "file",
             N_(
-                "No JSON at line %(line)s, column %(column)s: %(problem)s",
+                "Invalid JSON at line %(line)s, column %(column)s: %(problem)s",
                 line=exc.lineno,
                 column=exc.colno,
                 problem=exc.msg,
@@ -143,9 +144,7 @@ def _parse(text: str) -> Any:
             "file", N_("%(field)s holds a character that cannot be stored", field="file")
         ) from exc
     except (ValueError, RecursionError) as exc:
-        raise InvalidInput(
-            "file", N_("The file holds a number that is none, or is nested too deeply")
-        ) from exc
+        raise InvalidInput("file", N_("The file contains an invalid number or is nested too deeply")) from exc
     return content
 
 
@@ -154,7 +153,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _entry(number: int, job: Any) -> Entry:
-    """Read one job; what is known of it is kept beside an error, so that the error can name it."""
+    """Read one job. An error keeps the job's key, so that the import can report which job it is."""
     if not isinstance(job, dict):
         return Entry(
             number, error=InvalidInput("jobs", N_("A job must be an object with members such as jobDesc"))
@@ -172,7 +171,7 @@ def _read(number: int, job: dict[str, Any]) -> Entry:
     for name in job:
         if name not in MEMBERS:
             raise InvalidInput(
-                name[:64], N_("No job has this field; known are: %(fields)s", fields=", ".join(MEMBERS))
+                name[:64], N_("Jobs have no such field; known fields: %(fields)s", fields=", ".join(MEMBERS))
             )
     given: dict[str, Any] = {attribute: _text(job, name) for name, attribute in TEXTS.items() if name in job}
     given |= {attribute: _number(job, name) for name, attribute in NUMBERS.items() if name in job}
@@ -193,20 +192,20 @@ def _read(number: int, job: dict[str, Any]) -> Entry:
 def _text(job: dict[str, Any], name: str) -> str:
     value = job[name]
     if not isinstance(value, str):
-        raise InvalidInput(name, N_('It must be a text, in quotes: "…"'))
+        raise InvalidInput(name, N_('Must be a text in quotes: "…"'))
     return value if name in UNTRIMMED else value.strip()
 
 
 def _number(job: dict[str, Any], name: str) -> int:
     value = job[name]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidInput(name, N_("It must be a whole number, without quotes"))
+        raise InvalidInput(name, N_("Must be a whole number without quotes"))
     return value
 
 
 def _tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
-        raise InvalidInput(TAGS, N_('It must be a list of texts: ["nightly", "money"]'))
+        raise InvalidInput(TAGS, N_('Must be a list of texts: ["nightly", "money"]'))
     return check_tags(value)
 
 
@@ -215,7 +214,7 @@ def _time(job: dict[str, Any], name: str) -> Millis:
     if not text:
         return 0
     refusal = InvalidInput(
-        name, N_("It must be empty or a time with its offset, such as 2030-01-31T08:00:00+08:00")
+        name, N_("Must be empty or a time with an offset, such as 2030-01-31T08:00:00+08:00")
     )
     try:
         moment = datetime.fromisoformat(text)
@@ -226,14 +225,14 @@ def _time(job: dict[str, Any], name: str) -> Millis:
         raise refusal from exc
 
 
-def _without_repetitions(entries: list[Entry]) -> list[Entry]:
-    """Mark the jobs that are named a second time."""
+def _mark_duplicates(entries: list[Entry]) -> list[Entry]:
+    """Set the error of jobs whose id or key occurred before."""
     ids: dict[int, int] = {}
     keys: dict[tuple[str, str, str], int] = {}
     checked = []
     for entry in entries:
         if entry.file_id and (first := ids.setdefault(entry.file_id, entry.number)) != entry.number:
-            refusal = InvalidInput("id", N_("Job %(number)s of the file has this id too", number=first))
+            refusal = InvalidInput("id", N_("Job %(number)s of the file has the same id", number=first))
             entry = replace(entry, file_id=0, error=refusal)
         elif entry.error is None and (first := keys.setdefault(entry.key, entry.number)) != entry.number:
             refusal = InvalidInput(

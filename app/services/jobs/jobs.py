@@ -1,8 +1,8 @@
-"""What people and scripts do with jobs. Every function loads the job first and checks the right on *its* group.
+"""Job operations of users and scripts. Each loads the job first and checks the right on *its* group.
 
-Stop, edit and delete take effect at their commit (docs/reference/pipeline.md, section 9):
-the job's row is locked, its fires that were not sent yet go,
-and those already due are recorded as skipped. So these functions are passed a clock, which they read once they hold their locks.
+Stop, edit and delete take effect at their commit (docs/reference/pipeline.md, section 9): the job's row is
+locked, its unsent fires are deleted, and those already due are recorded as skipped. These functions therefore
+take a clock, and read it when they hold their locks.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.db import session_scope
-from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
@@ -24,11 +24,11 @@ from app.services.jobs.rules import (
     PARAM_MAX,
     JobDraft,
     StoredJobLookup,
+    audited,
     check_draft,
     check_move,
     limited_text,
     schedule_of,
-    told,
 )
 from app.store import fires, groups, job_lists, locks, mutes, once, registry
 from app.store.job_lists import JobFilter
@@ -42,7 +42,7 @@ ADDRESS_LIST_MAX = 20_000
 
 
 def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
-    """Return a job the actor has ``right`` on; NotFound where it is missing or foreign."""
+    """Return a job on which the actor has ``right``; raises NotFound if the actor cannot see it."""
     job = job_lists.find_job(session, job_id)
     if job is None:
         raise NotFound(MISSING)
@@ -51,45 +51,40 @@ def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right
 
 
 def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
-    """Return a page of the jobs the actor may see, newest first unless another order is wanted."""
+    """Return a page of the jobs the actor may see, newest first unless the filter names an order."""
     return job_lists.list_jobs(
         session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length
     )
 
 
 def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
-    """Return the jobs of a group by id; none of a foreign one."""
+    """Return the jobs of a group by id; an empty list if the actor cannot see the group."""
     return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
 
 
 def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, start: bool = False) -> int:
-    """Store a new job; return its id. ``start`` switches its schedule on in the same transaction."""
+    """Store a new job and return its id. ``start`` switches its schedule on in the same transaction."""
     columns = check_draft(StoredJobLookup(session), draft, actor=actor)
     now_ms = clock()
-    if draft.glue_type != "BEAN" and draft.glue_source.strip():
+    if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
         require_right(actor, draft.job_group, Right.GLUE, missing=MISSING)
     job = Job(**columns, add_time=now_ms, update_time=now_ms, glue_updatetime=now_ms)
-    job.trigger_status, job.trigger_last_time, job.trigger_next_time, job.last_fire_ms = (
-        int(TriggerStatus.STOPPED),
-        0,
-        0,
-        0,
-    )
+    job.trigger_status = int(TriggerStatus.STOPPED)
+    job.trigger_last_time = job.trigger_next_time = job.last_fire_ms = 0
     if start:
         require_right(actor, draft.job_group, Right.OPERATE, missing=MISSING)
         _switch_on(session, job, now_ms)
     session.add(job)
     session.flush()
     tags = job_tags.set_tags(session, job.id, draft.tags)
-    _record(session, "job.add", job, actor, now_ms, {**told(columns), **tags, "started": start})
+    _record(session, "job.add", job, actor, now_ms, {**audited(columns), **tags, "started": start})
     return job.id
 
 
 def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, clock: Clock) -> None:
-    """Change a job; kind of code, source and switch stay. A new schedule counts from the commit on."""
-    if (
-        draft.child_jobid.strip()
-    ):  # two saves at once could each see no cycle, and close one together: one after the other
+    """Change a job; its run mode, source and switch stay. A new schedule takes effect at the commit."""
+    if draft.child_jobid.strip():
+        # two concurrent saves could each see no cycle and together create one
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(StoredJobLookup(session), draft, actor=actor, own=job)
@@ -106,11 +101,11 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         job.trigger_next_time = _first_instant(session, job, now_ms)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
-    _record(session, "job.update", job, actor, now_ms, told(changes))
+    _record(session, "job.update", job, actor, now_ms, audited(changes))
 
 
 def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Put a job into another executor group; its runs so far stay with the old one."""
+    """Move a job to another executor group; its runs so far stay with the old one."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     check_move(StoredJobLookup(session), job, group_id, actor)
     if job.job_group == group_id:
@@ -125,7 +120,7 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
 def change_tag(
     session: Session, job_id: int, tag: str, *, wanted: bool, actor: Actor, now_ms: Millis
 ) -> None:
-    """Give a job one more tag, or take one from it; one it has, or has not, already changes nothing."""
+    """Add a tag to a job (``wanted``) or remove it; does nothing if that is already so."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
     if changes:
@@ -134,7 +129,7 @@ def change_tag(
 
 
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a job with its fires, runs and versions; runs under way are not touched. An unknown id is NotFound."""
+    """Delete a job with its fires, runs and versions; runs in progress go on. Raises NotFound."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     job_lists.delete_job(session, job.id)
     _record(session, "job.remove", job, actor, now_ms, {"job_desc": job.job_desc, "job_group": job.job_group})
@@ -142,7 +137,7 @@ def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -
 
 
 def clear_before_removal(job_id: int, *, actor: Actor) -> None:
-    """Delete most log rows of a job that is about to be deleted, in short transactions of their own."""
+    """Delete most log rows of a job that is about to be deleted, in short transactions."""
     with session_scope() as session:
         job = _lock_job(session, job_id, actor, Right.EDIT)
         if job.trigger_status == TriggerStatus.RUNNING:
@@ -154,7 +149,7 @@ def clear_before_removal(job_id: int, *, actor: Actor) -> None:
 
 
 def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
-    """Switch a schedule on; its first instant is the first after now that was never fired. A running one stays as it is."""
+    """Switch a schedule on, from its first unfired instant after now. Does nothing if it is on already."""
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if job.trigger_status == TriggerStatus.RUNNING:
         return
@@ -165,7 +160,7 @@ def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> N
 
 
 def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
-    """Switch a schedule off; what it would have fired and was not sent yet is withdrawn."""
+    """Switch a schedule off and withdraw its unsent fires."""
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     voided = _void(session, job, reason="stopped", clock=clock)
     if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
@@ -187,12 +182,13 @@ def trigger_job(
 ) -> bool:
     """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
 
-    ``asked_by`` names the form that asks: one from which this user has asked for this job before gets no second run, and False.
+    ``asked_by`` names the form that was sent: sent again by the same user for this job, it queues no second
+    run and the result is False.
     """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if executor_param is not None:
         limited_text("executorParam", executor_param, PARAM_MAX)
-    addresses = _known_addresses(session, job, address_list or "", now_ms)
+    addresses = _check_addresses(session, job, address_list or "", now_ms)
     if asked_by and not once.claim_name(session, f"{asked_by}:{actor.user_id}:{job.id}", now_ms=now_ms):
         return False
     fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
@@ -223,57 +219,50 @@ def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
 
 
 def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
-    """Return the first instant after now that was never fired; raises InvalidInput where there is none.
+    """Return the first instant after now that was never fired; raises InvalidInput if there is none.
 
-    A fixed delay whose run is still out begins with the end of that run.
+    A fixed delay with a run in progress continues after that run.
     """
     schedule = schedule_of(job, zone_name())
     next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
-    if (
-        schedule.type is ScheduleType.FIX_DELAY
-        and job.id
-        and fires.count_scheduled_out(session, [job.id])[job.id]
-    ):
-        return AFTER_THE_CURRENT_RUN
+    if schedule.type is ScheduleType.FIX_DELAY and job.id:
+        in_progress = fires.count_scheduled_out(session, [job.id])[job.id]
+        return AFTER_THE_CURRENT_RUN if in_progress else next_ms
     return next_ms
 
 
 def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
-    """Void what a locked job's present schedule has planned, and what is due and was not scanned."""
+    """Withdraw the planned instants of a locked job's schedule, and record due ones as skipped."""
     planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
     voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
     job.last_fire_ms = voided.last_ms[job.id]
     return voided
 
 
-def _known_addresses(session: Session, job: Job, typed: str, now_ms: Millis) -> str | None:
-    """Return the addresses a run is restricted to: only those of the job's own group, registered or entered for it."""
-    wanted = [
-        text.strip()
-        for text in limited_text("addressList", typed, ADDRESS_LIST_MAX).split(",")
-        if text.strip()
-    ]
+def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -> str | None:
+    """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
+    pieces = limited_text("addressList", entered, ADDRESS_LIST_MAX).split(",")
+    wanted = [piece.strip() for piece in pieces if piece.strip()]
     if not wanted:
         return None
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
-    live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name]) if group is not None else {}
-    known = {
-        _bare(text)
-        for text in [*(group.addresses if group else []), *(live.get(group.app_name, []) if group else [])]
-    }
+    known = set[str]()
+    if group is not None:
+        live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name])
+        known = {_without_slash(text) for text in [*group.addresses, *live.get(group.app_name, [])]}
     for address in wanted:
-        if _bare(address) not in known:
+        if _without_slash(address) not in known:
             raise InvalidInput(
                 "addressList",
                 N_(
-                    "%(address)s is no address of this executor; add it to the executor first",
+                    "%(address)s is not an address of this executor group; add it to the group first",
                     address=address,
                 ),
             )
     return ",".join(wanted)
 
 
-def _bare(address: str) -> str:
+def _without_slash(address: str) -> str:
     return address.strip().rstrip("/")
 
 

@@ -1,4 +1,8 @@
-"""What becomes of the instants of a schedule when it changes: those no scan has seen, those planned already, the first new one."""
+"""Replanning: what happens to a schedule's instants when the schedule changes.
+
+Planned fires are withdrawn, due instants are recorded as skipped, and the first instant of the new schedule
+is found.
+"""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -20,12 +24,12 @@ from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
 
-#: a change of one of these makes the instants planned so far void
+#: columns whose change invalidates the planned instants
 PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
 
 
 def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -> Millis:
-    """Return the first instant after now that was never fired; raises InvalidInput where there is none."""
+    """Return the first instant after now that was never fired; raises InvalidInput if there is none."""
     try:
         next_ms = next_after_ms(schedule, max(now_ms, last_fire_ms))
     except ValueError as exc:
@@ -37,7 +41,7 @@ def first_instant(schedule: Schedule, last_fire_ms: Millis, *, now_ms: Millis) -
 
 @dataclass(frozen=True, slots=True)
 class Voided:
-    """The outcome of voiding instants; ``last_ms`` is the new ``last_fire_ms`` of each job."""
+    """Result of ``void_instants``; ``last_ms`` is the new ``last_fire_ms`` of each job."""
 
     now_ms: Millis
     withdrawn: int
@@ -45,10 +49,10 @@ class Voided:
 
 
 def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str, clock: Clock) -> Voided:
-    """Withdraw what these jobs' schedules have planned and no claim has taken; record as skipped what is due by now.
+    """Withdraw the unclaimed fires of these jobs' schedules; record the instants that are due as skipped.
 
-    The caller holds the jobs' locks. The clock is read once the fires are locked too: what falls due while this waits
-    is recorded, not lost. ``stored`` are the jobs as they were before the change.
+    The caller holds the jobs' locks. The clock is read when the fires are locked, too, so that instants that
+    fall due while waiting for the locks are recorded, not lost. ``stored`` are the jobs before the change.
     """
     withdrawn = scheduled_fires.withdraw(session, stored)
     now_ms = clock()
@@ -67,25 +71,24 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
 
 
 def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:
-    """Return the latest instant with a run or a skip; instants withdrawn before they were due no longer count."""
+    """Return the latest instant with a run or a skip, without instants withdrawn before they were due."""
     open_ms = first_ahead(job, withdrawn, zone_name())
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone_name()), now_ms
-    while (
-        instant := next_after_ms(schedule, decided_ms)
-    ) is not None and instant < open_ms:  # claimed by a clock that is a little ahead
+    # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
+    while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
         decided_ms = instant
     return min(job.last_fire_ms, decided_ms)
 
 
 def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
-    """Return the instants of a running job that are due and that no scan has seen; None where there is none."""
+    """Return the due instants of an enabled job that no scan has seen; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time
     count = 1
-    with suppress(ValueError, InvalidInput):  # an invalid schedule: its one instant
+    with suppress(ValueError, InvalidInput):  # an invalid schedule has only its next time
         decided = plan_job(job, zone_name(), now_ms=now_ms)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
@@ -94,10 +97,11 @@ def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
 
 
 def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock) -> None:
-    """Void the instants of jobs that get other schedules; the caller holds their locks and writes the schedules themselves afterwards.
+    """Void the instants of jobs whose schedules change, and set their next times.
 
-    ``schedules`` is job id -> (new schedule, its first instant when it was planned): most jobs never fired later than now, so that
-    nothing has to be computed while others wait.
+    The caller holds the jobs' locks and writes the schedules afterwards. ``schedules`` is job id -> (new
+    schedule, its first instant when it was planned). That instant is computed anew only if it has passed or
+    was fired already, which keeps the locks short.
     """
     rows = []
     stored = lock_planned(session, schedules)

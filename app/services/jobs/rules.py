@@ -1,8 +1,8 @@
-"""What a job has to be before it is stored.
+"""Job rules: what a job must fulfil before it is stored.
 
 Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (docs/reference/console.md, section 8).
-
-Stricter than the source where a column would overflow or a value means nothing; every refusal names the field by its wire name.
+Stricter than the source where a value would overflow its column or has no meaning. Every error names the
+field by its wire name.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,14 +28,14 @@ __all__ = ["JobDraft"]
 PARAM_MAX = FIELD_OF["executor_param"].max_length
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
-#: columns the trail does not show
-UNTOLD = frozenset({"glue_source", "update_time"})
-#: fields of a cron the original reads
+#: columns that are not audited
+NOT_AUDITED = frozenset({"glue_source", "update_time"})
+#: numbers of cron fields that XXL-JOB reads
 QUARTZ_FIELDS = (6, 7)
 
 
 def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
-    """Return a job's schedule; an empty zone means ``config_zone``. Raises InvalidInput for an unknown type."""
+    """Return a job's schedule, in ``config_zone`` if it has no zone; raises InvalidInput."""
     return Schedule(
         type=ScheduleType(_choice(FIELD_OF["schedule_type"], job.schedule_type)),
         conf=(job.schedule_conf or "").strip(),
@@ -46,59 +46,54 @@ def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
 
 
 class JobLookup(Protocol):
-    """The groups and jobs beside a job, as far as the rules ask for them."""
+    """Job lookup: what the rules need to know about other jobs and the groups."""
 
     def has_group(self, group_id: int) -> bool:
-        """Whether there is such a group."""
+        """Return whether the group exists."""
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Return job id -> group id of those of the jobs that exist."""
+        """Return job id -> group id; missing jobs are left out."""
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Whether a success of the one job would sooner or later fire the other one."""
+        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
 
 
 class StoredJobLookup:
-    """What the database holds; a group asked for stays until the end of the transaction."""
+    """Job lookup in the database. It locks the groups it looks up against deletion."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._children: dict[int, Sequence[int]] = {}
 
     def has_group(self, group_id: int) -> bool:
-        """Hold the group."""
+        """Return whether the group exists, and lock it against deletion."""
         return group_lists.hold_group(self._session, group_id) is not None
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Read the jobs; an id no column holds is none."""
-        return job_lists.find_groups_of(
-            self._session, [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
-        )
+        """Return job id -> group id; ids out of the column's range count as missing."""
+        stored = [job_id for job_id in job_ids if 0 < job_id <= INT_MAX]
+        return job_lists.find_groups_of(self._session, stored)
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Follow the child jobs."""
+        """Return whether ``job_id`` is ``child_id`` or one of its descendants."""
         return leads_to(child_id, job_id, self._children_of)
 
     def _children_of(self, job_ids: Collection[int]) -> Mapping[int, Sequence[int]]:
-        """Read the jobs, and with them all they lead to: a long chain is asked for link by link."""
+        """Return the children of the jobs; all descendants are read at once, as callers follow chains."""
         if not self._children.keys() >= set(job_ids):
-            descendants = job_lists.find_descendants(self._session, job_ids)
-            self._children |= {
-                child: ()
-                for _group_id, ids in descendants.values()
-                for child in ids
-                if child not in descendants
-            }
-            self._children |= {job_id: ids for job_id, (_group_id, ids) in descendants.items()}
+            links = job_lists.find_descendants(self._session, job_ids)
+            self._children |= {child: () for _group_id, ids in links.values() for child in ids}
+            self._children |= {job_id: ids for job_id, (_group_id, ids) in links.items()}
         return {job_id: self._children[job_id] for job_id in job_ids if job_id in self._children}
 
 
 def check_draft(
     lookup: JobLookup, draft: JobDraft, *, actor: Actor, own: Job | None = None
 ) -> dict[str, object]:
-    """Return the columns of a job as they are stored; raises InvalidInput for the first rule that is broken.
+    """Return the columns of a job as they are stored; raises InvalidInput for the first broken rule.
 
-    ``own`` is the job that is being changed: its kind of code and source stay, and it may not be its own child.
+    ``own`` is the job to change, None for a new one. Its run mode and source stay, and it must not become its
+    own descendant.
     """
     if own is None:
         _check_group(lookup, draft.job_group, actor)
@@ -116,16 +111,16 @@ def check_draft(
 
 
 def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None:
-    """The actor may put the job into the group; code that comes along needs the right to write code there."""
+    """Check that the actor may move the job to the group; a GLUE job needs the GLUE right there, too."""
     _check_group(lookup, group_id, actor)
     if group_id != job.job_group and job.glue_type != GlueType.BEAN and not actor.may(group_id, Right.GLUE):
         raise PermissionDenied(N_("permission denied"))
 
 
 def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
-    """The group exists and the actor may put jobs into it; a foreign one is as good as none."""
+    """Check that the actor may put jobs into the group; a group the actor cannot see counts as missing."""
     if not lookup.has_group(group_id) or not actor.may(group_id, Right.VIEW):
-        raise InvalidInput("jobGroup", N_("Choose an executor"))
+        raise InvalidInput("jobGroup", N_("Choose an executor group"))
     if not actor.may(group_id, Right.EDIT):
         raise PermissionDenied(N_("permission denied"))
 
@@ -189,12 +184,15 @@ def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
     if unix_cron or schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}:
         raise InvalidInput(
             "scheduleConf",
-            N_("A Java admin on the same database could not read this schedule (XXL_JOB_SHARED_WITH_JAVA)"),
+            N_("A Java admin on the same database cannot read this schedule (XXL_JOB_SHARED_WITH_JAVA)"),
         )
     if draft.time_zone or draft.not_before_ms or draft.not_after_ms:
         raise InvalidInput(
             "timeZone",
-            N_("A Java admin on the same database knows no zone and no window (XXL_JOB_SHARED_WITH_JAVA)"),
+            N_(
+                "A Java admin on the same database supports neither a time zone nor a validity period"
+                " (XXL_JOB_SHARED_WITH_JAVA)"
+            ),
         )
 
 
@@ -206,28 +204,27 @@ def _code_columns(draft: JobDraft) -> dict[str, object]:
 
 
 def clean_source(glue_type: str, source: str) -> str:
-    """Return a source as it is stored: a shell cannot bear carriage returns. Raises InvalidInput where it is too long."""
+    """Return a source as it is stored (shell scripts without carriage returns); raises InvalidInput."""
     if glue_type == GlueType.GLUE_SHELL:
         source = source.replace("\r", "")
     return limited_text("glueSource", source, SOURCE_MAX)
 
 
 def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None) -> list[int]:
-    """Every child exists, and the actor may run it; a foreign one is as good as none."""
+    """Return the child ids. The actor must see all children, and must be allowed to run the new ones."""
     ids = parse_child_ids(text)
-    limited_text(
-        CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX
-    )  # below 0: a job that gets its id later
+    # an import uses negative ids for jobs that have none yet
+    limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)
     found = lookup.groups_of(ids)
     known = set(own.child_ids) if own is not None else set()
     for job_id in ids:
         if job_id not in found or not actor.may(found[job_id], Right.VIEW):
             raise not_found(job_id)
         if own is not None and job_id == own.id:
-            raise InvalidInput("childJobId", N_("A job cannot be its own child (%(id)s)", id=job_id))
+            raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
         if own is not None and job_id not in known and lookup.leads_to(job_id, own.id):
             raise InvalidInput(
-                "childJobId",
+                CHILDREN,
                 N_("Child job %(id)s leads back to this job: they would run each other for ever", id=job_id),
             )
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
@@ -235,20 +232,20 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
     return ids
 
 
-def told(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the trail shows of columns."""
-    return {name: value for name, value in columns.items() if name not in UNTOLD}
+def audited(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that the audit trail shows."""
+    return {name: value for name, value in columns.items() if name not in NOT_AUDITED}
 
 
 def required_text(field: str, text: str, longest: int, missing: Text) -> str:
-    """Return a text without blanks lookup it; raises InvalidInput where nothing is left or it is too long."""
+    """Return the trimmed text; raises InvalidInput if it is empty or too long."""
     if not text.strip():
         raise InvalidInput(field, missing)
     return limited_text(field, text.strip(), longest)
 
 
 def limited_text(field: str, text: str, longest: int) -> str:
-    """Return a text that fits its column; raises InvalidInput with the limit, also for characters no column takes."""
+    """Return the text; raises InvalidInput if it is too long or has characters that cannot be stored."""
     if len(text) > longest:
         raise InvalidInput(
             field, N_("%(field)s must have at most %(limit)s characters", field=field, limit=longest)

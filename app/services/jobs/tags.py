@@ -1,4 +1,4 @@
-"""The tags of a job, changed with its row held; the trail tells them like any other field."""
+"""Tags of a job. Callers hold the lock of the job's row; changes are audited like any other field."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,12 @@ from app.store import job_tags
 
 
 def tags_of(session: Session, job_id: int) -> tuple[str, ...]:
-    """Return the tags of a job by name."""
+    """Return the tags of a job, sorted by name."""
     return job_tags.find_tags(session, [job_id]).get(job_id, ())
 
 
 def set_tags(session: Session, job_id: int, tags: Sequence[str] | None) -> dict[str, Any]:
-    """Make these the tags of a job, None: leave them; return the change for the trail. Raises InvalidInput."""
+    """Replace the tags of a job (None: leave them) and return the audited change. Raises InvalidInput."""
     if tags is None:
         return {}
     before, after = tags_of(session, job_id), check_tags(tags)
@@ -27,7 +27,7 @@ def set_tags(session: Session, job_id: int, tags: Sequence[str] | None) -> dict[
 
 
 def with_tag(session: Session, job_id: int, tag: str, *, wanted: bool) -> list[str]:
-    """Return the tags of a job with this one among them, or without it; raises InvalidInput where it is no tag."""
+    """Return the tags of a job with this tag added (``wanted``) or removed; raises InvalidInput."""
     tag, tags = check_tag(tag), tags_of(session, job_id)
     others = [each for each in tags if folded(each) != folded(tag)]
     if not wanted:

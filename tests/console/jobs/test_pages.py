@@ -273,7 +273,7 @@ def test_a_run_at_a_foreign_address_is_refused_at_the_field(admin: Console) -> N
     job_id = add_job(add_group())
     page = submit(admin, f"/jobinfo/{job_id}/run", executor_param="", address_list="http://10.9.9.9:9999")
     assert page.status_code == 400
-    assert "is no address of this executor" in page.text.split('id="address_list-error"')[1]
+    assert "is not an address of this executor group" in page.text.split('id="address_list-error"')[1]
 
 
 def test_a_deletion_names_what_goes_with_it(admin: Console) -> None:

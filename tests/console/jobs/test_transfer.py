@@ -169,7 +169,7 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
     for send in (dry_run, apply):
         answer = send(admin, '{\n  "format": 1,\n  "jobs": [,]\n}')
         assert answer.status_code == 400
-        assert "No JSON at line 3, column 12" in text_of(answer)
+        assert "Invalid JSON at line 3, column 12" in text_of(answer)
         assert "&#34;jobs&#34;: [,]" in answer.text
         assert "Choose a file" in text_of(send(admin, " "))
 
@@ -178,18 +178,18 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
     ("wrong", "field", "problem"),
     [
         ("job", "jobs", "must be an object"),
-        (job(cronExpr="0 0 3 * * ?"), "cronExpr", "No job has this field; known are: id, appname, jobDesc"),
-        (job(jobGroup=1), "jobGroup", "No job has this field"),
+        (job(cronExpr="0 0 3 * * ?"), "cronExpr", "Jobs have no such field; known fields: id, appname, jobDesc"),
+        (job(jobGroup=1), "jobGroup", "Jobs have no such field"),
         (job(appname="nowhere"), "appname", "There is no executor with this appname"),
         (job(jobDesc=""), "jobDesc", "Enter a job description"),
-        (job(jobDesc=7), "jobDesc", "It must be a text"),
+        (job(jobDesc=7), "jobDesc", "Must be a text"),
         (job(jobDesc="a\x00b"), "jobDesc", "cannot be stored"),
         (job(author=" "), "author", "Enter an owner"),
         (job(scheduleType="DAILY"), "scheduleType", "One of: NONE, CRON"),
         (job(scheduleConf="0 0 25 * * ?"), "scheduleConf", "25"),
         (job(timeZone="Mars/Olympus"), "timeZone", "Asia/Shanghai"),
         (job(notBefore="2030-01-31 08:00:00"), "notBefore", "a time with its offset"),
-        (job(notAfter=5), "notAfter", "It must be a text"),
+        (job(notAfter=5), "notAfter", "Must be a text"),
         (job(executorTimeout="5"), "executorTimeout", "whole number, without quotes"),
         (job(retryBackoffPercent=99), "retryBackoffPercent", "must lie between 100 and 1000"),
         (job(executorHandler=""), "executorHandler", "Enter the JobHandler"),
@@ -198,7 +198,7 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
         (job(childJobId="99"), "childJobId", "is not in the file"),
         (job(childJobId="7"), "childJobId", "leads back to this job"),
         (job(id="7"), "id", "whole number"),
-        (job(id=1), "id", "Job 1 of the file has this id too"),
+        (job(id=1), "id", "Job 1 of the file has the same id"),
         (job(jobDesc="fine"), "jobDesc", "Job 1 of the file has the same"),
     ],
 )

@@ -204,7 +204,7 @@ def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_u
     own_job = add_job(own)
     assert (
         norman.call("/jobinfo/update", id=own_job, **(parameters | {"jobGroup": foreign}))["msg"]
-        == "Choose an executor"
+        == "Choose an executor group"
     )
     assert (
         norman.call("/jobinfo/update", id=own_job, **parameters, childJobId=job_id)["msg"]
