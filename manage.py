@@ -3,7 +3,8 @@
 
 setup         create .venv, install the requirements, unpack the browser's files, compile the translations
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments
+test          setup with the test tools, then pytest with the arguments, a worker for each processor
+test-all      the same with extensive tests, and all tests on every kind of database
 check         ruff, mypy and pytest: what must pass on every commit
 bench         without an argument list the benches, with a name run it
 faults        run the fault harness; ARGS: scenario names, or `all`
@@ -30,6 +31,8 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
+#: a worker for each processor; one that has finished takes over tests of another
+PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 #: what was installed into .venv: its folder, and the hash of each requirements file
 STAMP = os.path.join(VENV, "installed.json")
 VENDOR = os.path.join(ROOT, "app", "static", "vendor")
@@ -210,14 +213,18 @@ def run(_arguments):
 
 def test(arguments):
     setup(tools=True)
-    return subprocess.call([PYTHON, "-m", "pytest"] + arguments)
+    return subprocess.call([PYTHON, "-m"] + list(PYTEST) + arguments)
+
+
+def test_all(arguments):
+    return test(["--all"] + arguments)
 
 
 def check(_arguments):
     """Run all checks, also after one that failed, and print at the end which did."""
     setup(tools=True)
-    checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), ("pytest",))
-    failed = [" ".join(words) for words in checks if subprocess.call([PYTHON, "-m"] + list(words)) != 0]
+    checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), PYTEST)
+    failed = [" ".join(words) for words in checks if subprocess.call((PYTHON, "-m") + words) != 0]
     print("check: " + ("failed: " + ", ".join(failed) if failed else "all passed"), flush=True)
     return len(failed)
 
@@ -282,7 +289,8 @@ def pictures(arguments):
 
 
 WORDS = {
-    word.__name__: word for word in (setup, run, test, check, bench, faults, lock, translations, pictures)
+    word.__name__.replace("_", "-"): word
+    for word in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures)
 }
 
 if __name__ == "__main__":

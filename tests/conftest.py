@@ -26,7 +26,7 @@ from app.db import bind_engine, engine_options, session_scope, unbind_engine
 from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
-from tests.plan import EVERY_KIND, LONG_LAYERS, forecast, kinds_for, layer_of
+from tests.plan import EVERY_KIND, FOREIGN_LAYERS, LONG_LAYERS, forecast, kinds_for, layer_of
 
 #: unlikely to be the machine's zone, so that a missing conversion shows
 TIME_ZONE = "Asia/Shanghai"
@@ -223,6 +223,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         extensive = [item for item in items if item.get_closest_marker("extensive")]
         config.hook.pytest_deselected(items=extensive)
         items[:] = [item for item in items if item not in set(extensive)]
+    for item in items:
+        if layer_of(item.path) in FOREIGN_LAYERS:
+            item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
         items.sort(key=weight, reverse=True)
     for marker in TOOLS:

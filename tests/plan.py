@@ -19,6 +19,8 @@ every_database = pytest.mark.databases(*EVERY_KIND)
 TESTS = Path(__file__).parent
 #: layers whose subject is SQL; "": modules directly in tests/
 SQL_LAYERS = {"", "store"}
+#: layers that drive third-party programs; a test that fails there runs once more, and the summary names it
+FOREIGN_LAYERS = {"browser", "interop"}
 #: layers whose tests take seconds each, the longest last
 LONG_LAYERS = ("interop", "browser", "acceptance")
 #: average seconds of a test, by layer; on a database server SERVER_FACTOR times as long

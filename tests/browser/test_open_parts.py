@@ -84,8 +84,15 @@ OPENED: dict[str, Callable[[Page], None]] = {
 }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("theme", "size"),
+    [
+        pytest.param("light", PHONE, id="light-phone"),
+        pytest.param("dark", WIDE, id="dark-wide"),
+        pytest.param("light", WIDE, id="light-wide", marks=pytest.mark.extensive),
+        pytest.param("dark", PHONE, id="dark-phone", marks=pytest.mark.extensive),
+    ],
+)
 def test_what_opens_is_readable_and_named(
     console: Console, open_page: OpenPage, theme: str, size: ViewportSize
 ) -> None:

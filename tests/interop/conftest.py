@@ -20,6 +20,7 @@ from tests.interop.foreign import KINDS, Foreign
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "once: about our side; on one kind of executor only, unless --all")
     for kind in KINDS:
         if kind.tool:
             config.addinivalue_line(
@@ -36,11 +37,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
+        once = metafunc.definition.get_closest_marker("once") is not None
         marked = [
-            pytest.param(kind, id=kind.name, marks=[getattr(pytest.mark, kind.tool)] if kind.tool else [])
+            pytest.param(kind, id=kind.name, marks=marks_of(kind, extensive=once and kind is not KINDS[0]))
             for kind in KINDS
         ]
         metafunc.parametrize("pair", marked, indirect=True, scope="module")
+
+
+def marks_of(kind: Foreign, *, extensive: bool) -> list[pytest.MarkDecorator]:
+    tool = [getattr(pytest.mark, kind.tool)] if kind.tool else []
+    return [*tool, pytest.mark.extensive] if extensive else tool
 
 
 @dataclass
@@ -70,6 +77,20 @@ class Pair:
         job_id = self.add_job(handler, **changes)
         self.console.trigger(job_id, param)
         return self.await_runs(job_id, 1)[0]
+
+    def await_log(self, log_id: int, text: str) -> str:
+        """Wait until the log of a run holds a text, and return it.
+
+        Some executors report a result before they have created the log file, and answer "not found" until then.
+        """
+
+        def found() -> str:
+            if self.console.ask("/joblog/logDetailCat", logId=log_id, fromLineNum=1)["code"] != 200:
+                return ""
+            log = self.console.log_text(log_id)
+            return log if text in log else ""
+
+        return eventually(found, 20, f"{text!r} is in the log of run {log_id}")
 
     def await_runs(self, job_id: int, count: int) -> list[dict[str, Any]]:
         return self.console.await_runs(self.group_id, job_id, count, 45)

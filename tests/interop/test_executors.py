@@ -4,6 +4,8 @@ import re
 from typing import Any
 from urllib.parse import urljoin
 
+import pytest
+
 from tests.eventually import eventually
 from tests.interop.conftest import Pair
 
@@ -26,10 +28,7 @@ def test_it_fires_by_its_schedule(pair: Pair) -> None:
 def test_a_run_by_hand_has_its_parameter_and_its_log(pair: Pair) -> None:
     run = pair.run("ok", "day=1 täglich 每天 <b>", executorParam="not this one")
     assert (run["triggerCode"], run["handleCode"]) == (200, 200), run
-    text = eventually(
-        lambda: "hello" in (found := pair.console.log_text(run["id"])) and found, 20, "the log can be read"
-    )
-    assert "hello day=1 täglich 每天 &lt;b&gt;" in str(text)
+    assert "hello day=1 täglich 每天 &lt;b&gt;" in pair.await_log(run["id"], "hello")
     assert any("hello day=1 täglich 每天 <b>" in line for line in lines_of_the_page(pair, run["id"]))
 
 
@@ -45,14 +44,11 @@ def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
     return list(answer.json()["lines"])
 
 
+@pytest.mark.once
 def test_a_long_log_is_read_piece_by_piece(pair: Pair) -> None:
     run = pair.run("lines")
-    text = eventually(
-        lambda: "line 200 of 200" in (found := pair.console.log_text(run["id"])) and found,
-        20,
-        "the log can be read",
-    )
-    numbers = [int(number) for number in re.findall(r"line (\d+) of 200", str(text))]
+    text = pair.await_log(run["id"], "line 200 of 200")
+    numbers = [int(number) for number in re.findall(r"line (\d+) of 200", text)]
     assert numbers == list(range(1, 201))
 
 
@@ -62,6 +58,7 @@ def test_a_result_is_told(pair: Pair) -> None:
     assert pair.kind.echoed("täglich 每天") in run["handleMsg"]
 
 
+@pytest.mark.once
 def test_a_failure_is_retried_and_told(pair: Pair) -> None:
     job_id = pair.add_job("fail", executorFailRetryCount=1)
     pair.console.trigger(job_id)
@@ -90,7 +87,7 @@ def killed(pair: Pair) -> tuple[int, dict[str, Any]]:
     (run,) = eventually(
         lambda: [row for row in pair.console.runs(pair.group_id, job_id) if row["triggerCode"] == 200], 20
     )
-    eventually(lambda: "asleep" in pair.console.log_text(run["id"]), 20, "it has begun")
+    pair.await_log(run["id"], "asleep")
     pair.console.post("/joblog/logKill", id=run["id"])
     return job_id, pair.await_runs(job_id, 1)[0]
 
@@ -106,6 +103,7 @@ def test_a_run_can_be_killed_and_stays_killed(pair: Pair) -> None:
     assert (earlier["handleCode"], later["handleCode"]) == (500, 200)
 
 
+@pytest.mark.once
 def test_a_broadcast_reaches_every_executor_once(pair: Pair) -> None:
     job_id = pair.add_job("shard", executorRouteStrategy="SHARDING_BROADCAST")
     pair.console.trigger(job_id)
@@ -114,9 +112,10 @@ def test_a_broadcast_reaches_every_executor_once(pair: Pair) -> None:
     assert {run["executorAddress"] for run in runs} == set(pair.programs)
     for run in runs:
         index = run["executorShardingParam"].partition("/")[0]
-        eventually(lambda run=run, index=index: f"shard {index} of 2" in pair.console.log_text(run["id"]), 20)
+        pair.await_log(run["id"], f"shard {index} of 2")
 
 
+@pytest.mark.once
 def test_a_dead_executor_is_passed_over(pair: Pair) -> None:
     first, second = sorted(pair.programs)
     run = pair.run("ok", executorRouteStrategy="FAILOVER")
