@@ -178,7 +178,11 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
     ("wrong", "field", "problem"),
     [
         ("job", "jobs", "must be an object"),
-        (job(cronExpr="0 0 3 * * ?"), "cronExpr", "Jobs have no such field; known fields: id, appname, jobDesc"),
+        (
+            job(cronExpr="0 0 3 * * ?"),
+            "cronExpr",
+            "Jobs have no such field; known fields: id, appname, jobDesc",
+        ),
         (job(jobGroup=1), "jobGroup", "Jobs have no such field"),
         (job(appname="nowhere"), "appname", "There is no executor with this appname"),
         (job(jobDesc=""), "jobDesc", "Enter a job description"),
