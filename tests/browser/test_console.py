@@ -58,7 +58,7 @@ def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPag
     page = open_page("/jobinfo?jobDesc=temporary")
     page.locator("tbody .tag.stop").click()
     dialog = page.get_by_role("dialog", name="Start the schedule?")
-    expect(dialog).to_contain_text("The first run begins at")
+    expect(dialog).to_contain_text("The first run starts at")
     dialog.get_by_role("button", name="Start").click()
     expect(page.get_by_role("status")).to_contain_text("The schedule is on.")
     expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")  # the toast has left the address

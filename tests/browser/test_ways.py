@@ -181,7 +181,7 @@ def test_all_jobs_of_all_pages_are_ticked_at_once(console: Console, open_page: O
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: stopped.")
     page.goto(f"{console.url}/jobinfo/bulk/delete?matching=1&author=copied")
-    page.get_by_label("Type delete 11 to go on").fill("delete 11")
+    page.get_by_label("Type delete 11 to continue").fill("delete 11")
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: deleted.")
 

@@ -265,7 +265,7 @@ def test_a_missing_group_gives_one_failed_row(database: str) -> None:
     assert claim_fires().claimed == []
     log = only_row(JobLog)
     assert (log.job_group, log.trigger_code, log.handle_code) == (4711, 500, 0)
-    assert "group of this job does not exist" in (log.trigger_msg or "")
+    assert "group of this job no longer exists" in (log.trigger_msg or "")
     assert all_rows(Group) == all_rows(Fire) == []
 
 

@@ -128,7 +128,10 @@ def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger
     ("setting", "told"),
     [
         ({}, "flask --app wsgi db upgrade"),
-        ({"XXL_JOB_TRIGGER_TIMEOUT": "soon"}, "XXL_JOB_TRIGGER_TIMEOUT='soon': a whole number from 1 to 10"),
+        (
+            {"XXL_JOB_TRIGGER_TIMEOUT": "soon"},
+            "XXL_JOB_TRIGGER_TIMEOUT='soon': expected a whole number from 1 to 10",
+        ),
         (
             {"XXL_JOB_DATABASE_URL": "mysql+pymysql://root:secret-word@127.0.0.1:1/x"},
             "XXL_JOB_DATABASE_URL: mysql+pymysql://root:***@",

@@ -18,12 +18,16 @@ ADVANCED = tuple(
 )
 
 
+def _label(attribute: str) -> str:
+    return _l(FIELD_OF[attribute].label)
+
+
 class JobForm(ConsoleForm):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
     job_group = SelectField(_l("Executor"), coerce=int, validate_choice=False)
     tags = StringField(_l("Tags"))
-    schedule_type = SelectField(_l(FIELD_OF["schedule_type"].label), validate_choice=False)
+    schedule_type = SelectField(_label("schedule_type"), validate_choice=False)
     cron = StringField("Cron")
     rate_s = StringField(_l("Period in seconds"))
     delay_s = StringField(_l("Delay in seconds"))
@@ -31,8 +35,8 @@ class JobForm(ConsoleForm):
     time_zone = SelectField(_l("Time zone"), validate_choice=False)
     not_before = StringField(_l("Not before"))
     not_after = StringField(_l("Not after"))
-    glue_type = SelectField(_l(FIELD_OF["glue_type"].label), validate_choice=False)
-    child_jobid = StringField(_l(FIELD_OF["child_jobid"].label))
+    glue_type = SelectField(_label("glue_type"), validate_choice=False)
+    child_jobid = StringField(_label("child_jobid"))
 
     def offer(self, groups: list[tuple[int, str]], zones: list[tuple[str, str]]) -> None:
         """Fill the selects."""

@@ -192,7 +192,7 @@ def test_of_many_logins_the_newest_are_shown_and_all_are_counted(admin: Console)
             )  # fmt: skip
             session.add(row)
     said = text_of(admin.get(f"/user/{user_id}/logins"))
-    assert "The 50 seen last of 60 logins." in said
+    assert "Showing the 50 most recent of 60 logins." in said
     assert "10.0.0.49 " in said
     assert "10.0.0.50 " not in said
 

@@ -307,7 +307,7 @@ def test_the_dashboard_lists_fully_drained_groups(
     drain(group_id, SECOND)
     for console in (admin, norman):
         page = text_of(console.get("/"))
-        assert "Executors to look at" in page
+        assert "Executors that need attention" in page
         assert "every address is drained" in page
         assert "Nothing is wrong." not in page
     assert "every address is drained" not in stranger.get("/").text

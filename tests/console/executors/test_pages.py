@@ -165,8 +165,8 @@ def test_the_dashboard_warns_without_a_scheduler(admin: Console) -> None:
 
 def test_a_user_without_groups_sees_a_hint(admin: Console, normal_user: Callable[..., Console]) -> None:
     norman = normal_user()
-    assert "No executor is open to you" in norman.get("/").text
-    assert "No executor is open to you" in norman.get("/jobinfo").text
+    assert "You have no access to any executor group" in norman.get("/").text
+    assert "You have no access to any executor group" in norman.get("/jobinfo").text
 
 
 def test_the_tutorial_names_the_address_of_the_console(admin: Console) -> None:

@@ -270,7 +270,7 @@ def test_jobs_are_run_once_with_their_own_parameters(admin: Console) -> None:
 def test_several_jobs_are_deleted_only_after_one_has_typed_how_many(admin: Console) -> None:
     group_id = add_group()
     path = f"/jobinfo/bulk/delete{ticked(add_job(group_id), add_job(group_id))}"
-    assert "Type delete 2 to go on" in text_of(admin.get(path))
+    assert "Type delete 2 to continue" in text_of(admin.get(path))
     for typed in ("", "delete 1", "delete"):
         refused = submit(admin, path, typed=typed)
         assert refused.status_code == 400

@@ -77,7 +77,7 @@ def test_skips_say_how_many_from_when_to_when_and_why(admin: Console) -> None:
         session.add(
             Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms())
         )
-    assert "the job is told to do nothing then" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert "the misfire strategy is to do nothing" in text_of(admin.get(f"/jobinfo/{job_id}"))
 
 
 def test_the_trail_of_a_job_is_on_its_page(admin: Console, normal_user: Callable[..., Console]) -> None:

@@ -111,7 +111,7 @@ def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(
     nina = normal_user(moved.present, username="nina")
     foreign = add_job(moved.former, child_jobid=str(moved.job_id))
     assert "It is a child of these jobs" not in nina.get(f"/jobinfo/{moved.job_id}/delete").text
-    assert f"no longer find it: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
+    assert f"no longer do so: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
 
 
 def test_the_trail_begins_where_the_job_came_from_a_foreign_group(

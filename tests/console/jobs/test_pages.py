@@ -222,7 +222,7 @@ def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
     asked = admin.get(
         f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"}
     )
-    assert "The first run begins at" in text_of(asked)
+    assert "The first run starts at" in text_of(asked)
     assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in asked.text
     assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in asked.text
     path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo?author=ann"))
@@ -282,7 +282,7 @@ def test_a_deletion_names_what_goes_with_it(admin: Console) -> None:
     parent_id = add_job(group_id, child_jobid=str(job_id))
     asked = text_of(admin.get(f"/jobinfo/{job_id}/delete"))
     assert "cannot be undone" in asked
-    assert f"will no longer find it: {parent_id}" in asked
+    assert f"will no longer do so: {parent_id}" in asked
     path_after(submit(admin, f"/jobinfo/{job_id}/delete"))
     assert admin.get(f"/jobinfo/{job_id}").status_code == 404
 

@@ -187,7 +187,7 @@ def test_everything_goes_only_after_one_has_typed_how_much(admin: Console) -> No
     group_id = add_group()
     add_logs(group_id, add_job(group_id), 3)
     asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=9)
-    assert "Type delete 3 to go on" in text_of(asked)
+    assert "Type delete 3 to continue" in text_of(asked)
     refused = submit(admin, "/joblog/clean", **{**fields_of(asked), "typed": "delete 2"})
     assert refused.status_code == 400
     assert 'id="typed-error"' in refused.text

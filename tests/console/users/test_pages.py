@@ -255,13 +255,13 @@ def test_a_toast_shows_only_fixed_texts(admin: Console) -> None:
 def test_error_pages_are_in_the_frame_and_escape(admin: Console) -> None:
     missing = admin.get("/no/such/<b>page</b>", headers={"Accept": "text/html"})
     assert missing.status_code == 404
-    assert "There is nothing here" in missing.text
+    assert "Page not found" in missing.text
     assert 'class="sidebar"' in missing.text
     assert "<b>page" not in missing.text
     assert "Job id is invalid" in admin.get("/jobinfo/4711", headers={"Accept": "text/html"}).text
     forbidden = admin.post("/account/logout", headers={"Accept": "text/html"})
     assert forbidden.status_code == 403
-    assert "You may not do this" in forbidden.text
+    assert "Permission denied" in forbidden.text
 
 
 def test_every_page_is_free_of_inline_code(admin: Console) -> None:
