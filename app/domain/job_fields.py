@@ -142,7 +142,7 @@ class JobDraft:
         "executorHandler",
         "JobHandler",
         max_length=255,
-        hint=N_("The name the handler is registered under in the executor."),
+        hint=N_("The name under which the executor registers the handler."),
     )
     executor_param: str = _text(
         "executorParam",
@@ -176,7 +176,7 @@ class JobDraft:
         N_("Block strategy"),
         BlockStrategy,
         N_("Block strategy is invalid"),
-        hint=N_("What the executor does while a run of this job is still busy."),
+        hint=N_("What the executor does when a run of this job is still in progress."),
     )
     #: seconds; 0: none
     executor_timeout: int = _number(

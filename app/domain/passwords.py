@@ -43,7 +43,7 @@ def check_new_password(password: str, *, username: str, field: str = "password")
         )
     if _is_common(password.lower(), username.lower()):
         raise InvalidInput(
-            field, N_("This password is among the first ones anybody would try; choose another")
+            field, N_("This is a common password; choose another")
         )
 
 

@@ -85,7 +85,7 @@ def check_schedule(schedule: Schedule) -> None:
     except InvalidCronExpression as exc:
         raise InvalidInput("scheduleConf", exc.message) from exc
     if 0 < schedule.not_after_ms < schedule.not_before_ms:
-        raise InvalidInput("notAfter", N_("the end lies before the beginning"))
+        raise InvalidInput("notAfter", N_("the end is before the start"))
 
 
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
@@ -177,4 +177,4 @@ def _known_zone(name: str) -> ZoneInfo:
     try:
         return zone(name)
     except InvalidInput as exc:
-        raise InvalidCronExpression(N_("time zone"), name, N_("not known on this machine")) from exc
+        raise InvalidCronExpression(N_("time zone"), name, N_("not known on this host")) from exc

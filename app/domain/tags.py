@@ -40,11 +40,11 @@ def check_tag(typed: str) -> str:
     tag = unicodedata.normalize("NFC", typed.replace(WIDE_BLANK, " ").strip())
     if not 1 <= len(tag) <= TAG_MAX:
         raise InvalidInput(
-            FIELD, N_("A tag has 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX])
+            FIELD, N_("Tags must have 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX])
         )
     if _COMMAS.search(tag) or not tag.isprintable():
         raise InvalidInput(
-            FIELD, N_("A tag holds no comma, no line end and no invisible character: %(tag)s", tag=tag)
+            FIELD, N_("Tags must not contain commas, line breaks or invisible characters: %(tag)s", tag=tag)
         )
     return " ".join(tag.split())
 

@@ -109,7 +109,7 @@ def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     dialog.locator("#unit-week").get_by_label("Wednesday").last.check()
     dialog.get_by_role("tab", name="Second").click()
     dialog.locator("#unit-second [data-item][value='30']").check()
-    dialog.get_by_role("button", name="Take over").click()
+    dialog.get_by_role("button", name="Apply").click()
     expect(page.get_by_label("Cron")).to_have_value("0,30 0/15 8-18 ? * 2,4")
     expect(page.locator("#schedule-preview li")).to_have_count(5)
 

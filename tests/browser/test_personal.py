@@ -52,7 +52,7 @@ def test_a_view_is_saved_in_a_dialog_and_made_the_start_page(console: Console, o
     ).to_have_attribute("aria-current", "page")
     expect(page.locator("[data-toast]")).to_contain_text("The view is saved")
     page.goto(f"{console.url}/account")
-    page.get_by_label("Start page").select_option(label="Job Manage: Of Lina")
+    page.get_by_label("Start page").select_option(label="Jobs: Of Lina")
     page.locator("#start-page button").click()
     page.locator(".logo").click()
     expect(page).to_have_url(f"{console.url}/jobinfo?author=lina")

@@ -110,8 +110,8 @@ def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: Ope
 @pytest.mark.parametrize(
     ("typed", "shown", "unit", "choice"),
     [
-        ("0 0 8-20/2 * * ?", "0 0 8-20/2 * * ?", "Hour", "as it stands"),
-        ("0 0 3 LW * ?", "0 0 3 LW * ?", "Day", "as it stands"),
+        ("0 0 8-20/2 * * ?", "0 0 8-20/2 * * ?", "Hour", "unchanged"),
+        ("0 0 3 LW * ?", "0 0 3 LW * ?", "Day", "unchanged"),
         ("0 0 3 1,5-7 * ?", "0 0 3 1,5,6,7 * ?", "Day", "these"),
         ("0 0 3 */5 * ?", "0 0 3 1/5 * ?", "Day", "from"),
         ("0 0 3 ? * FRIL 2030", "0 0 3 ? * 6L 2030", "Weekday", "the last"),
@@ -243,7 +243,7 @@ def test_the_saved_code_is_run_beside_it(console: Console, open_page: OpenPage) 
     page.get_by_label("Job parameter").fill("day=1")
     with a_worker(console):
         page.get_by_role("button", name="Run once").click()
-        expect(page.locator("[data-try-note]")).to_contain_text("What is not saved yet is not run.")
+        expect(page.locator("[data-try-note]")).to_contain_text("Unsaved changes are not run.")
         expect(page.locator("#try .log-line").first).to_contain_text("begin, parameter region=eu")
     expect(page.locator("#try [data-log-status]")).to_contain_text("End of the log")
     expect(page.locator(".cm-content")).to_contain_text("# not saved")

@@ -173,7 +173,7 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
     user = _user()
     own = settings_form or SettingsForm(language=user.language, time_zone=user.time_zone)
     own.language.choices = [
-        ("", _("As the browser says")),
+        ("", _("As in the browser")),
         *((code, name) for code, (name, _tag) in LANGUAGES.items()),
     ]
     configured = _("As configured (%(zone)s)", zone=settings().time_zone)

@@ -50,7 +50,7 @@ def end_one(row: LoginSession) -> Question:
     subject = " · ".join(
         text for text in (browser_name(row.agent), row.address, absolute(row.created_ms)) if text
     )
-    consequences = [_("Whoever uses this login has to log in again.")]
+    consequences = [_("The browser or script that uses this login has to log in again.")]
     return Question(
         _("End the login?"), subject, consequences, _("End"), kind="danger", glyph="box-arrow-right"
     )

@@ -44,7 +44,7 @@ def choose() -> ResponseReturnValue:
 
 def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
     """Return what can be chosen: value and text."""
-    choices = [("", _("Run report")), *((name.value, str(TITLES[name])) for name in ListName)]
+    choices = [("", _("Dashboard")), *((name.value, str(TITLES[name])) for name in ListName)]
     choices += [(key, f"{TITLES[each.list_name]}: {each.title}") for key, each in BUILT_IN.items()]
     return choices + [
         (f"{VIEW_PREFIX}{view.id}", f"{TITLES[ListName(view.list_name)]}: {view.name}") for view in views

@@ -38,7 +38,7 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
             good += kind == "success"
             bar = f"<title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}"
             bars.append(f'<a href="{base}{run.id}">{bar}</a>')
-        label = _("The last runs, oldest first: %(n)s, of which %(good)s succeeded", n=len(runs), good=good)
+        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=good)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         return Markup(f'{opening} width="{len(runs) * STEP}" height="{HEIGHT}">{"".join(bars)}</svg>')
 

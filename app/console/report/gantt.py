@@ -264,7 +264,7 @@ def _notes(found: RunTimeline) -> list[str]:
     if found.jobs_cut:
         notes.append(
             _(
-                "Showing %(n)s jobs: those with most problems first, then those with most runs.",
+                "Showing %(n)s jobs, those with the most problems first, then those with the most runs.",
                 n=len(found.rows),
             )
         )

@@ -147,7 +147,7 @@ def kill(log_id: int) -> ResponseReturnValue:
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(
-            "The executor ends every run of this job on its machine, waiting ones too. What was done so far stays done."
+            "The executor ends all runs of this job on its instance, including queued ones. Work already done is not rolled back."
         )
     ]
     question = Question(

@@ -126,7 +126,7 @@ def run_duration(log: JobLog | Run) -> Millis | None:
 def muted_until(until_ms: Millis) -> str:
     """Return until when alarms are muted, as a label."""
     return (
-        _("Muted until it is undone")
+        _("Muted until unmuted")
         if until_ms >= UNTIL_UNDONE_MS
         else _("Muted until %(time)s", time=absolute(until_ms))
     )

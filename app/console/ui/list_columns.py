@@ -81,11 +81,11 @@ LOGS = ColumnTable(
         Column("job", _l("Job")),
         Column("time", _l("Trigger time"), is_sortable=True),
         Column("trigger-result", _l("Trigger result"), can_hide=True),
-        Column("trigger-note", _l("Trigger note"), can_hide=True),
+        Column("trigger-note", _l("Trigger message"), can_hide=True),
         Column("handle-time", _l("Handle time"), can_hide=True),
         Column("duration", _l("Duration"), can_hide=True),
         Column("handle-result", _l("Handle result"), can_hide=True),
-        Column("handle-note", _l("Handle note"), can_hide=True),
+        Column("handle-note", _l("Handle message"), can_hide=True),
         Column("act", _l("Actions")),
     ),
 )

@@ -24,7 +24,7 @@ SIGNS = {
     "refused": ("danger", "–", _l("Not started")),
     "unresolved": ("warning", "?", _l("Unresolved")),
     "running": ("info", "▸", _l("Running")),
-    "sending": ("info", "▸", _l("Being sent")),
+    "sending": ("info", "▸", _l("Sending")),
 }
 
 

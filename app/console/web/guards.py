@@ -246,5 +246,5 @@ def _check_access(user: LoggedIn, access: Access) -> Response | None:
 
 def _to_password_change() -> Response:
     if is_scripting():
-        raise PermissionDenied(N_("Change your first password in the console before anything else"))
+        raise PermissionDenied(N_("Change your initial password in the console first"))
     return found(url_for("account.show"))

@@ -99,7 +99,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 def parse_field(field: Field, text: str) -> Allowed:
     """Read one field, such as "0/15" or "MON-FRI"; raise InvalidCronExpression. The text is in upper case."""
     if "," in text and "L" in text and field in (DAY_OF_MONTH, DAY_OF_WEEK):
-        raise field.refusal(text, N_("L stands alone, not in a list"))
+        raise field.refusal(text, N_("L must stand alone, not in a list"))
     if field is DAY_OF_WEEK and text.count("#") > 1:
         raise field.refusal(text, N_("only one # is possible"))
     items = [_parse_item(field, item) for item in text.split(",") if item]

@@ -20,7 +20,7 @@ def export_matching(session: Session, wanted: JobFilter, *, actor: Actor) -> str
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
         raise InvalidInput(
-            "file", N_("A file holds at most %(limit)s jobs: choose fewer by the filters", limit=JOBS_MAX)
+            "file", N_("A file can contain at most %(limit)s jobs; narrow the filters", limit=JOBS_MAX)
         )
     return _file_of(session, page.rows, actor)
 

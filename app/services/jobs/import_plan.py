@@ -254,12 +254,12 @@ def _matching(place: _Place, entry: Entry) -> Job | None:
     groups = place.groups.get(entry.app_name, [])
     if not groups:
         raise InvalidInput(
-            "appname", N_("There is no executor with this appname: add it first, or correct the appname")
+            "appname", N_("There is no executor group with this appname; add it first or correct the appname")
         )
     if not found and len(groups) > 1:
         raise InvalidInput(
             "appname",
-            N_("More than one executor has this appname: a new job belongs to none of them for sure"),
+            N_("Several executor groups have this appname, so the group of a new job is ambiguous"),
         )
     return found[0] if found else None
 
@@ -343,7 +343,7 @@ def _children(place: _Place, entry: Entry, own: Job | None) -> list[int]:
         elif child in place.file_ids:
             raise InvalidInput(
                 CHILDREN,
-                N_("Child job %(id)s leads back to this job: they would run each other for ever", id=child),
+                N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=child),
             )
         elif own is not None and child in own.child_ids:
             found.append(child)
@@ -351,7 +351,7 @@ def _children(place: _Place, entry: Entry, own: Job | None) -> list[int]:
             raise InvalidInput(
                 CHILDREN,
                 N_(
-                    "Child job %(id)s is not in the file: export it too, or take it out of childJobId",
+                    "Child job %(id)s is not in the file; export it too, or remove it from childJobId",
                     id=child,
                 ),
             )
@@ -391,7 +391,7 @@ def _told(place: _Place, entry: Entry, error: XxlJobError) -> tuple[str, str]:
         return SOURCE if entry.source is not None else "jobDesc", error.args[0]
     group_ids = [job.job_group for job in place.jobs.get(entry.key, [])] or place.groups[entry.app_name]
     if not place.actor.may(group_ids[0], Right.EDIT):
-        return "appname", N_("You may not edit the jobs of this executor")
+        return "appname", N_("You have no permission to edit jobs of this executor group")
     if entry.source and not place.actor.may(group_ids[0], Right.GLUE):
-        return SOURCE, N_("You may not write code for this executor")
-    return CHILDREN, N_("You may not run one of these child jobs")
+        return SOURCE, N_("You have no permission to write code for this executor group")
+    return CHILDREN, N_("You have no permission to run one of these child jobs")

@@ -80,7 +80,7 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
     text = json.dumps({"format": FORMAT, "jobs": list(objects)}, ensure_ascii=False, indent=2) + "\n"
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
-            "file", N_("The file would be larger than %(limit)s bytes: choose fewer jobs", limit=SIZE_MAX)
+            "file", N_("The file would be larger than %(limit)s bytes; choose fewer jobs", limit=SIZE_MAX)
         )
     return text
 
@@ -92,7 +92,7 @@ def read_file(text: str, *, readable_by_java: bool = False) -> list[Entry]:
     """
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(
-            "file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX)
+            "file", N_("The file is larger than %(limit)s bytes; import it in parts", limit=SIZE_MAX)
         )
     content = _parse(text)
     if not isinstance(content, dict) or not isinstance(content.get("jobs"), list):

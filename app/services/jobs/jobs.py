@@ -213,7 +213,7 @@ def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
 
 def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
     if job.schedule_type == ScheduleType.NONE:
-        raise InvalidInput("scheduleType", N_("A job without a schedule cannot be started"))
+        raise InvalidInput("scheduleType", N_("A job without a schedule cannot be switched on"))
     job.trigger_next_time = _first_instant(session, job, now_ms)
     job.trigger_status, job.trigger_last_time = int(TriggerStatus.RUNNING), 0
 

@@ -144,7 +144,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         if job_lists.find_job(session, log.job_id) is None:
             raise NotFound(MISSING_JOB)
         if log.trigger_code != TriggerCode.ACCEPTED:
-            raise Conflict(N_("The run was not started, it cannot be killed"))
+            raise Conflict(N_("The run was not started, so it cannot be killed"))
         if log.handle_code != HandleCode.NONE:
             raise Conflict(N_("The run has ended already"))
         peer = _peer(session, log, caller)

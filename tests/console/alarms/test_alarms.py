@@ -281,12 +281,12 @@ def test_mutes_are_shown_wherever_failures_are_shown(
     mute(group_id=foreign, span="undone")
     mute(job_id=secret)
     board, listed = admin.get("/"), text_of(admin.get("/jobinfo"))
-    assert text_of(board).count("Muted until it is undone") == 2, "with the failing job and in the list"
+    assert text_of(board).count("Muted until unmuted") == 2, "with the failing job and in the list"
     assert "all jobs of Other" in text_of(board)
     assert "<b>disk" not in board.text
-    assert (listed.count("Muted until 2"), listed.count("Muted until it is undone")) == (1, 2)
-    assert "Muted until it is undone" in text_of(admin.get(f"/jobinfo/{by_group}"))
-    assert "Muted until it is undone" in text_of(admin.get(f"/jobgroup/{foreign}"))
+    assert (listed.count("Muted until 2"), listed.count("Muted until unmuted")) == (1, 2)
+    assert "Muted until unmuted" in text_of(admin.get(f"/jobinfo/{by_group}"))
+    assert "Muted until unmuted" in text_of(admin.get(f"/jobgroup/{foreign}"))
     assert "Test alarms are sent nevertheless" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
         "the group has no channel"
     )

@@ -303,14 +303,14 @@ def test_the_dashboard_lists_fully_drained_groups(
     norman = normal_user(group_id)
     stranger = normal_user(add_group("other-app", "Other", addresses=GONE), username="stan")
     drain(group_id, FIRST)
-    assert "every address is drained" not in admin.get("/").text
+    assert "all instances are drained" not in admin.get("/").text
     drain(group_id, SECOND)
     for console in (admin, norman):
         page = text_of(console.get("/"))
         assert "Executors that need attention" in page
-        assert "every address is drained" in page
+        assert "all instances are drained" in page
         assert "Nothing is wrong." not in page
-    assert "every address is drained" not in stranger.get("/").text
+    assert "all instances are drained" not in stranger.get("/").text
     assert "All instances are drained." in text_of(admin.get(f"/jobgroup/{group_id}"))
 
 

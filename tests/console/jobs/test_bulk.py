@@ -105,7 +105,7 @@ def test_jobs_are_started_and_stopped_and_each_is_told(admin: Console) -> None:
     assert "cannot be started: 1." in text_of(admin.get(path))
     told = text_of(submit(admin, path))
     assert "2 of 3 jobs: started." in told
-    assert "A job without a schedule cannot be started" in told
+    assert "A job without a schedule cannot be switched on" in told
     assert {job_id: job.trigger_status for job_id, job in jobs_by_id().items()} == {
         first: 1,
         second: 1,
@@ -294,7 +294,7 @@ def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(
         turns += 1
     assert turns == 3
     assert "2 of 3 jobs: started." in text_of(page)
-    assert "A job without a schedule cannot be started" in text_of(page)
+    assert "A job without a schedule cannot be switched on" in text_of(page)
     assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0, 1]
 
 

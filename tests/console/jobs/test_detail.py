@@ -48,7 +48,7 @@ def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
     shown = text_of(page)
     for figure in (
         "Runs counted 4",
-        "Share of successes 50.0 %",
+        "Success rate 50.0 %",
         "Failures 2",
         "Median duration 20 s",
         "95th percentile 40 s",
@@ -62,7 +62,7 @@ def test_only_the_last_hundred_runs_are_counted(admin: Console) -> None:
     job_id = add_job(group_id)
     add_runs(group_id, job_id, *[(200, 500, 1)] * 30, *[(200, 200, 1)] * 100)
     page = admin.get(f"/jobinfo/{job_id}")
-    assert "Runs counted 100 Share of successes 100.0 %" in text_of(page)
+    assert "Runs counted 100 Success rate 100.0 %" in text_of(page)
     assert page.text.count('<rect class="bar ') == 60
 
 

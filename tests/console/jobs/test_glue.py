@@ -38,7 +38,7 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     assert (
         admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1
     )  # 0 is what runs now
-    assert "The two are the same." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
+    assert "The versions are identical." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
 
 
 def test_a_version_of_another_job_is_not_found(admin: Console) -> None:

@@ -57,7 +57,7 @@ def test_runs_in_the_former_group_do_not_name_the_job(
         page = norman.get(path).text
         assert NAME not in page, path
         assert HANDLER not in page, path
-    assert "(deleted or moved away)" in norman.get(one).text
+    assert "(deleted or moved)" in norman.get(one).text
     assert str(moved.job_id) in norman.get("/joblog?range=all").text
 
 

@@ -98,8 +98,8 @@ def test_tags_are_typed_into_the_form_shown_and_changed(admin: Console) -> None:
 @pytest.mark.parametrize(
     ("typed", "problem"),
     [
-        ("x" * 31, "A tag has 1 to 30 characters"),
-        ("a\x07b", "no invisible character"),
+        ("x" * 31, "Tags must have 1 to 30 characters"),
+        ("a\x07b", "or invisible characters"),
         (",".join(map(str, range(9))), "at most 8 tags; these are 9"),
     ],
 )

@@ -184,7 +184,7 @@ def test_a_file_that_is_none_is_refused_with_its_text(admin: Console) -> None:
             "Jobs have no such field; known fields: id, appname, jobDesc",
         ),
         (job(jobGroup=1), "jobGroup", "Jobs have no such field"),
-        (job(appname="nowhere"), "appname", "There is no executor with this appname"),
+        (job(appname="nowhere"), "appname", "There is no executor group with this appname"),
         (job(jobDesc=""), "jobDesc", "Enter a job description"),
         (job(jobDesc=7), "jobDesc", "Must be a text"),
         (job(jobDesc="a\x00b"), "jobDesc", "cannot be stored"),
@@ -289,7 +289,7 @@ def test_more_than_one_match_is_an_error(admin: Console) -> None:
         dry_run(admin, file_of(GOOD))
     )
     add_group(title="Again")
-    assert "More than one executor has this appname" in text_of(dry_run(admin, file_of(job(jobDesc="other"))))
+    assert "Several executor groups have this appname" in text_of(dry_run(admin, file_of(job(jobDesc="other"))))
 
 
 def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callable[..., Console]) -> None:
@@ -299,16 +299,16 @@ def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callabl
     shell = {"glueType": "GLUE_SHELL", "executorHandler": "", "glueSource": "echo"}
     refusals = [
         (job(appname="foreign-app"), "appname : There is no executor"),
-        (job(appname="seen-app", jobDesc="new"), "appname : You may not edit the jobs"),
-        (job(appname="seen-app", author="bob"), "appname : You may not edit the jobs"),
-        (job(**shell), "glueSource : You may not write code"),
+        (job(appname="seen-app", jobDesc="new"), "appname : You have no permission to edit jobs"),
+        (job(appname="seen-app", author="bob"), "appname : You have no permission to edit jobs"),
+        (job(**shell), "glueSource : You have no permission to write code"),
     ]
     for wrong, problem in refusals:
         assert problem in text_of(apply(norman, file_of(wrong)))
     assert "1 the same" in text_of(dry_run(norman, file_of(job(appname="seen-app"))))
     assert "1 new" in text_of(apply(norman, file_of(GOOD)))
     child = job(id=2, appname="seen-app")
-    assert "You may not run one of these child jobs" in text_of(
+    assert "You have no permission to run one of these child jobs" in text_of(
         apply(norman, file_of(job(childJobId="2"), child))
     )
 
@@ -320,7 +320,7 @@ def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(
     job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     shell = job(glueType="GLUE_SHELL", executorHandler="", glueSource="echo two")
     editor = normal_user(group_id, rights={group_id: frozenset({Right.EDIT})})
-    assert "You may not write code" in text_of(apply(editor, file_of(shell)))
+    assert "You have no permission to write code" in text_of(apply(editor, file_of(shell)))
     assert "glueSource : 8 characters → 8 characters" in text_of(dry_run(admin, file_of(shell)))
     assert apply(admin, file_of(shell)).status_code == 200
     with read_scope() as session:

@@ -139,7 +139,7 @@ def test_missed_instants_are_seen_and_lead_to_the_job(admin: Console) -> None:
     miss(job_id)
     part = timeline(admin)
     assert (
-        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 missed runs · missed, and the job' in part
+        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 missed runs · missed; the misfire' in part
     )
     assert "0 runs · 3 missed" in part
     assert "◇" in part
@@ -218,7 +218,7 @@ def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.Monk
     for name, most in (("JOBS_MAX", 2), ("RUNS_MAX", 4), ("LOOKED_AT", 6)):
         monkeypatch.setattr(run_timeline, name, most)
     part = timeline(admin)
-    assert "Showing 2 jobs: those with most problems first" in part
+    assert "Showing 2 jobs, those with the most problems first" in part
     assert "Showing the newest 2 runs of each job." in part
     assert "2 of 3 runs" in part
     assert "Based on the newest" in part
@@ -270,7 +270,7 @@ def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(
     strips = re.findall(r'<svg class="timeline strip".*?</svg>', page.text, re.DOTALL)
     assert len(strips) == 1
     assert [int(each) for each in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-29:], bad]
-    assert 'aria-label="The last runs, oldest first: 30, of which 29 succeeded"' in strips[0]
+    assert 'aria-label="The last 30 runs, oldest first; 29 succeeded"' in strips[0]
     assert strips[0].count('class="bar danger"') == 2  # the bar and the mark below it
     assert "<title>Failed · 1 min 0 s · 20" in strips[0]
     assert "Never ran" in text_of(page)

@@ -251,7 +251,7 @@ def test_an_executor_that_is_gone_is_said(admin: Console, group_id: int, job_id:
 
 def test_a_kill_asks_first(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
-    assert "ends every run of this job" in text_of(admin.get(f"/joblog/{log_id}/kill"))
+    assert "ends all runs of this job" in text_of(admin.get(f"/joblog/{log_id}/kill"))
 
 
 def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id: int) -> None:
@@ -326,7 +326,7 @@ def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, j
             )
         )
     page = admin.get(f"/joblog/{parent}")
-    assert "There are more; the first are shown." in text_of(page)
+    assert "Only the first are shown." in text_of(page)
     assert page.text.count("nightly report</a> <span") == 50
 
 

@@ -131,7 +131,7 @@ def test_the_list_is_filtered_paged_and_newest_first(admin: Console) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"jobGroup": "99"}, "Choose an executor"),
+        ({"jobGroup": "99"}, "Choose an executor group"),
         ({"jobDesc": " "}, "Enter a job description"),
         ({"author": ""}, "Enter an owner"),
         ({"scheduleType": "HOURLY"}, "Schedule type is invalid"),

@@ -119,7 +119,7 @@ def test_the_permission_that_is_listed_is_accepted_without_the_groups_that_are_g
     change = {"id": user_id, "username": "norman", "role": 0}
     assert row["permission"] == f"{group_id},77777"
     refused = admin.call("/user/update", **change, permission=f"{row['permission']},88888")
-    assert refused == {"code": 500, "msg": "There is no executor with the id 88888", "content": None}
+    assert refused == {"code": 500, "msg": "There is no executor group with id 88888", "content": None}
     assert admin.call("/user/update", **change, permission=row["permission"])["code"] == 200
     (row,) = admin.call("/user/pageList", username="norman", role=0)["data"]
     assert row["permission"] == str(group_id)
@@ -215,14 +215,14 @@ def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admi
         ({"password": "x" * 129}, "The password must have 8 to 128 characters"),
         (
             {"password": "password123"},
-            "This password is among the first ones anybody would try; choose another",
+            "This is a common password; choose another",
         ),
         (
             {"password": "normannorman"},
-            "This password is among the first ones anybody would try; choose another",
+            "This is a common password; choose another",
         ),
         ({"role": "2"}, "The role is invalid"),
-        ({"permission": "99"}, "There is no executor with the id 99"),
+        ({"permission": "99"}, "There is no executor group with id 99"),
         ({"permission": "1;2"}, "Executor groups must be ids separated by commas"),
     ],
 )

@@ -73,14 +73,14 @@ def test_my_jobs_are_those_of_the_reader(normal_user: Callable[..., Console]) ->
     [
         (NEW, " ", "Enter a name"),
         (NEW, "x" * 41, "at most 40 characters"),
-        (NEW, "a\u202eb", "no invisible character"),
-        (NEW, "ANN'S", "You have a view with this name"),
+        (NEW, "a\u202eb", "invisible characters"),
+        (NEW, "ANN'S", "You already have a view with this name"),
         ("/views/jobs/new", "fine", "Set a filter in the list first"),
         ("/views/jobs/new?next=//evil.example&page=2&_external=1", "fine", "Set a filter in the list first"),
         (
             "/views/jobs/new?" + "&".join(f"{name}={'%C3%BC' * 200}" for name in ("jobDesc", "author")),
             "fine",
-            "too long to be kept",
+            "too long to save",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_what_is_no_view_is_refused(admin: Console, path: str, name: str, proble
 def test_a_list_has_only_so_many_views(admin: Console) -> None:
     for number in range(VIEWS_MAX):
         save(admin, f"view {number}")
-    assert "delete one first" in text_of(submit(admin, NEW, name="one more"))
+    assert "Delete one first" in text_of(submit(admin, NEW, name="one more"))
     assert len(views()) == VIEWS_MAX
     assert submit(admin, "/views/logs/new?range=all", name="one more").status_code == 303
 
@@ -103,7 +103,7 @@ def test_a_list_has_only_so_many_views(admin: Console) -> None:
 def test_a_view_is_renamed_and_deleted(admin: Console) -> None:
     view_id, other_id = save(admin), save(admin, "other")
     assert "Ann&#39;s" in admin.get("/account").text
-    assert "You have a view with this name" in text_of(submit(admin, f"/views/{view_id}/edit", name="Other"))
+    assert "You already have a view with this name" in text_of(submit(admin, f"/views/{view_id}/edit", name="Other"))
     assert path_after(submit(admin, f"/views/{view_id}/edit", name="ANN'S")) == "/account?done=saved#views"
     assert [view.name for view in views()] == ["ANN'S", "other"]
     assert "Delete the view?" in text_of(admin.get(f"/views/{other_id}/delete"))

@@ -184,7 +184,7 @@ def test_a_first_password_opens_only_its_change(admin: Console) -> None:
     nina = admin.another().log_in("nina", PASSWORD)
     assert nina.get("/jobinfo").headers["Location"].endswith("/account")
     page = nina.get("/account").text
-    assert "Choose one of your own" in page
+    assert "Choose your own" in page
     assert "Language and time zone" not in page
 
 

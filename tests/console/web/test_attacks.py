@@ -163,7 +163,7 @@ def test_a_manual_run_goes_only_to_addresses_of_its_executor(admin: Console, add
     job_id = add_job(add_group(addresses="http://10.0.0.5:9999"))
     answer = admin.call("/jobinfo/trigger", id=job_id, addressList=address)
     assert answer["code"] == 500
-    assert "add it to the executor first" in answer["msg"]
+    assert "add it to the group first" in answer["msg"]
     assert admin.call("/jobinfo/trigger", id=job_id, addressList="http://10.0.0.5:9999/")["code"] == 200
 
 
