@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from tests.console.conftest import Console
 
-TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]+)"')
+TOKEN = re.compile(r'name="csrf_token"\s+value="([0-9a-f]+)"')
 
 
 def token_of(console: Console) -> str:
@@ -21,6 +21,11 @@ def token_of(console: Console) -> str:
 def submit(console: Console, path: str, /, **fields: Any) -> TestResponse:
     """Send a form of the page at ``path`` to the same address."""
     return console.post(path, {"csrf_token": token_of(console), **fields})
+
+
+def markup_of(response: TestResponse) -> str:
+    """Return the source of a page without the whitespace around tags, and with single blanks elsewhere."""
+    return re.sub(r"\s*(<[^>]*>)\s*", r"\1", re.sub(r"\s+", " ", response.text))
 
 
 def text_of(response: TestResponse) -> str:

@@ -16,7 +16,7 @@ from app.models.glue import GlueVersion
 from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.conftest import Console, add_group, add_job
-from tests.console.pages import submit, text_of
+from tests.console.pages import markup_of, submit, text_of
 
 
 def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:
@@ -43,7 +43,9 @@ def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
     ids = add_runs(group_id, job_id, (200, 200, 10), (200, 500, 40), (500, 0, 0), (200, 200, 20))
     page = admin.get(f"/jobinfo/{job_id}")
     assert page.text.count('<rect class="bar ') == 4
-    assert page.text.index(f'/joblog/{ids[0]}" aria-label') < page.text.index(f'/joblog/{ids[3]}" aria-label')
+    assert markup_of(page).index(f'/joblog/{ids[0]}" aria-label') < markup_of(page).index(
+        f'/joblog/{ids[3]}" aria-label'
+    )
     assert 'class="bar danger" x="18" y="0"' in page.text  # the longest is the highest
     shown = text_of(page)
     for figure in (

@@ -9,7 +9,7 @@ from app.models.user import User
 from app.services.accounts import users
 from app.services.jobs import jobs
 from tests.console.conftest import ACTOR, Console, add_group, add_job
-from tests.console.pages import is_at_login, path_after, submit, token_of
+from tests.console.pages import is_at_login, markup_of, path_after, submit, token_of
 
 STAR = "/jobinfo/favourite"
 
@@ -21,12 +21,14 @@ def starred() -> list[int]:
 
 def test_a_star_leads_back_to_where_one_was(admin: Console) -> None:
     job_id = add_job(add_group())
-    page = admin.get("/jobinfo?author=ann").text
+    page = markup_of(admin.get("/jobinfo?author=ann"))
     assert f'form="star" name="add" value="{job_id}" aria-pressed="false"' in page
     assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in page
     there = path_after(submit(admin, STAR, add=job_id, next="/xxl-job-admin/jobinfo?author=ann&page=2"))
     assert there == "/jobinfo?author=ann&page=2&done=starred"
-    assert f'form="star" name="remove" value="{job_id}" aria-pressed="true"' in admin.get("/jobinfo").text
+    assert f'form="star" name="remove" value="{job_id}" aria-pressed="true"' in markup_of(
+        admin.get("/jobinfo")
+    )
     assert f'name="remove" value="{job_id}"' in admin.get(f"/jobinfo/{job_id}").text
     assert path_after(submit(admin, STAR, add=job_id)) == "/jobinfo?done=starred"
     assert starred() == [job_id]

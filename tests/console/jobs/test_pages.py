@@ -12,7 +12,7 @@ from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job
-from tests.console.pages import is_at_login, path_after, submit, text_of, token_of
+from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of, token_of
 
 FORM = {
     "job_desc": "Nightly <b>report</b>",
@@ -328,7 +328,7 @@ def test_the_preview_tells_a_schedule_in_words_and_times(admin: Console) -> None
 
 def test_without_scripts_the_preview_is_a_button(admin: Console) -> None:
     page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), "preview": "1"})
-    assert page.text.count("<li><time") == 5
+    assert markup_of(page).count("<li><time") == 5
     with read_scope() as session:
         assert session.query(Job).count() == 0
 

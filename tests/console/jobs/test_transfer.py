@@ -289,7 +289,9 @@ def test_more_than_one_match_is_an_error(admin: Console) -> None:
         dry_run(admin, file_of(GOOD))
     )
     add_group(title="Again")
-    assert "Several executor groups have this appname" in text_of(dry_run(admin, file_of(job(jobDesc="other"))))
+    assert "Several executor groups have this appname" in text_of(
+        dry_run(admin, file_of(job(jobDesc="other")))
+    )
 
 
 def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callable[..., Console]) -> None:

@@ -13,7 +13,7 @@ from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job
-from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of
 from tests.factories import save
 from tests.fake_executor import Answer, FakeExecutor
 
@@ -327,7 +327,7 @@ def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, j
         )
     page = admin.get(f"/joblog/{parent}")
     assert "Only the first are shown." in text_of(page)
-    assert page.text.count("nightly report</a> <span") == 50
+    assert markup_of(page).count("nightly report</a><span") == 50
 
 
 def test_the_list_is_written_as_a_table(admin: Console, group_id: int, job_id: int) -> None:

@@ -13,7 +13,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services.jobs.choices import OFFERED_MAX, SELECT_MAX
 from tests.console.conftest import Console, add_group, add_job, add_user
-from tests.console.pages import is_at_login, text_of
+from tests.console.pages import is_at_login, markup_of, text_of
 
 VIEW, OPERATE, EDIT = frozenset({Right.VIEW}), frozenset({Right.OPERATE}), frozenset({Right.EDIT})
 
@@ -88,11 +88,11 @@ def test_what_is_typed_is_text(admin: Console) -> None:
 def test_the_log_has_a_select_or_a_field_under_its_picker(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
-    page = admin.get(f"/joblog?jobId={job_id}").text
+    page = markup_of(admin.get(f"/joblog?jobId={job_id}"))
     assert f'<option value="{job_id}" selected>{job_id} nightly report</option>' in page
     assert f'value="{job_id} nightly report" placeholder="All"' in page
     add_jobs(group_id, SELECT_MAX)
-    page = admin.get(f"/joblog?jobId={job_id}").text
+    page = markup_of(admin.get(f"/joblog?jobId={job_id}"))
     assert (
         f'<input class="form-control" id="jobId" name="jobId" inputmode="numeric" placeholder="Job ID" value="{job_id}">'
         in page

@@ -103,7 +103,9 @@ def test_a_list_has_only_so_many_views(admin: Console) -> None:
 def test_a_view_is_renamed_and_deleted(admin: Console) -> None:
     view_id, other_id = save(admin), save(admin, "other")
     assert "Ann&#39;s" in admin.get("/account").text
-    assert "You already have a view with this name" in text_of(submit(admin, f"/views/{view_id}/edit", name="Other"))
+    assert "You already have a view with this name" in text_of(
+        submit(admin, f"/views/{view_id}/edit", name="Other")
+    )
     assert path_after(submit(admin, f"/views/{view_id}/edit", name="ANN'S")) == "/account?done=saved#views"
     assert [view.name for view in views()] == ["ANN'S", "other"]
     assert "Delete the view?" in text_of(admin.get(f"/views/{other_id}/delete"))

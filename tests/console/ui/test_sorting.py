@@ -14,7 +14,7 @@ from app.models.job import Job
 from app.store import audit, group_lists, job_lists, users
 from app.store.log_lists import OLDEST_FIRST
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
-from tests.console.pages import path_after, submit
+from tests.console.pages import markup_of, path_after, submit
 from tests.factories import T0, make_log, only_row
 
 # what each database makes of an order is looked at in tests/store/test_orders.py
@@ -183,7 +183,7 @@ def test_the_table_of_runs_is_exported_in_the_order_of_the_list(admin: Console) 
     job = _job(admin)
     old, new = (str(make_log(job, trigger_time=T0 + number * 1_000).id) for number in range(2))
     for query, expected in (("", [new, old]), ("&sort=time", [old, new]), ("&sort=-duration", [new, old])):
-        page = admin.get(f"/joblog?range=all{query}").text
+        page = markup_of(admin.get(f"/joblog?range=all{query}"))
         assert re.findall(r'<td class="id"[^>]*><a href="[^"]+">(\d+)</a>', page) == expected
         (export,) = re.findall(r'href="([^"]+runs\.csv[^"]*)"', page)
         table = admin.get(unescape(export).removeprefix(CONTEXT)).get_data(as_text=True)

@@ -13,7 +13,7 @@ from app.models.user import User
 from app.services.accounts import users
 from app.store import rights
 from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
-from tests.console.pages import TOKEN, is_at_login, path_after, submit, text_of
+from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submit, text_of
 
 PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
 FORM = {"username": "nina", "password": PASSWORD, "role": "0"}
@@ -56,7 +56,7 @@ def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
     assert nina.group_ids == sorted([group_id, other])
     with read_scope() as session:
         assert rights.rights_of(session, nina.id) == {group_id: "view,operate"}
-    form = admin.get(f"/user/{nina.id}/edit").text
+    form = markup_of(admin.get(f"/user/{nina.id}/edit"))
     assert f'value="{group_id}:operate" aria-label="Sample: Operate" checked' in form
     assert f'value="{group_id}:edit" aria-label="Sample: Edit">' in form
     assert f'value="{other}:glue" aria-label="Other: GLUE" checked' in form

@@ -11,7 +11,7 @@ from app.domain.permissions import Right
 from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job
-from tests.console.pages import path_after, submit, text_of
+from tests.console.pages import markup_of, path_after, submit, text_of
 from tests.factories import save
 
 #: what a page offers is no matter of the database
@@ -90,7 +90,7 @@ def test_parameters_used_by_hand_before_are_offered(
                 trigger_time=at_ms + number * 1000,
             )
         )
-    page = admin.get(f"/jobinfo/{job_id}/run").text
+    page = markup_of(admin.get(f"/jobinfo/{job_id}/run"))
     offered = re.findall(r'run\?log=(\d+)" data-fill="#executor_param" data-value="([^"]*)"', page)
     assert [param for _, param in offered] == ["day=1", "day=2"]
     assert ">day=1</textarea>" in admin.get(f"/jobinfo/{job_id}/run?log={offered[0][0]}").text.replace(

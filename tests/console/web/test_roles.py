@@ -427,7 +427,10 @@ def test_code_goes_only_where_one_may_write_code(here: Place, elsewhere: Place, 
     answer = mover.post(
         "/jobinfo/import", token | {"apply": "1", "text": json.dumps({"format": 1, "jobs": [entry]})}
     )
-    assert (answer.status_code, "You have no permission to write code for this executor group" in answer.text) == (400, True)
+    assert (
+        answer.status_code,
+        "You have no permission to write code for this executor group" in answer.text,
+    ) == (400, True)
     assert snapshot() == before
 
 
