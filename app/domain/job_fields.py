@@ -181,16 +181,16 @@ class JobDraft:
     #: seconds; 0: none
     executor_timeout: int = _number(
         "executorTimeout",
-        N_("Time-out"),
+        N_("Timeout"),
         negative_is_zero=True,
-        hint=N_("Seconds; takes effect above 0."),
+        hint=N_("Seconds; 0: no timeout."),
     )
     executor_fail_retry_count: int = _number(
         "executorFailRetryCount",
         N_("Retries after a failure"),
         high=9_999,
         negative_is_zero=True,
-        hint=N_("Takes effect above 0."),
+        hint=N_("0: no retries."),
     )
     retry_interval_s: int = _number(
         "retryIntervalS",

@@ -57,13 +57,13 @@ def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPag
     job_id = console.seeded.jobs[5]
     page = open_page("/jobinfo?jobDesc=temporary")
     page.locator("tbody .tag.stop").click()
-    dialog = page.get_by_role("dialog", name="Start the schedule?")
+    dialog = page.get_by_role("dialog", name="Switch the schedule on?")
     expect(dialog).to_contain_text("The first run starts at")
-    dialog.get_by_role("button", name="Start").click()
+    dialog.get_by_role("button", name="Switch on").click()
     expect(page.get_by_role("status")).to_contain_text("The schedule is on.")
     expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")  # the toast has left the address
     page.goto(f"{console.url}/jobinfo/{job_id}/stop")
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Switch off").click()
     expect(page.locator("tbody .tag.stop").first).to_be_visible()
 
 

@@ -20,7 +20,7 @@ STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
 SIGNS = {
     "success": ("success", "✓", _l("Success")),
     "failed": ("danger", "✗", _l("Failed")),
-    "timeout": ("danger", "!", _l("Failed (time-out)")),
+    "timeout": ("danger", "!", _l("Failed (timeout)")),
     "refused": ("danger", "–", _l("Not started")),
     "unresolved": ("warning", "?", _l("Unresolved")),
     "running": ("info", "▸", _l("Running")),

@@ -98,7 +98,7 @@ def test_each_result_has_its_look_and_leads_to_its_log(admin: Console) -> None:
     cases = [
         ("success", "", "Success", {}),
         ("danger", "✗", "Failed", {"handled": 500}),
-        ("danger", "✗", "Failed (time-out)", {"handled": 502}),
+        ("danger", "✗", "Failed (timeout)", {"handled": 502}),
         ("danger", "✗", "Not started", {"sent": 500, "handled": 0}),
         ("warning", "?", "Unresolved", {"sent": 504, "handled": 0}),
         ("info", "▸", "Running", {"handled": 0}),
