@@ -18,7 +18,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
-from app.store import bulk, drains, fires, logs
+from app.store import bulk, drains, fires, logs, open_fires
 from app.store.fires import SentFire
 
 #: first check of an accepted run, after its acceptance
@@ -56,7 +56,7 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
         complete(session, refused, now_ms=now_ms)
     unreachable = {address for sent in sents for address in sent.unreachable}
     if unreachable:
-        fires.look_soon(session, unreachable, now_ms=now_ms)
+        open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
 def _counts(sent: Sent, fire: SentFire, node: str) -> bool:

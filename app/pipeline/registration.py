@@ -12,7 +12,7 @@ from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.registry import Registration
-from app.store import fires, groups, last_seen, nodes, registry
+from app.store import groups, last_seen, nodes, open_fires, registry
 from app.store.last_seen import Departure
 from executor_client.protocol import Capabilities, RegistryRequest
 
@@ -75,7 +75,7 @@ def register(session: Session, request: RegistryRequest, said: Capabilities, *, 
 
 
 def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:
-    if count := fires.look_soon(session, [address], now_ms=now_ms, boot_id=boot_id):
+    if count := open_fires.check_soon(session, [address], now_ms=now_ms, boot_id=boot_id):
         logger.warning("executor restarted address=%s runs_to_check=%s", address, count)
 
 

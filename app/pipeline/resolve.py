@@ -27,9 +27,9 @@ from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
-from app.store import bulk, fires, groups, jobs, logs, nodes, registry
-from app.store.fires import OpenFire
+from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
 from app.store.logs import RunState
+from app.store.open_fires import OpenFire
 from executor_client.protocol import SUCCESS, LogRequest, Reply
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Resolver:
     def tick(self, now_ms: Millis) -> Millis:
         """Check the open runs that are due for it; return the wait until the next round."""
         with read_scope() as session:
-            if not fires.has_open(session, now_ms=now_ms):
+            if not open_fires.has_open(session, now_ms=now_ms):
                 return PERIOD_MS
         cases = transact(lambda session: _take(session, self._token, now_ms))
         if cases:
@@ -117,7 +117,7 @@ class Resolver:
 
 def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
     """Take the runs that are due for a check, with all that is known about them."""
-    due = fires.take_open(session, now_ms=now_ms, next_look_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
+    due = open_fires.take_open(session, now_ms=now_ms, next_check_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
     taken = [fire for fire in due if fire.log_id in unfinished]
     _forget(session, [fire for fire in due if fire.log_id not in unfinished])
@@ -231,7 +231,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
 def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: str, now_ms: Millis) -> None:
     """Carry out the decisions on runs that are still as they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
-    held = fires.lock_open(session, [case.fire.id for case, _ in decisions])
+    held = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
     ended: list[OpenFire] = []
     waiting: list[bulk.Row] = []
     resolved: list[_Resolved] = []

@@ -25,7 +25,7 @@ _STATUS_OF_RUN = {
     AlarmState.MUTED: AlarmStatus.NOT_NEEDED,
 }
 #: states of alarms that were never sent; later alarms of the job are not delayed because of them
-_UNTOLD = (AlarmState.SILENT, AlarmState.MUTED)
+_NEVER_SENT = (AlarmState.SILENT, AlarmState.MUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,20 @@ def has_due(session: Session, *, now_ms: Millis) -> bool:
     return session.execute(waiting.limit(1)).first() is not None
 
 
-def find_told(
+def find_last_attempts(
     session: Session, job_ids: Collection[int], *, apart_from: Collection[int]
 ) -> dict[int, Millis]:
     """Return job id -> end of the lease of the last attempt to send one of its alarms.
 
     Attempts count whatever their outcome. ``apart_from`` are alarms to ignore.
     """
-    told = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
+    attempted = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
         Alarm.job_id.in_(job_ids),
         Alarm.attempts > 0,
-        Alarm.state.not_in(_UNTOLD),
+        Alarm.state.not_in(_NEVER_SENT),
         Alarm.id.not_in(apart_from),
     )
-    return {row.job_id: row.lease_until for row in session.execute(told.group_by(Alarm.job_id))}
+    return {row.job_id: row.lease_until for row in session.execute(attempted.group_by(Alarm.job_id))}
 
 
 def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[Alarm]:
@@ -162,42 +162,45 @@ def hand_over(session: Session, mute_id: int, to_mutes: Mapping[int, int]) -> No
         )
 
 
-def let_go(
-    session: Session, mute_id: int, *, told: Collection[int], outcome: str, lease_until: Millis
+def release(
+    session: Session, mute_id: int, *, notified: Collection[int], outcome: str, lease_until: Millis
 ) -> None:
     """Release the alarms of a mute and mark those of the runs ``notified`` as sent.
 
     A recovery is announced only for jobs with a sent alarm.
     """
-    count_as_told(session, mute_id, told, outcome=outcome, lease_until=lease_until)
+    mark_sent(session, mute_id, notified, outcome=outcome, lease_until=lease_until)
     affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
 
 
-def let_go_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
+def release_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
     """Release the alarms of a mute up to a run: job id -> last run. Those of later runs stay held."""
     for job_id, log_id in last_log_ids.items():
         held = (Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
         affected(session, update(Alarm).where(*held).values(mute_id=None))
 
 
-def count_as_told(
+def mark_sent(
     session: Session, mute_id: int, log_ids: Collection[int], *, outcome: str, lease_until: Millis
 ) -> None:
-    """Mark the alarms a mute holds for these runs as sent, so that the recovery of their jobs is announced."""
+    """Mark the alarms a mute holds for these runs as sent, so that recoveries of their jobs are announced."""
     if log_ids:
-        told = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
+        sent = {"state": AlarmState.SENT.value, "outcome": outcome, "lease_until": lease_until}
         affected(
             session,
-            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(told),
+            update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(sent),
         )
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
-    """Return jobs beyond ``after_id`` with a sent alarm and no recovery yet, by id; muted jobs are left out."""
+    """Return jobs beyond ``after_id`` with a sent alarm and no recovery yet, by id.
+
+    Muted jobs are left out.
+    """
     muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
     failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
-    told = exists().where(Alarm.job_id == Job.id, Alarm.state == AlarmState.SENT)
-    return list(session.scalars(failing.where(told).order_by(Job.id).limit(limit)))
+    has_sent = exists().where(Alarm.job_id == Job.id, Alarm.state == AlarmState.SENT)
+    return list(session.scalars(failing.where(has_sent).order_by(Job.id).limit(limit)))
 
 
 def find_successes(
@@ -205,8 +208,8 @@ def find_successes(
 ) -> dict[int, int]:
     """Return job id -> the newest successful run since its last sent or held alarm.
 
-    The run of that alarm counts as well: its result may have come late. Reads the runs of each job from the newest on,
-    because the index on the result would visit every success there is.
+    The run of that alarm counts as well: its result may have come late. Reads the runs of each job newest
+    first, because the index on the result would visit every successful run.
     """
     which = Alarm.state == AlarmState.SENT if mute_id is None else Alarm.mute_id == mute_id
     last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
@@ -224,11 +227,14 @@ def find_successes(
 
 
 def close(session: Session, job_id: int, *, until_log_id: int) -> int:
-    """Close the sent alarms of a job; return how many. Only one of several concurrent callers gets more than 0."""
-    told = update(Alarm).where(
+    """Close the sent alarms of a job; return how many.
+
+    Only one of several concurrent callers gets more than 0.
+    """
+    sent = update(Alarm).where(
         Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id
     )
-    return affected(session, told.values(state=AlarmState.CLOSED.value))
+    return affected(session, sent.values(state=AlarmState.CLOSED.value))
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
@@ -236,7 +242,7 @@ def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
 
     The last alarm per job that a mute holds is kept, however old, for the summary.
     """
-    over = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
+    settled = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
     last_held = (
         select(func.max(Alarm.id))
         .where(Alarm.mute_id.in_(select(Mute.id)))
@@ -244,7 +250,7 @@ def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
     )
     oldest = (
         select(Alarm.id)
-        .where(Alarm.created_ms < before_ms, over, Alarm.id.not_in(last_held))
+        .where(Alarm.created_ms < before_ms, settled, Alarm.id.not_in(last_held))
         .order_by(Alarm.id)
         .limit(limit)
     )

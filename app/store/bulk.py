@@ -1,9 +1,9 @@
 """Bulk statements; the one place that handles differences between the databases.
 
 Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
-the ids of many rows in order. Rows go to the SQLite driver as tuples, because SQLAlchemy builds a dictionary of
-parameters per row, a quarter of the time of a claim or a callback. PostgreSQL gets one array per column: one
-statement instead of one per row.
+the ids of many rows in order. Rows go to the SQLite driver as tuples, because SQLAlchemy builds a dictionary
+of parameters per row, which takes a quarter of the time of a claim or callback. PostgreSQL gets one array per
+column: one statement instead of one per row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def read_rows(
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
-    """Insert rows with equal keys; return their new ids, in the order of the rows."""
+    """Insert rows with the same columns; return their new ids, in the order of the rows."""
     if not rows:
         return []
     table, dialect = table_of(model), session.get_bind().dialect
@@ -56,7 +56,7 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
 
 
 def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    # the transaction has begun IMMEDIATE, so these ids cannot be taken by another
+    # the transaction started as IMMEDIATE, so no other can take these ids
     last = session.execute(
         text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name}
     ).scalar()
@@ -72,13 +72,13 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows with equal keys."""
+    """Insert rows with the same columns."""
     if rows:
         session.execute(insert(table_of(model)), list(rows))
 
 
 def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows with equal keys, except those that would violate a unique key."""
+    """Insert rows with the same columns, except those that would violate a unique key."""
     if not rows:
         return
     table, name = table_of(model), session.get_bind().dialect.name
@@ -91,29 +91,31 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
 
 
 def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
-    """Insert rows with equal keys; update the rows that exist with the same ``key``, which must be unique."""
+    """Insert rows with the same columns; update those whose ``key``, which must be unique, exists."""
     if not rows:
         return
     table, name = table_of(model), session.get_bind().dialect.name
     names = [column for column in rows[0] if column not in key]
-    ordered = sorted(
-        rows, key=itemgetter(*key)
-    )  # concurrent writers of the same rows lock them in the same order
+    # concurrent writers of the same rows lock them in the same order
+    ordered = sorted(rows, key=itemgetter(*key))
     if name == "mysql":
-        mine = mysql.insert(table)
+        mysql_insert = mysql.insert(table)
         session.execute(
-            mine.on_duplicate_key_update({column: mine.inserted[column] for column in names}), ordered
+            mysql_insert.on_duplicate_key_update({column: mysql_insert.inserted[column] for column in names}),
+            ordered,
         )
         return
-    given = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
-    written = given.on_conflict_do_update(
-        index_elements=list(key), set_={column: given.excluded[column] for column in names}
+    statement = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=list(key), set_={column: statement.excluded[column] for column in names}
+        ),
+        ordered,
     )
-    session.execute(written, ordered)
 
 
 def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Update columns of rows found by ``id``; all rows have the same keys. The caller holds the locks."""
+    """Update rows by ``id``; all have the same columns. The caller holds their locks."""
     if not rows:
         return
     table = table_of(model)
@@ -136,8 +138,9 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
 def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
     """Delete the rows with these values of an indexed column; return how many there were.
 
-    MySQL and MariaDB prefer to scan a small table, which waits for rows locked by other transactions. So they delete by
-    id, with an ORDER BY and a LIMIT that drops nothing but makes them use the index.
+    MySQL and MariaDB prefer to scan a small table, which waits for rows locked by other transactions. There
+    the rows are deleted by id, with ORDER BY and a LIMIT that excludes nothing but makes the database use the
+    index.
     """
     if not values:
         return 0
@@ -174,12 +177,16 @@ def _update_from_arrays(session: Session, table: Table, names: Sequence[str], ro
     dialect = session.get_bind().dialect
     arrays = ", ".join(f"%s::{_array_type(table.c[name].type, dialect)}[]" for name in names)
     sets = ", ".join(f"{name} = given.{name}" for name in names[1:])
-    statement = f"UPDATE {table.name} SET {sets} FROM unnest({arrays}) AS given({', '.join(names)}) WHERE {table.name}.id = given.id"
+    given = f"unnest({arrays}) AS given({', '.join(names)})"
+    statement = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {table.name}.id = given.id"
     session.connection().exec_driver_sql(statement, tuple(map(list, _columns(table, names, rows, dialect))))
 
 
 def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
-    """Return the array type for a column's values; text stays unbounded, as a cast to VARCHAR(n) would cut it silently."""
+    """Return the array type for a column.
+
+    TEXT for strings, since a cast to VARCHAR(n) would cut them silently.
+    """
     return "TEXT" if isinstance(column_type, String) else column_type.compile(dialect)
 
 

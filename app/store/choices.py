@@ -1,4 +1,7 @@
-"""Picker search: the few jobs, groups or users that match, an exact id first, then newest first or by name."""
+"""Picker search: the first jobs, groups or users that match a text.
+
+An exact id comes first; the others follow newest first (jobs) or by name.
+"""
 
 from collections.abc import Collection
 
@@ -16,7 +19,10 @@ from app.store.paging import contains, to_id
 def search_jobs(
     session: Session, text: str, *, group_ids: GroupIds, group_id: int = 0, skip_id: int = 0, limit: int
 ) -> list[tuple[int, int, str]]:
-    """Return id, group and description of jobs of these groups (None: all), by id, description or handler."""
+    """Return id, group and description of matching jobs of these groups (None: all).
+
+    The text is looked for in id, description and handler.
+    """
     query = select(Job.id, Job.job_group, Job.job_desc).where(
         Job.id != skip_id, *in_groups(Job.job_group, group_ids)
     )
@@ -33,7 +39,7 @@ def search_jobs(
 
 
 def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: GroupIds) -> dict[int, str]:
-    """Return id -> description of those of the jobs that are in these groups (None: in any)."""
+    """Return id -> description of the jobs that are in these groups (None: in any)."""
     query = select(Job.id, Job.job_desc).where(
         Job.id.in_(list(job_ids)), *in_groups(Job.job_group, group_ids)
     )
@@ -43,7 +49,10 @@ def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: Gro
 def search_groups(
     session: Session, text: str, *, group_ids: GroupIds, limit: int
 ) -> list[tuple[int, str, str]]:
-    """Return id, title and appname of these groups (None: all), by id, title or appname."""
+    """Return id, title and appname of matching groups among these (None: all).
+
+    The text is looked for in id, title and appname.
+    """
     query = select(Group.id, Group.title, Group.app_name).where(*in_groups(Group.id, group_ids))
     if text:
         query = query.where(_matches(text, Group.id, Group.title, Group.app_name)).order_by(
@@ -54,7 +63,7 @@ def search_groups(
 
 
 def search_users(session: Session, text: str, *, limit: int) -> list[str]:
-    """Return user names."""
+    """Return matching user names."""
     query = select(User.username).order_by(User.username, User.id).limit(limit)
     if text:
         query = query.where(contains(User.username, text))

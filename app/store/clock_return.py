@@ -1,4 +1,4 @@
-"""Clock return: find what a clock that was ahead left in the future, and bring it back."""
+"""Clock return: find what a clock that was ahead has left in the future, and bring it back."""
 
 from collections.abc import Collection
 
@@ -41,7 +41,8 @@ def delete_skips(session: Session, skip_ids: Collection[int]) -> int:
 def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
     """Bring open fires back to now; return how many changed.
 
-    Checks and leases count if later than ``far_ms``, acceptances and immediate runs if later than ``now_ms``.
+    Checks and leases are changed if later than ``far_ms``, acceptances and immediate runs if later than
+    ``now_ms``.
     """
     unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
     claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])

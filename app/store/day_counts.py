@@ -1,4 +1,4 @@
-"""Runs by day, for all groups or for some; as old as the last round of the report."""
+"""Runs per day, of all groups or of some, as last counted by the report."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -43,8 +43,8 @@ def day_counts_of_groups(
     session: Session, group_ids: Collection[int], *, from_ms: Millis, to_ms: Millis
 ) -> list[DayCount]:
     """Return the counts of some groups, for the days that have been counted by group."""
-    asked = GroupDay.trigger_day.between(from_ms, to_ms)
+    in_range = GroupDay.trigger_day.between(from_ms, to_ms)
     sums = [func.sum(column) for column in (GroupDay.suc_count, GroupDay.fail_count, GroupDay.running_count)]
-    query = select(GroupDay.trigger_day, *sums).where(asked, GroupDay.job_group.in_(list(group_ids)))
+    query = select(GroupDay.trigger_day, *sums).where(in_range, GroupDay.job_group.in_(list(group_ids)))
     rows = bulk.read_rows(session, query.group_by(GroupDay.trigger_day).order_by(GroupDay.trigger_day))
     return [DayCount(local_datetime(row[0]).date().isoformat(), *map(int, row[1:])) for row in rows]

@@ -33,5 +33,5 @@ def delete_of_user(session: Session, user_id: int) -> None:
 
 
 def is_favourite_of(user_id: int) -> ColumnElement[bool]:
-    """Match the favourites of a user."""
+    """Return the condition for the favourites of a user."""
     return Job.id.in_(select(Favourite.job_id).where(Favourite.user_id == user_id))

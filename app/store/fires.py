@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_fire`: insert, claim and expire fires. Those for checks of sent runs are in ``open_fires``."""
+"""Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open_fires``."""
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
@@ -20,7 +20,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 #: key prefixes of children and retries; the log id of the run they follow comes next
 SUCCESSORS = ("child", "retry")
-#: an id of so many digits fits the column
+#: ids with up to this many digits fit the column
 ID_DIGITS = 18
 
 
@@ -41,7 +41,7 @@ class NewFire(NamedTuple):
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
     """Insert the fires whose key is new; return them with their ids.
 
-    The caller holds a lock that keeps others from inserting the same keys.
+    The caller holds a lock that prevents others from inserting the same keys.
     """
     known = _known_keys(session, [fire.key for fire in fires])
     fresh = list({fire.key: fire for fire in fires if fire.key not in known}.values())
@@ -75,12 +75,15 @@ def _known_keys(session: Session, keys: list[str]) -> set[str]:
 
 
 def source_of(fire_key: str) -> int | None:
-    """Return the log id of the run that a child's or a retry's fire follows, as its key says; None for others."""
+    """Return the log id of the run that a child's or retry's fire follows, from its key.
+
+    None for other fires.
+    """
     kind, _, rest = fire_key.partition(":")
-    named = rest.partition(":")[0]
+    source = rest.partition(":")[0]
     return (
-        int(named)
-        if kind in SUCCESSORS and named.isascii() and named.isdigit() and len(named) <= ID_DIGITS
+        int(source)
+        if kind in SUCCESSORS and source.isascii() and source.isdigit() and len(source) <= ID_DIGITS
         else None
     )
 
@@ -105,8 +108,8 @@ def find_unseen(
 ) -> list[DueFire]:
     """Return PENDING fires beyond ``after_id`` that no time ring holds.
 
-    These are due fires without an owner, those of this node from before a restart, and those of other nodes that are
-    late by ``orphan_ms``: the owner is a hint, not a right.
+    These are due fires without an owner, those of this node from before a restart, and those of other nodes
+    that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
     mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
     orphaned = Fire.due_time <= now_ms - orphan_ms
@@ -152,12 +155,12 @@ class PendingFire(NamedTuple):
     attempt: int
     owner: str
     epoch: int
-    #: of the durable executor that may have it; empty: not sent yet, or sent to a foreign executor
+    #: of the durable executor that may have the run; empty: not sent yet, or sent to a foreign executor
     boot_id: str
 
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
-    """Lock those of the fires that are still PENDING and not locked by another claim; return them, ids ascending."""
+    """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
     rows = (
         by_id(select(*_CLAIMED_BY))
         .where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING)
@@ -177,7 +180,10 @@ class SentFire(NamedTuple):
     attempt: int
 
     def belongs_to(self, owner: str, epoch: int) -> bool:
-        """Whether this claim still holds the row; UNKNOWN means that its lease has ended and no claim followed."""
+        """Whether this claim still holds the row.
+
+        UNKNOWN: its lease has ended and no other claim followed.
+        """
         return self.is_of(owner, epoch) and self.state in (
             FireState.SENDING,
             FireState.ROUTING,
@@ -203,8 +209,8 @@ def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire
 def by_id(rows: Select[Row]) -> Select[Row]:
     """Force the primary key for a locking read by id on MySQL and MariaDB.
 
-    Their optimizer may choose an index on the state. It locks index entries before rows, whereas a transaction that
-    changes a state has locked the row and waits for the entry: a deadlock.
+    Their optimizer may choose an index on the state. That locks index entries before rows, whereas a
+    transaction that changes a state has locked the row and waits for the entry: a deadlock.
     """
     return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
 
@@ -215,7 +221,7 @@ def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
 
 
 def delete_of_job(session: Session, job_id: int) -> int:
-    """Delete all fires of a deleted job: by id, as a claim locks them, until none is left."""
+    """Delete all fires of a deleted job, by id because a claim locks them so, until no fire is left."""
     count = 0
     while ids := list(session.scalars(select(Fire.id).where(Fire.job_id == job_id))):
         count += delete_fires(session, ids)
@@ -229,13 +235,13 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
 
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return the number of fires of schedules and retries that each job still has."""
-    out: dict[int, int] = dict.fromkeys(job_ids, 0)
+    counts: dict[int, int] = dict.fromkeys(job_ids, 0)
     rows = select(Fire.job_id).where(
         Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
     )
     for job_id in session.scalars(rows):
-        out[job_id] += 1
-    return out
+        counts[job_id] += 1
+    return counts
 
 
 def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
@@ -243,7 +249,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
 
     SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
     """
-    gone = (
+    expired = (
         or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
         if dead_owners
         else Fire.lease_until < now_ms
@@ -264,110 +270,8 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
             {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
         ),
     ):
-        rows = select(Fire.id).where(Fire.state == state, gone).order_by(Fire.id).limit(limit)
+        rows = select(Fire.id).where(Fire.state == state, expired).order_by(Fire.id).limit(limit)
         ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
         if ids:
             count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))
     return count
-
-
-class OpenFire(NamedTuple):
-    """A sent run without a known outcome, as the resolver reads it."""
-
-    id: int
-    job_id: int
-    log_id: int
-    state: str
-    address: str
-    attempt: int
-    epoch: int
-    lease_until: Millis
-    accepted_ms: Millis
-    probe_count: int
-    boot_id: str
-    owner: str
-    due_time: Millis
-    trigger_type: str
-    sent_ms: Millis
-
-
-_LOOKED_AT_BY = (
-    Fire.id,
-    Fire.job_id,
-    Fire.log_id,
-    Fire.state,
-    Fire.address,
-    Fire.attempt,
-    Fire.epoch,
-    Fire.lease_until,
-    Fire.accepted_ms,
-    Fire.probe_count,
-    Fire.boot_id,
-    Fire.owner,
-    Fire.due_time,
-    Fire.trigger_type,
-    Fire.sent_ms,
-)
-
-
-def has_open(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a check of a sent run is due."""
-    due = (
-        select(Fire.id)
-        .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms)
-        .limit(1)
-    )
-    return session.execute(due).first() is not None
-
-
-def take_open(session: Session, *, now_ms: Millis, next_look_ms: Millis, limit: int) -> list[OpenFire]:
-    """Return UNKNOWN and ACCEPTED fires whose check is due.
-
-    Postpones the check, so that no other resolver takes the same fires.
-    """
-    due = select(*_LOOKED_AT_BY).where(
-        Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]),
-        Fire.deadline_ms <= now_ms,
-        Fire.log_id.is_not(None),
-        Fire.address.is_not(None),
-    )
-    taken = [
-        OpenFire(*row)
-        for row in session.execute(
-            due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True)
-        )
-    ]
-    if taken:
-        affected(
-            session,
-            update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_look_ms),
-        )
-    return taken
-
-
-def look_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
-    """Bring forward the first check of accepted runs at addresses that refuse connections or have restarted.
-
-    Return how many. Skips runs accepted since the restart (``boot_id``), runs checked before, and rows locked by others,
-    so the caller may hold other locks.
-    """
-    unseen = select(Fire.id).where(
-        Fire.state == FireState.ACCEPTED,
-        Fire.address.in_(addresses),
-        Fire.deadline_ms > now_ms,
-        Fire.probe_count == 0,
-    )
-    if boot_id:
-        unseen = unseen.where(Fire.boot_id != boot_id)
-    ids = list(session.scalars(unseen.order_by(Fire.id).with_for_update(skip_locked=True)))
-    return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
-
-
-def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int, Millis]]:
-    """Lock the fires that still exist; return id -> (state, epoch, end of the lease).
-
-    The lease tells two UNKNOWN periods of a fire apart: its sender may have renewed it, sent again and lost the outcome.
-    """
-    columns = by_id(select(Fire.id, Fire.state, Fire.epoch, Fire.lease_until))
-    rows = columns.where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
-    return {row.id: (row.state, row.epoch, row.lease_until) for row in session.execute(rows)}

@@ -30,7 +30,7 @@ def find_version(session: Session, version_id: int) -> GlueVersion | None:
 
 
 def find_with_more(session: Session, job_ids: Collection[int], *, versions: int) -> list[int]:
-    """Return which of the jobs have more versions than that."""
+    """Return those of the jobs that have more than ``versions`` versions."""
     counted = (
         select(GlueVersion.job_id).where(GlueVersion.job_id.in_(list(job_ids))).group_by(GlueVersion.job_id)
     )
@@ -38,7 +38,7 @@ def find_with_more(session: Session, job_ids: Collection[int], *, versions: int)
 
 
 def delete_older(session: Session, job_id: int, *, keep: int) -> int:
-    """Delete all but the newest versions of a job; return how many."""
+    """Delete all but the newest ``keep`` versions of a job; return how many."""
     newest = select(GlueVersion.id).where(GlueVersion.job_id == job_id)
     kept = list(
         session.scalars(newest.order_by(GlueVersion.update_time.desc(), GlueVersion.id.desc()).limit(keep))

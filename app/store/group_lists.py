@@ -14,7 +14,7 @@ from app.models.registry import Registration
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
 
-#: order of lists and selects
+#: order of lists and select boxes
 DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
 _ADDRESSES = func.length(Group.address_list) - func.length(func.replace(Group.address_list, ",", ""))
 _LAST_HEARTBEAT = (
@@ -58,8 +58,8 @@ def hold_group(session: Session, group_id: int) -> Group | None:
 
 def hold_groups(session: Session, group_ids: Collection[int]) -> set[int]:
     """Return those of the groups that exist, protected from deletion until the end of the transaction."""
-    held = select(Group.id).where(Group.id.in_(list(group_ids))).order_by(Group.id)
-    return set(session.scalars(held.with_for_update(read=True)))
+    query = select(Group.id).where(Group.id.in_(list(group_ids))).order_by(Group.id)
+    return set(session.scalars(query.with_for_update(read=True)))
 
 
 def lock_groups(session: Session) -> list[Group]:
@@ -86,7 +86,7 @@ def list_groups(
     length: int,
     order: Order = UNSORTED,
 ) -> Page[Group]:
-    """Return a page of these groups (None: all), in the default order or in another."""
+    """Return a page of these groups (None: all), in the default order unless another is given."""
     query = select(Group).order_by(*ordering(order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER))
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))
@@ -98,7 +98,7 @@ def list_groups(
 
 
 def find_visible(session: Session, group_ids: Collection[int] | None) -> list[Group]:
-    """Return these groups (None: all) in the order of the selects."""
+    """Return these groups (None: all) in the default order."""
     query = select(Group).order_by(*DEFAULT_ORDER)
     if group_ids is not None:
         query = query.where(Group.id.in_(list(group_ids)))
@@ -106,7 +106,7 @@ def find_visible(session: Session, group_ids: Collection[int] | None) -> list[Gr
 
 
 def existing_ids(session: Session, group_ids: Collection[int]) -> set[int]:
-    """Return which of the ids belong to a group."""
+    """Return those of the ids that belong to a group."""
     return set(session.scalars(select(Group.id).where(Group.id.in_(list(group_ids))))) if group_ids else set()
 
 

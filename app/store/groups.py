@@ -34,7 +34,7 @@ def set_addresses(session: Session, group_id: int, address_list: str | None, *, 
 
 
 def list_tokens(session: Session) -> dict[str, str]:
-    """Return appname -> token of the groups with a token of their own."""
+    """Return appname -> access token of the groups that have their own."""
     rows = session.execute(
         select(Group.app_name, Group.access_token).where(
             Group.access_token.is_not(None), Group.access_token != ""

@@ -14,7 +14,7 @@ from app.store.paging import is_storable
 
 
 def find_tags(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
-    """Return job id -> tags by name, of the jobs that have any; one query."""
+    """Return job id -> tags by name, for the jobs that have any; one query."""
     found: dict[int, list[str]] = {}
     query = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(JobTag.job_id.in_(list(job_ids)))
     for job_id, tag, _key in sorted(bulk.read_rows(session, query), key=lambda row: (row[0], row[2])):
@@ -23,7 +23,7 @@ def find_tags(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str
 
 
 def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
-    """Replace the tags of each of the jobs, whose rows the caller holds."""
+    """Replace the tags of each of the jobs, whose rows the caller has locked."""
     if not tags:
         return
     affected(session, delete(JobTag).where(JobTag.job_id.in_(list(tags))))
@@ -36,6 +36,6 @@ def replace_tags(session: Session, tags: Mapping[int, Sequence[str]]) -> None:
 
 
 def has_tag(tag: str) -> ColumnElement[bool]:
-    """Match jobs with a tag, ignoring case; a text that cannot be stored matches none."""
+    """Return the condition for jobs with a tag, ignoring case; a text that cannot be stored matches none."""
     key = folded(tag)
     return Job.id.in_(select(JobTag.job_id).where(JobTag.tag_key == key)) if is_storable(key) else false()

@@ -12,7 +12,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.store import bulk
 
-#: columns a plan depends on: a plan is void if one has changed since
+#: columns a plan depends on: it is void if any has changed since
 _PLANNED_BY = (
     Job.id,
     Job.trigger_status,
@@ -59,7 +59,7 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
     """Return the jobs with an instant later than ``after_ms``.
 
-    The instant is the next time of enabled jobs, and the latest one with a fire or a skip of all jobs.
+    That is the next time of an enabled job, or the latest instant with a fire or a skip of any job.
     """
     running = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > after_ms)
     later = select(*_PLANNED_BY).where(or_(running, Job.last_fire_ms > after_ms))
@@ -67,7 +67,7 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
 
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
-    """Lock the jobs; return them as they are now, by id."""
+    """Lock the jobs; return their current state, by id."""
     rows = bulk.read_rows(
         session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update()
     )
@@ -211,7 +211,7 @@ class Scheduled(NamedTuple):
     time_zone: str
     not_before_ms: Millis
     not_after_ms: Millis
-    #: of a fixed rate or delay; else 0
+    #: of fixed rates and delays; otherwise 0
     next_ms: Millis
     jobs: int
     #: the lowest id
@@ -219,7 +219,7 @@ class Scheduled(NamedTuple):
 
 
 def find_scheduled(session: Session, group_ids: Collection[int] | None, *, limit: int) -> list[Scheduled]:
-    """Return the schedules of the enabled jobs of these groups (None: all), those of most jobs first."""
+    """Return the schedules of the enabled jobs of these groups (None: all), the most used first."""
     query = (
         select(*_STARTED_BY, func.count(), func.min(Job.id))
         .where(*_is_scheduled(group_ids))

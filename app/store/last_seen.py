@@ -46,7 +46,9 @@ def _keep_newest(session: Session, app_names: Collection[str]) -> None:
     rows = bulk.read_rows(
         session, query.order_by(LastSeen.app_name, LastSeen.last_seen_ms.desc(), LastSeen.id.desc())
     )
-    excess = [row.id for _, of_app in groupby(rows, attrgetter("app_name")) for row in list(of_app)[APP_MAX:]]
+    excess = [
+        row.id for _, app_rows in groupby(rows, attrgetter("app_name")) for row in list(app_rows)[APP_MAX:]
+    ]
     if excess:
         affected(session, delete(LastSeen).where(LastSeen.id.in_(excess)))
 

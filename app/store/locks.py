@@ -12,28 +12,31 @@ from app.store import bulk
 
 
 def take_schedule_lock(session: Session) -> None:
-    """Exclude all other schedulers of this database until the commit; must be the transaction's first statement.
+    """Exclude all other schedulers of this database until the commit.
 
-    An UPDATE of the row onto itself: it holds on SQLite too, and a Java admin's SELECT … FOR UPDATE waits for it.
+    Must be the first statement of its transaction. Updates the row to itself: that locks on SQLite too, and
+    the SELECT … FOR UPDATE of a Java admin waits for it.
     """
     _take(session, SCHEDULE_LOCK)
 
 
 def take_import_lock(session: Session) -> None:
-    """Exclude all other imports until the commit: two could each find a job missing, and add it. Before the schedule's lock."""
+    """Exclude all other imports until the commit, so that no two insert the same job.
+
+    Taken before the schedule lock.
+    """
     _take(session, IMPORT_LOCK)
 
 
 def _take(session: Session, name: str) -> None:
     own = update(Lock).where(Lock.lock_name == name).values(lock_name=Lock.lock_name)
-    if (
-        affected(session, own) == 0
-    ):  # two may come here at once: the second waits for the first one's row, then for its commit
+    if affected(session, own) == 0:
+        # of two concurrent callers the second waits for the row of the first, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
         affected(session, own)
 
 
 def lock_jobs(session: Session, job_ids: Iterable[int]) -> list[Job]:
-    """Return the jobs that exist, locked, ids ascending."""
+    """Lock and return the jobs that exist, ids ascending."""
     rows = select(Job).where(Job.id.in_(sorted(job_ids))).order_by(Job.id).with_for_update()
     return list(session.scalars(rows.execution_options(populate_existing=True)))

@@ -1,4 +1,4 @@
-"""`xxl_job_log` as the console lists and clears it; what the pipeline needs is in ``logs``."""
+"""Runs as the console lists and clears them; the pipeline's statements on `xxl_job_log` are in ``logs``."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
-#: the same for a page whose rows must be read to be counted: but for failures no index holds both a group or a job and a result
+#: the same where rows must be read to be counted: only failures have an index with group or job and result
 COUNT_READ_MAX = 1_000
 DELETE_BATCH = 1_000
-#: rows a statement names by their ids
+#: ids in one statement
 ROWS_AT_ONCE = 1_000
-#: the one order beside the list's own that stays quick however long the log is
+#: the only other order that is fast on a log of any length
 OLDEST_FIRST = Order("time")
-#: newest runs of a job that are looked through
-LOOKED_AT = 1_000
+#: newest runs of a job that are searched
+RECENT_RUNS_MAX = 1_000
 
 
 class LogStatus(IntEnum):
-    """The states one can search for; any other number means all."""
+    """Run states to filter by; any other number means all."""
 
     ALL = -1
     SUCCESS = 1
@@ -42,27 +42,29 @@ class LogStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """What to list; 0 and None mean all. A job, where given, counts instead of the group."""
+    """Filter of the run list; 0 and None mean all. If a job is given, the group is ignored."""
 
     group_id: int = 0
     job_id: int = 0
     status: int = LogStatus.ALL
     from_ms: Millis | None = None
     to_ms: Millis | None = None
-    #: OLDEST_FIRST, or any other: newest first
+    #: any order but OLDEST_FIRST means newest first
     order: Order = UNSORTED
 
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Which rows to clear: of a group and a job (0: any), older than an instant, or all but the newest; none beyond an id."""
+    """Which rows to clear: of a group and a job (0: any), up to an instant or all but the newest ``keep``."""
 
     group_id: int
     job_id: int
     before_ms: Millis | None = None
     keep: int | None = None
-    #: with it, ``before_ms`` holds the oldest row that is kept: of its second only rows of smaller ids go
+    #: the oldest row to keep, of the second ``before_ms``: of that second only rows with smaller ids are
+    #: cleared
     kept_id: int | None = None
+    #: rows with higher ids are kept
     up_to_id: int | None = None
 
 
@@ -72,21 +74,22 @@ def find_log(session: Session, log_id: int) -> JobLog | None:
 
 
 def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int) -> list[tuple[str, int]]:
-    """Return the parameters a job was run with by hand in its group, each with its newest run, newest first; among LOOKED_AT runs."""
+    """Return the parameters of a job's manual runs in its group, each with its newest run, newest first.
+
+    Searches the newest RECENT_RUNS_MAX runs.
+    """
     newest = select(JobLog.id, JobLog.executor_param, JobLog.trigger_type).where(
         JobLog.job_id == job_id, JobLog.job_group == group_id
     )
-    looked_at = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(LOOKED_AT).subquery()
-    by_hand = select(looked_at.c.executor_param, func.max(looked_at.c.id).label("log_id"))
-    by_hand = by_hand.where(looked_at.c.trigger_type == TriggerType.MANUAL, looked_at.c.executor_param != "")
-    grouped = (
-        by_hand.group_by(looked_at.c.executor_param).order_by(func.max(looked_at.c.id).desc()).limit(limit)
-    )
+    recent = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(RECENT_RUNS_MAX).subquery()
+    by_hand = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
+    by_hand = by_hand.where(recent.c.trigger_type == TriggerType.MANUAL, recent.c.executor_param != "")
+    grouped = by_hand.group_by(recent.c.executor_param).order_by(func.max(recent.c.id).desc()).limit(limit)
     return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
 
 
 def find_newest_id(session: Session, job_id: int) -> int:
-    """Return the id of the newest run of a job; 0 where it never ran."""
+    """Return the id of the newest run of a job; 0 if it never ran."""
     newest = (
         select(JobLog.id)
         .where(JobLog.job_id == job_id)
@@ -97,7 +100,7 @@ def find_newest_id(session: Session, job_id: int) -> int:
 
 
 def find_manual_id(session: Session, job_id: int, *, after_id: int) -> int:
-    """Return the id of the first run by hand of a job behind another run; 0 where there is none."""
+    """Return the id of a job's first manual run after ``after_id``; 0 if there is none."""
     later = select(func.min(JobLog.id)).where(
         JobLog.id > after_id, JobLog.job_id == job_id, JobLog.trigger_type == TriggerType.MANUAL
     )
@@ -107,7 +110,7 @@ def find_manual_id(session: Session, job_id: int, *, after_id: int) -> int:
 def find_successors(
     session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int
 ) -> list[JobLog]:
-    """Return the runs a run has led to, its children and retries, in these groups (None: in all), ids ascending, without their notes."""
+    """Return the children and retries of a run in these groups (None: in any), by id, without messages."""
     query = (
         select(JobLog)
         .options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
@@ -127,10 +130,10 @@ def list_logs(
     length: int,
     count_to: int | None = COUNT_MAX,
 ) -> Page[JobLog]:
-    """Return a page of the runs of these groups (None: of all), in the order wanted; the count stops at ``count_to``, None: at the last."""
+    """Return a page of the runs of these groups (None: all); counting stops at ``count_to`` (None: never)."""
     ids = fetch_page(session, _ordered_ids(wanted, group_ids), start=start, length=length, count_to=count_to)
     rows: list[JobLog] = []
-    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts ask for long pages
+    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts request long pages
         rows += logs.find_logs(session, ids.rows[first : first + ROWS_AT_ONCE])
     return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
 
@@ -138,14 +141,14 @@ def list_logs(
 def list_ids(
     session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int
 ) -> list[int]:
-    """Return the ids of the first runs of the same list, in its order."""
+    """Return the ids of the first runs of the same list, in the same order."""
     return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
 
 
 def find_listed(
     session: Session, log_ids: Collection[int], *, group_ids: Collection[int] | None
 ) -> list[JobLog]:
-    """Return those of the runs that still exist, in the order of their ids here, without their trigger notes."""
+    """Return those of the runs that exist, in the order of ``log_ids``, without their dispatch traces."""
     query = select(JobLog).options(defer(JobLog.trigger_msg)).where(JobLog.id.in_(log_ids))
     if group_ids is not None:
         query = query.where(JobLog.job_group.in_(list(group_ids)))
@@ -153,7 +156,7 @@ def find_listed(
 
 
 def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
-    """Return how far a page counts the runs it lists: as far as it may read the rows themselves, or else the index."""
+    """Return where a page stops counting its runs: earlier if that reads rows and not only an index."""
     reads_rows = wanted.status != LogStatus.ALL and (
         group_ids is not None or wanted.group_id > 0 or wanted.job_id > 0
     )
@@ -172,7 +175,7 @@ def clear_batch(session: Session, clearing: Clearing) -> int:
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
-    """Return the same clearing by bounds alone: rows that come later stay, and "the newest" are those of now."""
+    """Replace ``keep`` by fixed bounds, so that later rows stay and "the newest" are those of now."""
     newest_id = session.scalar(select(func.max(JobLog.id))) or 0
     clearing = replace(clearing, up_to_id=newest_id)
     if not clearing.keep:
@@ -207,7 +210,7 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
 
 
 def _in_order(log_ids: Collection[int], rows: Iterable[JobLog]) -> list[JobLog]:
-    """Return the rows in the order of these ids; one that is gone is left out."""
+    """Return the rows in the order of the ids; missing rows are left out."""
     found = {log.id: log for log in rows}
     return [found[log_id] for log_id in log_ids if log_id in found]
 
@@ -230,9 +233,9 @@ def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
 
 
 def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
-    """Return the query of a list: ids alone, which an index may hold, and of an offset nothing else is read."""
-    group, job, time = _looked_for_by(wanted.status)
-    conditions = _of_status(wanted.status)
+    """Return the query of a list, for ids only: an index may contain them, so an offset reads no rows."""
+    group, job, time = _filter_columns(wanted.status)
+    conditions = _has_status(wanted.status)
     if wanted.job_id > 0:
         conditions.append(job == wanted.job_id)
     elif wanted.group_id > 0:
@@ -248,8 +251,11 @@ def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select
     return select(JobLog.id).where(*conditions).order_by(*order)
 
 
-def _looked_for_by(status: int) -> tuple[Expression, Expression, Expression]:
-    """Return group, job and time as the list is looked for by them: of the few runs under way all are read, by their result."""
+def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
+    """Return the columns group, job and time to filter by.
+
+    Running runs are few: all of them are read through the index on their result.
+    """
     if status != LogStatus.RUNNING:
         return JobLog.job_group, JobLog.job_id, JobLog.trigger_time
     return (
@@ -259,8 +265,11 @@ def _looked_for_by(status: int) -> tuple[Expression, Expression, Expression]:
     )
 
 
-def _of_status(status: int) -> list[ColumnElement[bool]]:
-    """Source: docs/reference/scheduling.md, section 6.2, the console's own classification."""
+def _has_status(status: int) -> list[ColumnElement[bool]]:
+    """Return the condition for a status.
+
+    Source: docs/reference/scheduling.md, section 6.2, the console's own classification.
+    """
     if status == LogStatus.SUCCESS:
         return [unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS]
     if status == LogStatus.FAILED:

@@ -1,4 +1,4 @@
-"""`xxl_job_log` as the pipeline needs it; the console's lists are in ``log_lists``."""
+"""Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``log_lists``."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -13,7 +13,10 @@ from app.store import bulk
 
 
 def is_failed() -> ColumnElement[bool]:
-    """Return the condition for failed runs; no parameter in it, so that the planner sees which index holds just these."""
+    """Return the condition for failed runs.
+
+    Without a parameter, so that the planner finds the partial index.
+    """
     return JobLog.failed == literal_column("1")
 
 
@@ -61,19 +64,19 @@ class RunState(NamedTuple):
 
 
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
-    """Return the log rows that exist, locked, by id."""
+    """Lock and return the log rows that exist, by id."""
     rows = select(*_COMPLETED_BY).where(JobLog.id.in_(sorted(log_ids))).order_by(JobLog.id).with_for_update()
     return {row[0]: RunState._make(row) for row in bulk.read_rows(session, rows)}
 
 
 def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
-    """Return log id -> when the run was triggered: together they name its log file."""
+    """Return log id -> when the run was triggered; an executor names its log file after both."""
     rows = session.execute(select(JobLog.id, JobLog.trigger_time).where(JobLog.id.in_(log_ids)))
     return {row.id: row.trigger_time or 0 for row in rows}
 
 
 class Begun(NamedTuple):
-    """A run with a log row: when it was triggered, and where it was sent last."""
+    """A run that waits for its result: when it was triggered, and where it was sent last."""
 
     trigger_ms: Millis
     address: str | None
@@ -82,7 +85,7 @@ class Begun(NamedTuple):
 def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Begun]:
     """Return the runs that still wait for a result, by log id.
 
-    One that is missing is over: it has a result, or its row was deleted. A Java admin on the same database does both without
+    A missing run has a result, or its row was deleted: a Java admin on the same database does both without
     touching our fires.
     """
     if not log_ids:

@@ -1,4 +1,4 @@
-"""`xxl_job_mute`: whose alarms are muted, and mutes whose end is to be told."""
+"""Statements on `xxl_job_mute`: mutes in force, and ended ones whose summary is due."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -15,7 +15,10 @@ from app.store.overview import GroupIds, in_groups
 
 
 def find_covering(session: Session, job_groups: Iterable[tuple[int, int]]) -> dict[int, list[Mute]]:
-    """Return job id -> the mutes of the job and of its group, those that have just ended too; jobs are given with their group."""
+    """Return job id -> the mutes of the job and of its group, for pairs of job and group.
+
+    Ended mutes are included until their summary is sent.
+    """
     groups = dict(job_groups)
     if not groups:
         return {}
@@ -35,12 +38,12 @@ def find_covering(session: Session, job_groups: Iterable[tuple[int, int]]) -> di
 
 
 def find_mute(session: Session, *, job_id: int = 0, group_id: int = 0) -> Mute | None:
-    """Return the mute of a job, or of a group, whether it still holds or not."""
+    """Return the mute of a job or group, in force or ended."""
     return session.scalar(select(Mute).where(_is_of(job_id, group_id)))
 
 
 def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[Mute]:
-    """Return the mutes that hold now, of these groups and of their jobs (None: of all), those that end first in front."""
+    """Return the mutes in force of these groups and their jobs (None: of all), the first to end first."""
     query = select(Mute).outerjoin(Job, Job.id == Mute.job_id).where(Mute.until_ms > now_ms)
     if group_ids is not None:
         query = query.where(
@@ -50,23 +53,24 @@ def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
 
 
 def save_mute(session: Session, row: dict[str, Any]) -> None:
-    """Mute a job or a group; where it is muted already, or the end of that is being told, the mute goes on with another end.
+    """Mute a job or a group, or change the end of its mute.
 
-    Two makers at once can deadlock on MySQL: call it in ``transact``.
+    A mute whose summary is being sent is continued as well. Concurrent callers can deadlock on MySQL: call it
+    in ``transact``.
     """
-    mute = _claim(session, row)
+    mute = _renew(session, row)
     mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
 
 
 def end_mute(session: Session, *, job_id: int, group_id: int, now_ms: Millis) -> bool:
-    """Let a mute end now; False where none holds."""
+    """End a mute now; False if none is in force."""
     return _end(session, _is_of(job_id, group_id), now_ms) > 0
 
 
 def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
-    """Return those of the mutes that may hold alarms: the end of none of them is told before the end of the transaction.
+    """Lock and return those of the mutes that may hold alarms: no summary of them is sent until the commit.
 
-    Without it what one node holds back while another tells the end would be told by nobody.
+    Otherwise an alarm held back by one node while another sends the summary would be lost.
     """
     if not mute_ids:
         return set()
@@ -75,12 +79,15 @@ def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
 
 
 def has_ended(session: Session, *, now_ms: Millis) -> bool:
-    """Whether the end of a mute may be waiting to be told."""
+    """Whether the summary of a mute may be due."""
     return session.execute(select(Mute.id).where(_is_due(now_ms)).limit(1)).first() is not None
 
 
 def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Mute]:
-    """Take mutes whose end is to be told; one whose teller died is taken over after its lease."""
+    """Claim mutes whose summary is due.
+
+    A mute whose notifier has died is claimed again after its lease.
+    """
     query = select(Mute).where(_is_due(now_ms)).order_by(Mute.until_ms, Mute.id).limit(limit)
     taken = list(session.scalars(query.with_for_update(skip_locked=True)))
     for mute in taken:
@@ -90,7 +97,7 @@ def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis
 
 
 def lock_taken(session: Session, taken: Mute) -> Mute | None:
-    """Return a taken mute as it is now; None where it was muted anew, taken over or deleted meanwhile."""
+    """Lock and return a claimed mute; None if it has been renewed, taken over or deleted in the meantime."""
     same = (
         Mute.id == taken.id,
         Mute.owner == taken.owner,
@@ -101,7 +108,7 @@ def lock_taken(session: Session, taken: Mute) -> Mute | None:
 
 
 def lock_renewed(session: Session, taken: Mute) -> bool:
-    """Whether a taken mute was muted anew meanwhile, and nobody has taken it since; it stays so until the end of the transaction."""
+    """Lock a claimed mute; return whether it has been renewed and not been claimed again since."""
     return (
         session.scalar(select(Mute.id).where(Mute.id == taken.id, Mute.attempts == 0).with_for_update())
         is not None
@@ -109,34 +116,35 @@ def lock_renewed(session: Session, taken: Mute) -> bool:
 
 
 def delete_mute(session: Session, mute_id: int) -> None:
-    """Delete a mute that is over and done with."""
+    """Delete a mute."""
     affected(session, delete(Mute).where(Mute.id == mute_id))
 
 
 def end_mutes(session: Session, mute_ids: Collection[int], *, now_ms: Millis) -> int:
-    """Let these mutes end now; what they hold back is told, then they go. Returns how many held."""
+    """End these mutes now; return how many were in force. Each is deleted once its summary is sent."""
     return _end(session, Mute.id.in_(list(mute_ids)), now_ms)
 
 
 def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -> None:
-    """Hand what the mute of a group holds of a job that leaves it to a mute of the job itself; one made for that ends at once.
+    """Transfer the alarms a group's mute holds of a job that leaves the group to a mute of the job itself.
 
-    So the group it comes into, or a mute that still holds there, has the alarms. Others can deadlock with it: call it in ``transact``.
+    A mute inserted for this ends at once, so its summary is sent unless a mute of the new group takes the
+    alarms over. Concurrent callers can deadlock: call it in ``transact``.
     """
     left = session.scalar(select(Mute).where(_is_of(0, group_id)).with_for_update())
     if left is None or not alarms.holds(session, left.id, job_id):
         return
     row = {"job_id": job_id, "group_id": 0, "since_ms": left.since_ms, "until_ms": now_ms}
-    own = _claim(session, row | {"username": left.username, "reason": left.reason})
+    own = _renew(session, row | {"username": left.username, "reason": left.reason})
     alarms.hand_over(session, left.id, {job_id: own.id})
 
 
-def _claim(session: Session, row: dict[str, Any]) -> Mute:
-    """Insert a mute unless there is one, and lock what is there then; its end has not been told to anybody."""
+def _renew(session: Session, row: dict[str, Any]) -> Mute:
+    """Insert a mute unless there is one; lock it and reset the sending of its summary."""
     query = select(Mute).where(_is_of(row["job_id"], row["group_id"])).with_for_update()
     bulk.insert_ignore(session, Mute, [row])
     found = session.scalar(query)
-    if found is None:  # PostgreSQL: somebody had locked it at the insert, and has deleted it since
+    if found is None:  # PostgreSQL: another transaction held it at the insert and has deleted it since
         bulk.insert_ignore(session, Mute, [row])
         found = session.scalars(query).one()
     found.attempts, found.owner, found.next_ms, found.outcome = 0, "", 0, None

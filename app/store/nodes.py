@@ -1,4 +1,4 @@
-"""`xxl_job_node`: who is alive."""
+"""Statements on `xxl_job_node`: nodes and their heartbeats."""
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -12,7 +12,7 @@ from app.models.node import NODE_DEAD_MS, Node
 def start_node(
     session: Session, name: str, kind: NodeKind, *, version: str, token_fingerprint: str, now_ms: Millis
 ) -> int:
-    """Write down that a node starts; return its epoch, one more than at its last start."""
+    """Record the start of a node; return its epoch, one more than at its last start."""
     node = session.scalar(select(Node).where(Node.name == name, Node.kind == kind).with_for_update())
     if node is None:
         node = Node(name=name, kind=kind.value, epoch=0)
@@ -25,18 +25,18 @@ def start_node(
 
 
 def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> bool:
-    """Note a heartbeat, and how far the node's clock is off; False where the node's row is gone."""
+    """Record a heartbeat and the node's clock skew; False if its row is gone."""
     own = update(Node).where(Node.name == name, Node.kind == kind)
     return affected(session, own.values(heartbeat_ms=now_ms, skew_ms=skew_ms)) == 1
 
 
 def end_node(session: Session, name: str, kind: NodeKind) -> None:
-    """Write down an orderly stop: the node counts as dead at once."""
+    """Record an orderly stop: the node counts as dead at once."""
     affected(session, update(Node).where(Node.name == name, Node.kind == kind).values(heartbeat_ms=0))
 
 
 def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
-    """Return the nodes heard of within NODE_DEAD_MS."""
+    """Return the nodes with a heartbeat within NODE_DEAD_MS."""
     return list(
         session.scalars(
             select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)
@@ -45,12 +45,12 @@ def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
 
 
 def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
-    """Return how many nodes of a kind are alive."""
+    """Return the number of live nodes of a kind."""
     return sum(node.kind == kind for node in find_live(session, now_ms=now_ms))
 
 
 def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
-    """Return the names of nodes of a kind that have not been heard of for NODE_DEAD_MS."""
+    """Return the names of the nodes of a kind without a heartbeat for NODE_DEAD_MS."""
     return list(
         session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS))
     )

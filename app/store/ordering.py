@@ -1,4 +1,4 @@
-"""The order of a list by one of its columns: rows without a value come last both ways, and no two rows are equal."""
+"""Sort orders of lists: rows without a value come last in both directions, and no two rows are equal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from app.clock import LATEST_MS
 from app.domain.list_orders import Order
 from app.models.base import EpochMillis
 
-#: a column, or what is made of columns
+#: a column, or an expression of columns
 Expression = SQLColumnExpression[Any]
-#: what stands for an instant that is none, downwards
+#: replaces a missing instant in descending order
 EARLIEST_MS = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """What a column is sorted by."""
+    """Expressions a list is sorted by for one of its columns."""
 
     columns: tuple[Expression, ...]
-    #: downwards, where that is not the same
+    #: replaces ``columns`` in descending order
     falling: tuple[Expression, ...] | None = None
-    #: comes before the columns and goes up both ways: rows without a value have the highest
+    #: precedes the columns, ascending in both directions: highest for rows without a value
     rank: ColumnElement[int] | None = None
 
 
@@ -31,13 +31,13 @@ Keys = Mapping[str, SortKey]
 
 
 def by_text(column: Expression) -> SortKey:
-    """Sort by a text in whatever case; an empty one is no value."""
+    """Sort by a text, ignoring case; an empty text counts as no value."""
     text = func.lower(func.coalesce(column, ""))
     return SortKey((text,), rank=case((text == "", 1), else_=0))
 
 
 def by_instant(found: ScalarSelect[Any]) -> SortKey:
-    """Sort by an instant that each row looks up: once, since a rank beside it would look it up again."""
+    """Sort by an instant from a subquery; without a rank, which would run the subquery twice."""
     latest, earliest = (literal(instant_ms, EpochMillis) for instant_ms in (LATEST_MS, EARLIEST_MS))
     return SortKey((func.coalesce(found, latest),), falling=(func.coalesce(found, earliest),))
 
@@ -45,10 +45,13 @@ def by_instant(found: ScalarSelect[Any]) -> SortKey:
 def ordering(
     order: Order, keys: Keys, *, row_id: Expression, default: Sequence[Expression]
 ) -> Sequence[Expression]:
-    """Return what to order a list by; ``default`` where the order names none of the keys. Ties go by ``row_id`` in the same direction."""
+    """Return the ORDER BY of a list; ``default`` if the order is not one of the keys.
+
+    Equal rows are ordered by ``row_id`` in the same direction.
+    """
     key = keys.get(order.column)
     if key is None:
         return default
     columns = key.falling if order.descending and key.falling is not None else key.columns
-    turned = [column.desc() if order.descending else column.asc() for column in (*columns, row_id)]
-    return turned if key.rank is None else [key.rank.asc(), *turned]
+    ordered = [column.desc() if order.descending else column.asc() for column in (*columns, row_id)]
+    return ordered if key.rank is None else [key.rank.asc(), *ordered]

@@ -1,4 +1,4 @@
-"""Rows of ours whose job, group or user is gone: a Java admin on the same database deletes these, and knows nothing of our tables."""
+"""Orphans: rows of our own tables whose job, group or user a Java admin on the same database has deleted."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,12 +22,12 @@ from app.models.tag import JobTag
 from app.models.user import User
 from app.store import bulk
 
-#: an owner that is nobody, such as of the row that says that a day has been counted
-NOBODY = 0
+#: owner id of rows without an owner, such as the one that marks a day as counted
+NO_OWNER = 0
 
 
 class Belonging(NamedTuple):
-    """A table of ours, and whose its rows are: the column that says so, and the table it leads to."""
+    """One of our own tables, the column with the id of the owner, and the owners' table."""
 
     rows: type[Base]
     column: str
@@ -46,16 +46,16 @@ BELONGINGS = (
     Belonging(SavedView, "user_id", User),
     Belonging(StartPage, "user_id", User),
 )
-#: these rows are not deleted but ended: what a mute holds back is told first
+#: these rows are not deleted but ended, so that the summary of the alarms they hold is sent first
 MUTES = (Belonging(Mute, "job_id", Job), Belonging(Mute, "group_id", Group))
 
 
 def find_orphans(session: Session, belonging: Belonging, *, limit: int) -> list[int]:
-    """Return the ids of rows whose owner is gone: one statement, and it locks nothing."""
+    """Return the ids of rows whose owner is gone, by one statement without locks."""
     rows, owners = bulk.table_of(belonging.rows), bulk.table_of(belonging.owners)
     owner = rows.c[belonging.column]
     gone = ~select(owners.c.id).where(owners.c.id == owner).exists()
-    query = select(rows.c.id).where(owner != NOBODY, gone)
+    query = select(rows.c.id).where(owner != NO_OWNER, gone)
     return list(session.scalars(query.order_by(rows.c.id).limit(limit)))
 
 

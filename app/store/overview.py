@@ -1,4 +1,7 @@
-"""What the pages show beside the lists: last runs, runs under way, waiting fires, heartbeats, counts. Reads only."""
+"""Overview queries: last runs, running runs, waiting fires, heartbeats and counts for the pages.
+
+Reads only.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,11 +21,11 @@ from app.models.registry import Registration
 
 K = TypeVar("K", int, str)
 
-#: a fire so much behind its instant is shown as waiting
+#: a fire this late is shown as waiting
 WAITING_AFTER_MS: Millis = 1_000
-#: runs without a result among which unresolved ones are looked for
+#: newest runs without a result that are searched for unresolved ones
 WITHOUT_RESULT_MAX = 2_000
-#: a run older than this is not looked for among those under way
+#: older runs are not searched for running ones
 RUNNING_WITHIN_MS: Millis = 24 * 60 * MINUTE_MS
 
 #: None: all groups
@@ -31,7 +34,7 @@ GroupIds = Collection[int] | None
 
 @dataclass(frozen=True, slots=True)
 class WaitingFire:
-    """A fire that is due and not sent."""
+    """A fire that is due and has not been sent."""
 
     job_id: int
     job_group: int
@@ -42,19 +45,22 @@ class WaitingFire:
 
 
 class Load(NamedTuple):
-    """Runs of an address: those under way, and those that wait for them or have not been sent yet."""
+    """Runs of an address: running ones, and those that wait there or have not been sent yet."""
 
     running: int
     waiting: int
 
 
 def in_groups(column: "InstrumentedAttribute[int]", group_ids: GroupIds) -> list[ColumnElement[bool]]:
-    """Return the condition that keeps a query to these groups."""
+    """Return the condition that restricts a query to these groups."""
     return [] if group_ids is None else [column.in_(list(group_ids))]
 
 
 def find_newest_ids(session: Session, job_ids: Collection[int]) -> set[int]:
-    """Return the id of the newest run of each of the jobs that exist and ever ran: one index look-up a job, however long the log is."""
+    """Return the ids of the newest run of each of the jobs.
+
+    One index lookup per job, however long the log is.
+    """
     newest = (
         select(JobLog.id)
         .where(JobLog.job_id == Job.id)
@@ -71,8 +77,8 @@ def find_newest_ids(session: Session, job_ids: Collection[int]) -> set[int]:
 
 
 def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: int) -> list[JobLog]:
-    """Return the newest runs one job had in these groups (None: in any), without their notes, which may be long."""
-    query = _without_notes().where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
+    """Return the newest runs of a job in these groups (None: in any), without their messages."""
+    query = _without_messages().where(JobLog.job_id == job_id, *in_groups(JobLog.job_group, group_ids))
     query = query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
     return list(session.scalars(query.limit(limit)))
 
@@ -80,7 +86,7 @@ def find_job_logs(session: Session, job_id: int, *, group_ids: GroupIds, limit: 
 def find_running_of_job(
     session: Session, job_id: int, *, group_ids: GroupIds, now_ms: Millis, limit: int
 ) -> list[JobLog]:
-    """Return the runs of one job in these groups (None: in any) that were accepted and have no result, newest first."""
+    """Return the running runs of a job in these groups (None: in any), newest first."""
     running = select(JobLog).where(
         JobLog.job_id == job_id,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
@@ -92,7 +98,7 @@ def find_running_of_job(
 
 
 def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return how many runs of each job were sent and have no result yet."""
+    """Return how many runs of each job have been claimed and have no result yet."""
     query = select(Fire.job_id, func.count()).where(
         Fire.job_id.in_(list(job_ids)), Fire.state != FireState.PENDING
     )
@@ -100,15 +106,17 @@ def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
 
 
 def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis) -> dict[int, int]:
-    """Return how many fires of each job are due and not sent."""
+    """Return how many fires of each job are due and have not been sent."""
     late = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), *_is_waiting(now_ms))
     return _counts(session, late.group_by(Fire.job_id))
 
 
 def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict[str | None, Load]:
-    """Return address -> what of a group's runs is there, or on its way there; None: due, and no address chosen yet.
+    """Return address -> load by a group's runs, including those on their way.
 
-    An executor runs one run of a job at a time: further ones of the same job wait there for their turn.
+    None: due, no address chosen yet.
+
+    An executor runs one run of a job at a time; further runs of the job wait there.
     """
     sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
     query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)
@@ -121,7 +129,7 @@ def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict
 def find_waiting(
     session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int, job_id: int | None = None
 ) -> list[WaitingFire]:
-    """Return fires that are due and not sent, oldest first."""
+    """Return fires that are due and have not been sent, oldest first."""
     columns = (Fire.job_id, Job.job_group, Job.job_desc, Fire.due_time, Fire.trigger_type, Fire.state)
     query = (
         select(*columns)
@@ -136,7 +144,7 @@ def find_waiting(
 def find_waiting_jobs(
     session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int
 ) -> dict[int, tuple[int, Millis]]:
-    """Return the jobs with fires that are due and not sent: job id -> how many, and when the oldest was due; oldest first."""
+    """Return job id -> number of waiting fires and when the oldest was due, oldest first."""
     oldest = func.min(Fire.due_time)
     query = (
         select(Fire.job_id, func.count(), oldest)
@@ -158,7 +166,7 @@ def find_registrations(session: Session, app_names: Collection[str]) -> list[Reg
 
 
 def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> dict[str, int]:
-    """Return the applications that registered and belong to no group: name -> how many executors."""
+    """Return appname -> number of registered executors, for applications without a group."""
     known = select(Group.app_name)
     query = select(Registration.registry_key, func.count()).where(
         Registration.registry_group == RegistryGroup.EXECUTOR,
@@ -171,7 +179,7 @@ def find_groupless(session: Session, *, seen_after_ms: Millis, limit: int) -> di
 
 
 def count_jobs(session: Session, group_ids: GroupIds) -> tuple[int, int]:
-    """Return how many jobs there are, and how many have their schedule on."""
+    """Return the number of jobs, and of those whose schedule is on."""
     on = func.sum(case((Job.trigger_status == TriggerStatus.RUNNING, 1), else_=0))
     count, enabled = session.execute(
         select(func.count(Job.id), on).where(*in_groups(Job.job_group, group_ids))
@@ -188,7 +196,7 @@ def find_groups_with_schedules(session: Session, group_ids: Collection[int]) -> 
 
 
 def find_parents(session: Session, job_id: int, *, group_ids: GroupIds) -> list[int]:
-    """Return the ids of the jobs of these groups (None: of all) that name this one as a child."""
+    """Return the ids of the jobs of these groups (None: of all) that have this one as a child."""
     query = select(Job).where(
         Job.child_jobid.contains(str(job_id), autoescape=True), *in_groups(Job.job_group, group_ids)
     )
@@ -207,8 +215,8 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
 
 
 def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the newest runs that were accepted and have no result, without their notes."""
-    query = _without_notes().where(
+    """Return the newest running runs, without their messages."""
+    query = _without_messages().where(
         JobLog.trigger_code == TriggerCode.ACCEPTED,
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
@@ -218,11 +226,14 @@ def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
 
 
 def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
-    """Return the newest runs of unknown fate that nobody has settled since, among the newest without a result; without their notes."""
+    """Return the newest unresolved runs, without their messages.
+
+    Searches the newest WITHOUT_RESULT_MAX runs without a result.
+    """
     without_result = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
     newest = without_result.limit(WITHOUT_RESULT_MAX).subquery()
     query = (
-        _without_notes()
+        _without_messages()
         .join(newest, newest.c.id == JobLog.id)
         .where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
     )
@@ -234,7 +245,7 @@ def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> lis
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:
-    """Return how many fires are due and not sent, and when the oldest was due."""
+    """Return how many fires are due and have not been sent, and when the oldest was due."""
     query = select(func.count(), func.min(Fire.due_time)).where(*_is_waiting(now_ms))
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
@@ -243,19 +254,21 @@ def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) 
 
 
 def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
-    """Return the nodes heard of since then, the dead ones too; those that stopped in order are left out."""
-    last_seen_ms = (
-        Node.heartbeat_ms - Node.skew_ms
-    )  # by the database's clock: a node's own may be years behind
+    """Return the nodes with a heartbeat since then, dead or alive.
+
+    Those that stopped in order are left out.
+    """
+    # by the database's clock: a node's own may be years behind
+    last_seen_ms = Node.heartbeat_ms - Node.skew_ms
     found = select(Node).where(last_seen_ms >= seen_after_ms, Node.heartbeat_ms > 0)
     return list(session.scalars(found.order_by(Node.kind, Node.name)))
 
 
 def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a workers process is alive and has a clock it may fire by."""
-    right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
+    """Whether a workers process is alive and its clock is right enough to fire by."""
+    clock_is_right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
     query = select(func.count()).where(
-        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, right
+        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, clock_is_right
     )
     return bool(session.scalar(query))
 
@@ -264,7 +277,7 @@ def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
     return {row[0]: row[1] for row in session.execute(query)}
 
 
-def _without_notes() -> Select[tuple[JobLog]]:
+def _without_messages() -> Select[tuple[JobLog]]:
     return select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
 
 

@@ -1,4 +1,4 @@
-"""One page of a list, and the small rules every list shares."""
+"""Pages of lists, and rules for searched texts and ids."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -8,19 +8,19 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 T = TypeVar("T")
 
-#: no answer holds more rows, whatever is asked for
+#: most rows of a page, whatever was requested
 LENGTH_MAX = 100_000
 #: MySQL and PostgreSQL take no larger offset
 OFFSET_MAX = 2**31 - 1
-#: highest id a table of the original can hold
+#: highest id in tables of the original
 ID_MAX = 2**31 - 1
-#: no searched column is longer
+#: length of the longest searched column
 SEARCHED_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some rows of a list, and how many the whole list has."""
+    """A page of a list, and the number of rows of the whole list."""
 
     rows: list[T]
     total: int
@@ -29,12 +29,15 @@ class Page(Generic[T]):
 
 
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
-    """Match ``text`` anywhere in the column, in any case; ``%`` and ``_`` mean themselves. A text no column holds matches nothing."""
+    """Match ``text`` anywhere in the column, ignoring case; ``%`` and ``_`` are literal.
+
+    A text that cannot be stored matches nothing.
+    """
     return column.icontains(text, autoescape=True) if is_storable(text) else false()
 
 
 def is_storable(text: str) -> bool:
-    """Whether a searched column could hold the text at all."""
+    """Whether a searched column could hold the text."""
     return (
         len(text) <= SEARCHED_MAX
         and "\x00" not in text
@@ -43,7 +46,7 @@ def is_storable(text: str) -> bool:
 
 
 def to_id(text: str) -> int:
-    """Return the id a text may be; 0, which nobody has, where it is none."""
+    """Return the id in a text; 0, which is no id, if there is none."""
     found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) else 0
     return found if found <= ID_MAX else 0
 
@@ -51,7 +54,7 @@ def to_id(text: str) -> int:
 def fetch_page(
     session: Session, query: "Select[tuple[T]]", *, start: int, length: int, count_to: int | None = None
 ) -> Page[T]:
-    """Run an ordered query for one page; ``count_to`` bounds the cost of the count of very long lists."""
+    """Run an ordered query for one page; ``count_to`` limits what counting a long list costs."""
     counted: Select[Any] = query.with_only_columns(1, maintain_column_froms=True).order_by(None)
     if count_to is not None:
         counted = counted.limit(count_to + 1)

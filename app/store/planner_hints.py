@@ -1,7 +1,8 @@
-"""Conditions that keep a planner away from an index which only seems to be the right one.
+"""Planner hints: expressions that keep the database from using an index that only seems right.
 
-The log's `handle_code` has three values and a million rows: planners take a third of the rows for each value, and look for the few
-runs under way by their time or their group, or for the many that succeeded by their result. Both read hundreds of thousands of rows.
+The log's `handle_code` has three values in a million rows. Planners assume a third of the rows for each, so
+they find the few running runs by time or group, and the many successful ones by result. Both read hundreds of
+thousands of rows.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class _Unindexed(FunctionElement[Any]):
-    """A column as no index knows it, on some databases; the column itself on the others."""
+    """A column wrapped so that some databases use no index for it; the plain column on the others."""
 
     def __init__(self, column: InstrumentedAttribute[Any]) -> None:
         super().__init__(column)
@@ -21,24 +22,24 @@ class _Unindexed(FunctionElement[Any]):
 
 
 class unindexed_on_sqlite(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
-    """On SQLite no index is used for this column; servers count how often a value occurs, and need no help."""
+    """SQLite uses no index for this column; the servers have statistics on its values and need no hint."""
 
     inherit_cache = True
 
 
 class unindexed_on_mysql(_Unindexed):  # noqa: N801 a function, as SQLAlchemy's own
-    """On SQLite, MySQL and MariaDB no index is used for this column."""
+    """SQLite, MySQL and MariaDB use no index for this column."""
 
     inherit_cache = True
 
 
 @compiles(_Unindexed)
-def _as_it_is(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
+def _unchanged(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
     return compiler.process(element.clauses, **options)
 
 
 @compiles(_Unindexed, "sqlite")
-def _with_a_plus(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
+def _with_plus(element: _Unindexed, compiler: SQLCompiler, **options: Any) -> str:
     return f"+{compiler.process(element.clauses, **options)}"
 
 

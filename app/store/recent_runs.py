@@ -1,8 +1,8 @@
-"""The newest runs of many jobs at once, with the few columns a bar shows. Reads only.
+"""Recent runs: the newest runs of many jobs at once, with the few columns a bar shows. Reads only.
 
-Every look is bounded, however long the log is. What is wanted of each job is one branch of a UNION: a step in the index, and as many
-rows as asked for. A bound by a correlated query does the same on SQLite, but MariaDB reads all runs of a busy job for it, and
-PostgreSQL took two seconds for a hundred jobs.
+The cost is bounded, however long the log is. Each job is one branch of a UNION: an index lookup and at most
+``limit`` rows. A correlated subquery does the same on SQLite, but on MariaDB it reads all runs of a busy job,
+and on PostgreSQL it took two seconds for a hundred jobs.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from app.store import bulk
 from app.store.logs import is_failed
 from app.store.overview import WITHOUT_RESULT_MAX, GroupIds, in_groups
 
-#: branches of one statement; it is made once for each of these, and the branches too many ask for a job that is none
+#: numbers of branches of a statement, each built once; unused branches select a job that does not exist
 SIZES = (1, 10, 30, 100)
 NO_ID = -1
 
@@ -40,11 +40,11 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """How many runs each job has among those that were looked at."""
+class RunCounts:
+    """Number of runs of each job, among those that were read."""
 
     counts: Counter[int]
-    #: there are more than were looked at
+    #: there are more than were read
     is_cut: bool
 
 
@@ -57,7 +57,7 @@ _RUN = (
     JobLog.handle_time,
     JobLog.handle_code,
 )
-#: what is read of each owner's runs
+#: columns read by owner
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 
 
@@ -70,9 +70,10 @@ def find_newest_of_jobs(
     since_ms: Millis = 0,
     before_ms: Millis = LATEST_MS,
 ) -> dict[int, list[Run]]:
-    """Return up to ``limit`` runs of each of the jobs that have any, newest first, triggered from ``since_ms`` to before ``before_ms``.
+    """Return the newest runs of each of the jobs, newest first.
 
-    Of the newest, those the job had in another group than these (None: in any) are left out.
+    They were triggered from ``since_ms`` to before ``before_ms``. Of the newest ``limit`` of a job, those in
+    other groups than these (None: in any) are left out.
     """
     found: dict[int, list[Run]] = {}
     for row in _newest_of_each(
@@ -85,7 +86,7 @@ def find_newest_of_jobs(
     return found
 
 
-def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Looked:
+def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> RunCounts:
     """Count the runs of each job among the newest ``limit`` of these groups (None: of all) since then."""
     if group_ids is None:
         query = (
@@ -95,13 +96,13 @@ def count_by_job(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
             .limit(limit)
         )
         job_ids = [row[0] for row in bulk.read_rows(session, query)]
-        return Looked(Counter(job_ids), len(job_ids) >= limit)
+        return RunCounts(Counter(job_ids), len(job_ids) >= limit)
     share = max(1, limit // max(1, len(group_ids)))
     rows = _newest_of_each(
         session, "job_group", group_ids, limit=share, since_ms=since_ms, before_ms=LATEST_MS
     )
     read = Counter(row[1] for row in rows)
-    return Looked(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
+    return RunCounts(Counter(row[0] for row in rows), any(count >= share for count in read.values()))
 
 
 def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Run]:
@@ -114,7 +115,7 @@ def find_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limi
 
 
 def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> Counter[int]:
-    """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups since then."""
+    """Count the failed and unresolved runs of each job among the newest ``limit`` of these groups."""
     failed = select(JobLog.job_id).where(
         is_failed(), JobLog.trigger_time >= since_ms, *in_groups(JobLog.job_group, group_ids)
     )
@@ -127,7 +128,7 @@ def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
 
 
 def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:
-    """Return how many runs each of the jobs has since then: in the index alone."""
+    """Return how many runs each of the jobs has since then; reads an index only."""
     query = select(JobLog.job_id, func.count()).where(
         JobLog.job_id.in_(list(job_ids)), JobLog.trigger_time >= since_ms
     )
@@ -137,7 +138,10 @@ def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Milli
 def find_still_running(
     session: Session, group_ids: GroupIds, *, since_ms: Millis, before_ms: Millis
 ) -> list[Run]:
-    """Return the runs of these groups, triggered between, that were accepted and have no result, among the newest without one."""
+    """Return the running runs of these groups that were triggered from ``since_ms`` to before ``before_ms``.
+
+    Searches the newest WITHOUT_RESULT_MAX runs without a result.
+    """
     newest = (
         select(JobLog.id)
         .where(JobLog.handle_code == HandleCode.NONE)
@@ -158,30 +162,28 @@ def find_still_running(
 def _newest_of_each(
     session: Session, owner: str, ids: Collection[int], *, limit: int, since_ms: Millis, before_ms: Millis
 ) -> list[Row[Any]]:
-    """Return what is read of the newest runs of each job or group; ``owner`` is one of _READ."""
+    """Return the columns _READ of the newest runs of each job or group; ``owner`` is a key of _READ."""
     bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
-    wanted, rows = list(ids), list[Row[Any]]()
-    while wanted:
-        size = next((size for size in SIZES if size >= len(wanted)), SIZES[-1])
-        branches = {
-            f"id_{number}": wanted[number] if number < len(wanted) else NO_ID for number in range(size)
-        }
+    rest, rows = list(ids), list[Row[Any]]()
+    while rest:
+        size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
+        branches = {f"id_{number}": rest[number] if number < len(rest) else NO_ID for number in range(size)}
         rows += bulk.read_rows(session, _union(owner, size), {**bounds, **branches})
-        wanted = wanted[size:]
+        rest = rest[size:]
     return rows
 
 
 @lru_cache
 def _union(owner: str, size: int) -> Select[Any]:
-    """Make the statement of so many branches: kept, because making it costs more than running it."""
+    """Build the statement with ``size`` branches; cached, because building it costs more than running it."""
     since, before = bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)
     between = (JobLog.trigger_time >= since, JobLog.trigger_time < before)
     most = bindparam("most", type_=Integer)
     branches = []
     for number in range(size):
-        mine = select(*_READ[owner]).where(
+        runs = select(*_READ[owner]).where(
             getattr(JobLog, owner) == bindparam(f"id_{number}", type_=Integer), *between
         )
-        newest = mine.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(most)
+        newest = runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(most)
         branches.append(select(newest.subquery()))
     return select(union_all(*branches).subquery())

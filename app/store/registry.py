@@ -1,4 +1,4 @@
-"""Heartbeats of executors."""
+"""Statements on `xxl_job_registry`: heartbeats of executors."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ from app.models.base import local_datetime
 from app.models.registry import Registration
 from app.store import bulk
 
-#: an address not heard of for so long is dead
+#: an address without a heartbeat for this long is dead
 DEAD_AFTER_MS: Millis = 90_000
 
 
@@ -27,7 +27,7 @@ def touch(
     boot_id: str,
     now_ms: Millis,
 ) -> bool:
-    """Note a heartbeat of a known address; False where it is not registered yet."""
+    """Record a heartbeat of a registered address; False if it is not registered."""
     known = update(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
@@ -37,7 +37,7 @@ def touch(
 
 
 def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
-    """Return the boot id an address said last; empty where it said none or is not registered."""
+    """Return the last boot id of an address; empty if it sent none or is not registered."""
     own = select(Registration.boot_id).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
@@ -56,7 +56,7 @@ def insert_registration(
     boot_id: str,
     now_ms: Millis,
 ) -> None:
-    """Insert an address; an equal one inserted at the same time by another node stays."""
+    """Insert an address unless another node has just inserted it."""
     row = {
         "registry_group": group,
         "registry_key": app_name,
@@ -69,7 +69,7 @@ def insert_registration(
 
 
 def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:
-    """Return an address or None."""
+    """Return the registration of an address, or None."""
     own = select(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
@@ -79,7 +79,7 @@ def find_registration(session: Session, group: str, app_name: str, address: str)
 
 
 def delete_registration(session: Session, group: str, app_name: str, address: str) -> bool:
-    """Delete an address; False where it was not there."""
+    """Delete an address; False if it was not registered."""
     own = delete(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
@@ -89,7 +89,7 @@ def delete_registration(session: Session, group: str, app_name: str, address: st
 
 
 def count_registrations(session: Session, app_name: str | None = None) -> int:
-    """Return how many addresses are stored, of one application or of all."""
+    """Return the number of registered addresses, of one application or of all."""
     rows = select(func.count()).select_from(Registration)
     if app_name is not None:
         rows = rows.where(Registration.registry_key == app_name)
@@ -97,9 +97,10 @@ def count_registrations(session: Session, app_name: str | None = None) -> int:
 
 
 def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
-    """Return the oldest heartbeat of an executor heard of within a time: of a living one.
+    """Return the time from which heartbeats lie within ``within_ms``.
 
-    Columns hold local time: where the clocks have been set back meanwhile, the heartbeats since then look older by as much.
+    Columns hold local time: if clocks have been set back within that period, later heartbeats look older by
+    as much.
     """
     passed = local_datetime(now_ms) - local_datetime(now_ms - within_ms)
     set_back_ms = within_ms - int(passed.total_seconds()) * 1000
@@ -107,7 +108,7 @@ def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
 
 
 def find_dead(session: Session, *, now_ms: Millis) -> list[Registration]:
-    """Return the addresses that have not been heard of for DEAD_AFTER_MS."""
+    """Return the addresses without a heartbeat for DEAD_AFTER_MS."""
     return list(
         session.scalars(
             select(Registration)
@@ -118,12 +119,12 @@ def find_dead(session: Session, *, now_ms: Millis) -> list[Registration]:
 
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:
-    """Delete the addresses that have not been heard of for DEAD_AFTER_MS."""
+    """Delete the addresses without a heartbeat for DEAD_AFTER_MS; return how many."""
     return affected(session, delete(Registration).where(Registration.update_time < alive_since(now_ms)))
 
 
 def has_beat(session: Session, *, since_ms: Millis) -> bool:
-    """Whether any executor has been heard of since then."""
+    """Whether any executor has sent a heartbeat since then."""
     return (
         session.execute(select(Registration.id).where(Registration.update_time >= since_ms).limit(1)).first()
         is not None
@@ -133,7 +134,10 @@ def has_beat(session: Session, *, since_ms: Millis) -> bool:
 def find_live(
     session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None
 ) -> dict[str, list[str]]:
-    """Return appname -> its live addresses that runs can be sent to, sorted; None: of all applications."""
+    """Return appname -> its live addresses, sorted, without those no run can be sent to.
+
+    None: all applications.
+    """
     live = select(Registration.registry_key, Registration.registry_value).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= alive_since(now_ms)
     )
@@ -147,7 +151,7 @@ def find_live(
 
 
 def find_boots(session: Session, addresses: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return address -> (boot id, capabilities) of those of our own executors among the addresses."""
+    """Return address -> (boot id, capabilities) for those of the addresses with an executor of our own."""
     rows = select(Registration.registry_value, Registration.boot_id, Registration.capabilities)
     found = session.execute(
         rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != "")

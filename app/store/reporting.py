@@ -1,4 +1,4 @@
-"""Counting the runs of a day, and deleting old rows in small batches."""
+"""Daily run counts, and deletion of old rows in batches."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from app.store import bulk, fires
 
 
 class Counts(NamedTuple):
-    """Runs of a day. What is neither running nor succeeded has failed."""
+    """Runs of a day. Those neither running nor successful have failed."""
 
     running: int
     succeeded: int
@@ -26,7 +26,7 @@ class Counts(NamedTuple):
 
 
 def count_runs(session: Session, *, from_ms: Millis, until_ms: Millis) -> dict[int, Counts]:
-    """Count the runs triggered from one instant up to another, which is not included: job group -> counts.
+    """Return job group -> counts of the runs triggered from ``from_ms`` to before ``until_ms``.
 
     Source: XXL-JOB 2.4.1 log report.
     """
@@ -45,9 +45,9 @@ def count_runs(session: Session, *, from_ms: Millis, until_ms: Millis) -> dict[i
 
 
 def save_report(session: Session, day_ms: Millis, counts: Mapping[int, Counts], *, now_ms: Millis) -> None:
-    """Write a day's counts, of all groups and of each.
+    """Store the counts of a day, in total and by group.
 
-    Another node may insert the day at the same time: the unique index lets one through.
+    If another node inserts the day at the same time, the unique index refuses one of the two.
     """
     values = {
         "running_count": sum(count.running for count in counts.values()),
@@ -61,13 +61,16 @@ def save_report(session: Session, day_ms: Millis, counts: Mapping[int, Counts], 
 
 
 def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) -> None:
-    """Write a day's counts of each group; one whose runs were deleted since has none, one that is gone itself gets no new row."""
-    living = {WHOLE_DAY, *session.scalars(select(Group.id))}
+    """Store the counts of a day by group.
+
+    Stored groups without runs are set to zero; a deleted group gets no new row.
+    """
+    existing = {WHOLE_DAY, *session.scalars(select(Group.id))}
     stored = {
         row.job_group: row for row in session.scalars(select(GroupDay).where(GroupDay.trigger_day == day_ms))
     }
     changed, added = list[bulk.Row](), list[bulk.Row]()
-    for group_id in sorted({WHOLE_DAY, *(living & counts.keys()), *stored}):
+    for group_id in sorted({WHOLE_DAY, *(existing & counts.keys()), *stored}):
         count, row = counts.get(group_id, Counts(0, 0, 0)), stored.get(group_id)
         values = {"running_count": count.running, "suc_count": count.succeeded, "fail_count": count.failed}
         if row is None:
@@ -81,7 +84,7 @@ def save_groups(session: Session, day_ms: Millis, counts: Mapping[int, Counts]) 
 def find_uncounted_days(
     session: Session, *, from_ms: Millis = 0, to_ms: Millis = LATEST_MS, limit: int
 ) -> list[Millis]:
-    """Return days with runs that have not been counted by groups, the newest first."""
+    """Return the days with runs that have not been counted by group, newest first."""
     has_runs = DayReport.running_count + DayReport.suc_count + DayReport.fail_count > 0
     days = select(DayReport.trigger_day).where(has_runs, DayReport.trigger_day.between(from_ms, to_ms))
     counted = select(GroupDay.trigger_day).where(
@@ -93,7 +96,7 @@ def find_uncounted_days(
 
 
 def delete_of_group(session: Session, group_id: int) -> None:
-    """Forget the counts of a group."""
+    """Delete the counts of a group."""
     affected(session, delete(GroupDay).where(GroupDay.job_group == group_id))
 
 
@@ -113,12 +116,15 @@ def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> in
 
 
 def delete_expired_sessions(session: Session, *, now_ms: Millis) -> int:
-    """Delete logins that are over."""
+    """Delete expired logins."""
     return affected(session, delete(LoginSession).where(LoginSession.expires_ms < now_ms))
 
 
 def delete_traces_before(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete skips and audit rows recorded before an instant, the oldest first; return how many of the kind that had more."""
+    """Delete the oldest skips and audit rows recorded before an instant, up to ``limit`` of each.
+
+    Return the larger of the two numbers.
+    """
     skips = select(Skip.id).where(Skip.recorded_ms < before_ms).order_by(Skip.id).limit(limit)
     entries = select(AuditEntry.id).where(AuditEntry.at_ms < before_ms).order_by(AuditEntry.id).limit(limit)
     skip_ids, entry_ids = list(session.scalars(skips)), list(session.scalars(entries))

@@ -16,7 +16,7 @@ def rights_of(session: Session, user_id: int) -> dict[int, str]:
 
 
 def replace_rights(session: Session, user_id: int, rights: Mapping[int, str]) -> None:
-    """Make ``rights`` the only rows of the user."""
+    """Replace all rights of a user."""
     affected(session, delete(RightRow).where(RightRow.user_id == user_id))
     session.add_all(
         RightRow(user_id=user_id, group_id=group_id, rights=text) for group_id, text in sorted(rights.items())
@@ -25,5 +25,5 @@ def replace_rights(session: Session, user_id: int, rights: Mapping[int, str]) ->
 
 
 def delete_of_group(session: Session, group_id: int) -> None:
-    """Remove every right on a group, so that a later group of the same id inherits nothing."""
+    """Delete all rights on a group, so that a later group with the same id inherits none."""
     affected(session, delete(RightRow).where(RightRow.group_id == group_id))

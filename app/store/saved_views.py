@@ -9,7 +9,7 @@ from app.models.start_page import StartPage
 
 
 def list_views(session: Session, user_id: int, *, list_name: str | None = None) -> list[SavedView]:
-    """Return the views of a user, of one list or of all, by name."""
+    """Return the views of a user, by name; None: of all lists."""
     query = select(SavedView).where(SavedView.user_id == user_id)
     if list_name is not None:
         query = query.where(SavedView.list_name == list_name)
@@ -17,12 +17,12 @@ def list_views(session: Session, user_id: int, *, list_name: str | None = None) 
 
 
 def find_view(session: Session, user_id: int, view_id: int) -> SavedView | None:
-    """Return one view of a user, None where it is missing or somebody else's."""
+    """Return a view of a user; None if it does not exist or belongs to another user."""
     return session.scalar(select(SavedView).where(SavedView.id == view_id, SavedView.user_id == user_id))
 
 
 def count_views(session: Session, user_id: int, *, list_name: str) -> int:
-    """Return how many views of a list a user has."""
+    """Return the number of views a user has of a list."""
     query = (
         select(func.count())
         .select_from(SavedView)
@@ -32,12 +32,12 @@ def count_views(session: Session, user_id: int, *, list_name: str) -> int:
 
 
 def find_start(session: Session, user_id: int) -> str:
-    """Return where a user's login leads; empty: nothing was chosen."""
+    """Return the start page of a user; empty if none was chosen."""
     return session.scalar(select(StartPage.target).where(StartPage.user_id == user_id)) or ""
 
 
 def replace_start(session: Session, user_id: int, target: str) -> None:
-    """Choose where a user's login leads; empty: as if nothing were chosen."""
+    """Store the start page of a user; empty: the default."""
     affected(session, delete(StartPage).where(StartPage.user_id == user_id))
     if target:
         session.add(StartPage(user_id=user_id, target=target))
@@ -45,6 +45,6 @@ def replace_start(session: Session, user_id: int, target: str) -> None:
 
 
 def delete_of_user(session: Session, user_id: int) -> None:
-    """Remove the views and the start page of a user."""
+    """Delete the views and the start page of a user."""
     affected(session, delete(SavedView).where(SavedView.user_id == user_id))
     affected(session, delete(StartPage).where(StartPage.user_id == user_id))

@@ -1,4 +1,4 @@
-"""Fires a schedule has planned and no claim has taken: withdrawn, settled when found late, handed back at a stop."""
+"""Unclaimed fires of schedules: withdrawn by edits, settled when late, handed back when the workers stop."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ class ScheduledFire(NamedTuple):
 
 
 _COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param)
-#: a fire that has its log row was claimed before: it goes on, or the row would say "running" for ever
+#: a fire with a log row was claimed before and must go on, or its run would never get a result
 _UNCLAIMED = and_(
     Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED)
 )
@@ -38,11 +38,13 @@ def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
 
 
 def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
-    """Return the unclaimed fires of schedules that meet the conditions, locked; the caller has locked their jobs.
+    """Lock and return the unclaimed fires of schedules that meet the conditions.
 
-    Reads ids without a lock first, then locks by id: a locking read by another index locks its entries before the
-    rows, a claim the rows before the entries. If a claim was faster it may have replaced a broadcast by its shards, so
-    it reads again.
+    The caller has locked their jobs.
+
+    Reads ids without a lock first, then locks by id: a locking read through another index locks entries
+    before rows, a claim rows before entries. A faster claim may have replaced a broadcast by its shards, so
+    the ids are read again until all are locked.
     """
     locked: dict[int, ScheduledFire] = {}
     while True:
@@ -56,7 +58,7 @@ def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
 
 
 def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Millis]]:
-    """Remove the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
+    """Delete the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
     removed = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
     fires.delete_fires(session, [fire.id for fire in removed])
     times: defaultdict[int, list[Millis]] = defaultdict(list)
@@ -66,7 +68,7 @@ def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Milli
 
 
 def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:
-    """Leave out shards of broadcasts that have begun: if one shard has been claimed, the others run too."""
+    """Leave out shards of broadcasts of which a shard has been claimed: all of them run."""
     shards = Counter((fire.job_id, fire.due_time) for fire in found if fire.sharding_param)
     return [fire for fire in found if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
 

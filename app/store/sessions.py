@@ -17,13 +17,13 @@ DELETE_BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LiveLogins:
-    """The logins of a user that are neither over nor unused for too long."""
+    """Condition for the valid logins of a user: not expired and not idle for too long."""
 
     user_id: int
     now_ms: Millis
-    #: seen before: unused for too long
+    #: last seen before this: idle for too long
     seen_from_ms: Millis
-    #: the same with "remember me"
+    #: the same for logins with "remember me"
     remembered_from_ms: Millis
 
 
@@ -38,18 +38,18 @@ def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[Logi
 
 
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:
-    """Return the newest seen of the logins that still let their user in, and how many there are."""
+    """Return the valid logins of a user, last seen first, and how many there are."""
     ordered = _live(query).order_by(LoginSession.last_seen_ms.desc(), LoginSession.id.desc())
     return fetch_page(session, ordered, start=0, length=length)
 
 
 def find_live(session: Session, query: LiveLogins, session_id: int) -> LoginSession | None:
-    """Return one login of a user that still lets them in."""
+    """Return a valid login of a user, or None."""
     return session.scalar(_live(query).where(LoginSession.id == session_id))
 
 
 def count_live(session: Session, query: LiveLogins, *, but_id: int = 0) -> int:
-    """Return how many logins still let their user in, but for one."""
+    """Return the number of valid logins, not counting ``but_id``."""
     return (
         session.scalar(
             select(func.count()).select_from(_live(query).where(LoginSession.id != but_id).subquery())
@@ -59,7 +59,7 @@ def count_live(session: Session, query: LiveLogins, *, but_id: int = 0) -> int:
 
 
 def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: Millis) -> bool:
-    """Move ``last_seen_ms`` forward unless somebody just did."""
+    """Set ``last_seen_ms`` to now unless it is ``seen_before_ms`` or later; return whether it was set."""
     statement = update(LoginSession).where(
         LoginSession.id == session_id, LoginSession.last_seen_ms < seen_before_ms
     )
@@ -67,12 +67,12 @@ def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: 
 
 
 def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
-    """End the logins of these tokens."""
+    """Delete the logins of these tokens; return how many there were."""
     return affected(session, delete(LoginSession).where(LoginSession.token_hash.in_(token_hashes)))
 
 
 def delete_one(session: Session, session_id: int, *, user_id: int) -> bool:
-    """End one login of a user; True if it was there."""
+    """Delete a login of a user; False if there is none."""
     return (
         affected(
             session,
@@ -83,25 +83,28 @@ def delete_one(session: Session, session_id: int, *, user_id: int) -> bool:
 
 
 def delete_of_user(session: Session, user_id: int, *, but_id: int = 0) -> int:
-    """End every login of a user but one."""
+    """Delete all logins of a user except ``but_id``; return how many there were."""
     return affected(
         session, delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.id != but_id)
     )
 
 
 def delete_dead(session: Session, *, now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> int:
-    """Forget up to DELETE_BATCH logins, of anybody, that are over or were unused for too long; return how many."""
-    dead = select(LoginSession.id).where(not_(_lets_in(now_ms, seen_from_ms, remembered_from_ms)))
+    """Delete up to DELETE_BATCH logins, of all users, that are expired or idle for too long.
+
+    Return how many.
+    """
+    dead = select(LoginSession.id).where(not_(_is_valid(now_ms, seen_from_ms, remembered_from_ms)))
     ids = list(session.scalars(dead.order_by(LoginSession.id).limit(DELETE_BATCH)))
     return affected(session, delete(LoginSession).where(LoginSession.id.in_(ids))) if ids else 0
 
 
 def _live(query: LiveLogins) -> "Select[tuple[LoginSession]]":
-    lets_in = _lets_in(query.now_ms, query.seen_from_ms, query.remembered_from_ms)
-    return select(LoginSession).where(LoginSession.user_id == query.user_id, lets_in)
+    is_valid = _is_valid(query.now_ms, query.seen_from_ms, query.remembered_from_ms)
+    return select(LoginSession).where(LoginSession.user_id == query.user_id, is_valid)
 
 
-def _lets_in(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
+def _is_valid(now_ms: Millis, seen_from_ms: Millis, remembered_from_ms: Millis) -> ColumnElement[bool]:
     used = or_(
         LoginSession.last_seen_ms >= seen_from_ms,
         and_(LoginSession.remember != 0, LoginSession.last_seen_ms >= remembered_from_ms),

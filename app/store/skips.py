@@ -1,4 +1,4 @@
-"""Instants that were due and deliberately not fired."""
+"""Statements on `xxl_job_skip`: instants that were due and deliberately not fired."""
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -21,7 +21,10 @@ def list_skips(session: Session, job_id: int, *, limit: int = 20) -> list[Skip]:
 
 
 def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Skip]:
-    """Return the skips since then of the jobs of these groups (None: of all), among the newest ``limit`` there are, oldest first."""
+    """Return the skips since then of jobs of these groups (None: of all), oldest first.
+
+    Searches the newest ``limit`` skips.
+    """
     newest = select(Skip.id).order_by(Skip.id.desc()).limit(limit).subquery()
     query = select(Skip).join(newest, newest.c.id == Skip.id).where(Skip.to_ms >= since_ms)
     if group_ids is not None:

@@ -10,9 +10,9 @@ from app.store import bulk
 
 
 def lock_counter(session: Session, subject: str, *, now_ms: Millis) -> Throttle:
-    """Return the counter of a subject, made if needed and locked until the end of the transaction.
+    """Lock and return the counter of a subject; insert it if there is none.
 
-    Two makers at once can deadlock on MySQL: call it in ``transact``.
+    Concurrent callers can deadlock on MySQL: call it in ``transact``.
     """
     counter = session.get(Throttle, subject, with_for_update=True, populate_existing=True)
     if counter is None:
@@ -34,10 +34,10 @@ def find_counter(session: Session, subject: str) -> Throttle | None:
 
 
 def delete_counter(session: Session, subject: str) -> None:
-    """Forget the failures of a subject."""
+    """Delete the counter of a subject."""
     affected(session, delete(Throttle).where(Throttle.subject == subject))
 
 
 def delete_older(session: Session, before_ms: Millis) -> None:
-    """Forget counters nobody touched since then."""
+    """Delete the counters whose last failure is older."""
     affected(session, delete(Throttle).where(Throttle.last_ms < before_ms))

@@ -10,7 +10,7 @@ from app.models.user import User
 from app.store.ordering import SortKey, ordering
 from app.store.paging import Page, contains, fetch_page
 
-#: what the list can be sorted by, by the name in the address
+#: sort keys of the list, by their name in the URL
 ORDERS: dict[str, SortKey] = {
     "name": SortKey((User.username,)),
     "role": SortKey((User.role, User.username)),
@@ -24,14 +24,15 @@ def find_user(session: Session, user_id: int) -> User | None:
 
 
 def lock_user(session: Session, user_id: int) -> User | None:
-    """Return a user whose row nobody else changes until the end of the transaction."""
+    """Lock and return a user."""
     return session.get(User, user_id, with_for_update=True, populate_existing=True)
 
 
 def find_by_name(session: Session, username: str) -> User | None:
-    """Return the user of this name in any case; where there are several, as in databases of others, only the one of exactly this name.
+    """Return the user with this name, ignoring case.
 
-    MySQL alone would take ``ádmin`` for ``admin`` too.
+    If several match, which only another program can have caused, the case must match too. The comparison here
+    is stricter than MySQL's, which takes ``ádmin`` for ``admin``.
     """
     folded = username.casefold()
     found = [
@@ -44,7 +45,7 @@ def find_by_name(session: Session, username: str) -> User | None:
 
 
 def is_name_taken(session: Session, username: str) -> bool:
-    """Whether the name is in use, in any case and in the database's own idea of equality."""
+    """Whether the name is in use, ignoring case, by the database's own comparison."""
     return bool(session.scalar(select(func.count()).select_from(User).where(_has_name(username))))
 
 
@@ -59,7 +60,7 @@ def count_users(session: Session) -> int:
 
 
 def lock_enabled_admins(session: Session) -> list[User]:
-    """Return the administrators who can log in, locked, so that the last one cannot vanish twice at once."""
+    """Lock and return the enabled administrators, so that two requests cannot both remove the last one."""
     query = select(User).where(User.role == Role.ADMIN, User.disabled == 0).order_by(User.id)
     return list(session.scalars(query.with_for_update()))
 
@@ -67,7 +68,7 @@ def lock_enabled_admins(session: Session) -> list[User]:
 def list_users(
     session: Session, *, username: str, role: int, start: int, length: int, order: Order = UNSORTED
 ) -> Page[User]:
-    """Return a page of users by name, or in another order; ``role`` below 0 means all."""
+    """Return a page of users, by name unless another order is given; a negative ``role`` means all."""
     query = select(User).order_by(*ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id)))
     if username:
         query = query.where(contains(User.username, username))

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.db import session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
-from app.store import fires, scheduled_fires
+from app.store import fires, open_fires, scheduled_fires
 from tests.factories import T0, all_rows, make_fire, make_job
 
 
@@ -150,7 +150,7 @@ def test_a_delete_waits_for_no_other_fire(database: str, by_log: bool) -> None:
     job = make_job()
     held, *gone = [make_fire(job, state="ACCEPTED", log_id=number) for number in range(1, 6)]
     with session_scope() as first:
-        fires.lock_open(first, [held.id])
+        open_fires.lock_open(first, [held.id])
         with session_scope() as second:
             ids = [fire.log_id or 0 for fire in gone] if by_log else [fire.id for fire in gone]
             assert (fires.delete_of_logs if by_log else fires.delete_fires)(second, ids) == 4

@@ -108,17 +108,17 @@ def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, 
     """Delete a mute after its summary; of a mute renewed meanwhile only release the alarms summed up."""
     mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
-        alarms.let_go(
+        alarms.release(
             session,
             mute_id,
-            told=ended.last_failures if notified else [],
+            notified=ended.last_failures if notified else [],
             outcome=outcome,
             lease_until=lease_until,
         )
         mutes.delete_mute(session, mute_id)
     elif notified and mutes.lock_renewed(session, ended.mute):
-        alarms.count_as_told(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
-        alarms.let_go_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
+        alarms.mark_sent(session, mute_id, ended.last_failures, outcome=outcome, lease_until=lease_until)
+        alarms.release_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
 
 
 def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
@@ -130,9 +130,7 @@ def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis
 
 def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
     """Count the alarms of a partly delivered summary as sent, so that recoveries are reported."""
-    alarms.count_as_told(
-        session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until
-    )
+    alarms.mark_sent(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
 
 
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
@@ -169,6 +167,6 @@ def _hand_over(session: Session, *, found: EndedMute, now_ms: Millis) -> EndedMu
     ended = replace(found, held=held, failing=found.failing - others.keys())
     if ended.failing:
         return ended
-    alarms.let_go(session, mute.id, told=[], outcome="", lease_until=0)
+    alarms.release(session, mute.id, notified=[], outcome="", lease_until=0)
     mutes.delete_mute(session, mute.id)
     return None

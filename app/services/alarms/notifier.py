@@ -99,7 +99,9 @@ class AlarmNotifier:
         by_job: dict[int, list[Alarm]] = defaultdict(list)
         for alarm in taken:
             by_job[alarm.job_id].append(alarm)
-        last_leases = alarms.find_told(session, list(by_job), apart_from=[alarm.id for alarm in taken])
+        last_leases = alarms.find_last_attempts(
+            session, list(by_job), apart_from=[alarm.id for alarm in taken]
+        )
         subjects = []
         of_jobs = jobs.find_jobs(session, list(by_job))
         of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})

@@ -1,0 +1,116 @@
+"""Open fires: statements on `xxl_job_fire` for checks of runs that were sent and have no known outcome."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.enums import FireState
+from app.models.fire import Fire
+from app.store.fires import by_id
+
+
+class OpenFire(NamedTuple):
+    """A sent run without a known outcome, as the resolver reads it."""
+
+    id: int
+    job_id: int
+    log_id: int
+    state: str
+    address: str
+    attempt: int
+    epoch: int
+    lease_until: Millis
+    accepted_ms: Millis
+    probe_count: int
+    boot_id: str
+    owner: str
+    due_time: Millis
+    trigger_type: str
+    sent_ms: Millis
+
+
+_CHECKED_BY = (
+    Fire.id,
+    Fire.job_id,
+    Fire.log_id,
+    Fire.state,
+    Fire.address,
+    Fire.attempt,
+    Fire.epoch,
+    Fire.lease_until,
+    Fire.accepted_ms,
+    Fire.probe_count,
+    Fire.boot_id,
+    Fire.owner,
+    Fire.due_time,
+    Fire.trigger_type,
+    Fire.sent_ms,
+)
+
+
+def has_open(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a check of a sent run is due."""
+    due = (
+        select(Fire.id)
+        .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms)
+        .limit(1)
+    )
+    return session.execute(due).first() is not None
+
+
+def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit: int) -> list[OpenFire]:
+    """Return UNKNOWN and ACCEPTED fires whose check is due.
+
+    Postpones their check, so that no other resolver takes the same fires.
+    """
+    due = select(*_CHECKED_BY).where(
+        Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]),
+        Fire.deadline_ms <= now_ms,
+        Fire.log_id.is_not(None),
+        Fire.address.is_not(None),
+    )
+    taken = [
+        OpenFire(*row)
+        for row in session.execute(
+            due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True)
+        )
+    ]
+    if taken:
+        affected(
+            session,
+            update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_check_ms),
+        )
+    return taken
+
+
+def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
+    """Bring forward the first check of accepted runs at addresses that refuse connections or have restarted.
+
+    Return how many. Skips runs accepted since the restart (``boot_id``), runs checked before, and rows locked
+    by others, so the caller may hold other locks.
+    """
+    unchecked = select(Fire.id).where(
+        Fire.state == FireState.ACCEPTED,
+        Fire.address.in_(addresses),
+        Fire.deadline_ms > now_ms,
+        Fire.probe_count == 0,
+    )
+    if boot_id:
+        unchecked = unchecked.where(Fire.boot_id != boot_id)
+    ids = list(session.scalars(unchecked.order_by(Fire.id).with_for_update(skip_locked=True)))
+    return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
+
+
+def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[str, int, Millis]]:
+    """Lock the fires that still exist; return id -> (state, epoch, end of the lease).
+
+    The lease distinguishes two UNKNOWN periods of a fire: its sender may have renewed it, sent again and lost
+    the outcome.
+    """
+    columns = by_id(select(Fire.id, Fire.state, Fire.epoch, Fire.lease_until))
+    rows = columns.where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
+    return {row.id: (row.state, row.epoch, row.lease_until) for row in session.execute(rows)}
