@@ -3,7 +3,7 @@
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
-#: DingTalk, Feishu, WeCom, Slack, Telegram, Discord, PagerDuty, Opsgenie, generic webhooks, ntfy and the like
+#: chat and paging services, generic webhooks, and push services such as ntfy
 SCHEMES = frozenset(
     {"dingtalk", "feishu", "wecombot", "slack", "tgram", "discord", "pagerduty", "opsgenie"}
     | {
@@ -15,12 +15,12 @@ SCHEMES = frozenset(
 
 
 def split_urls(text: str | None) -> list[str]:
-    """Split a text of URLs at line ends and blanks."""
+    """Return the URLs of a text, separated by line ends and blanks."""
     return (text or "").split()
 
 
 def check_urls(field: str, text: str | None) -> None:
-    """Raise InvalidInput for a URL without an allowed scheme; the message leaves out what may be secret."""
+    """Raise InvalidInput for a URL without an allowed scheme; the message contains no secret part of it."""
     for url in split_urls(text):
         scheme, separator, rest = url.partition("://")
         if not separator or not rest or scheme.lower() not in SCHEMES:

@@ -1,4 +1,4 @@
-"""The child jobs of a job, as they are typed: ``"12,15"``."""
+"""Child jobs of a job, as users enter them: ``"12,15"``."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -7,14 +7,15 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 
 FIELD = "childJobId"
-#: returns job id -> ids of its children, or of its parents, of those of the jobs that exist
+#: takes job ids; returns job id -> ids of its children (or parents), for the jobs that exist
 Relatives = Callable[[Collection[int]], Mapping[int, Collection[int]]]
 
 
 def parse_child_ids(text: str) -> list[int]:
-    """Return the ids of a comma separated list; trailing commas are dropped, anything else that is no number is refused.
+    """Return the ids of a comma separated list; raise InvalidInput.
 
-    Source: XXL-JOB 2.4.1 XxlJobServiceImpl (Java's ``split`` drops empty pieces at the end only).
+    Trailing commas are ignored. Source: XXL-JOB 2.4.1 XxlJobServiceImpl (Java's ``split`` drops empty pieces
+    at the end only).
     """
     pieces = text.rstrip(",").split(",") if text.strip() else []
     if text.strip() and not text.rstrip(","):
@@ -26,28 +27,29 @@ def parse_child_ids(text: str) -> list[int]:
 
 
 def child_ids_text(ids: list[int]) -> str:
-    """Write ids as they are stored."""
+    """Return ids as they are stored."""
     return ",".join(str(job_id) for job_id in ids)
 
 
 def leads_to(start: int, job_id: int, children_of: Relatives, parents_of: Relatives | None = None) -> bool:
-    """Whether a success of the job ``start`` would sooner or later fire the job ``job_id``; a generation is asked for at once.
+    """Whether ``job_id`` is ``start`` or a descendant of it, so that a success of ``start`` leads to it.
 
-    With ``parents_of`` the way is looked for from both ends, and ends with the shorter one of them.
+    Relatives are looked up one generation at a time. With ``parents_of`` the search runs from both ends and
+    stops with the shorter one.
     """
-    seen: set[int] = set()
-    generation, older, ahead = {start}, {job_id}, {job_id}
-    while generation and older:
-        if not generation.isdisjoint(ahead):
+    visited: set[int] = set()
+    generation, parents, ancestors = {start}, {job_id}, {job_id}
+    while generation and parents:
+        if not generation.isdisjoint(ancestors):
             return True
-        seen |= generation
-        generation = {child for ids in children_of(generation).values() for child in ids} - seen
+        visited |= generation
+        generation = {child for ids in children_of(generation).values() for child in ids} - visited
         if parents_of is not None:
-            older = {parent for ids in parents_of(older).values() for parent in ids} - ahead
-            ahead |= older
+            parents = {parent for ids in parents_of(parents).values() for parent in ids} - ancestors
+            ancestors |= parents
     return False
 
 
 def not_found(job_id: int) -> InvalidInput:
-    """Return the error for a child that does not exist, or not for this user."""
+    """Return the error for a child job that does not exist or is not visible to the user."""
     return InvalidInput(FIELD, N_("Child job id (%(id)s) was not found", id=job_id))

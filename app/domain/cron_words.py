@@ -1,7 +1,7 @@
-"""A cron expression in plain words, for the person who types it.
+"""Descriptions of cron expressions in words.
 
-cron-descriptor writes the words. It knows less than the dialect accepts, so an expression with anything it would tell wrongly is
-shown as it is. What its Chinese catalogues lack (some sentences, the names of days and months) is added here.
+They come from cron-descriptor. It does not know the whole dialect, so an expression it would describe wrongly
+is shown unchanged. Sentences and names of days and months that its Chinese catalogues lack are added here.
 """
 
 import re
@@ -20,7 +20,7 @@ _MONTH_NAMES: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-#: names cron-descriptor leaves in English
+#: names that cron-descriptor leaves in English
 _CHINESE_NAMES: Final = dict(
     zip(
         _SUNDAY_FIRST_NAMES,
@@ -28,7 +28,7 @@ _CHINESE_NAMES: Final = dict(
         strict=True,
     )
 ) | {name: f"{month}月" for month, name in enumerate(_MONTH_NAMES, 1)}
-#: sentences its catalogues lack or tell badly
+#: sentences that its catalogues lack or translate badly
 _SENTENCES: Final[dict[str, dict[str, str]]] = {
     "zh_CN": {
         ", starting {0}": ", 始于 {0}",
@@ -46,7 +46,8 @@ _SENTENCES: Final[dict[str, dict[str, str]]] = {
     },
 }
 
-#: what a whole field, or an item of its list, may be for cron-descriptor to tell it rightly; 98 and 99 are not numbers here
+#: fields, and items of a field's list, that cron-descriptor describes correctly; 98 and 99 are not numbers
+#: here
 _PLAIN_FIELD: Final = re.compile(r"\?|L|LW|L-[0-9]+|[0-9]+W|(?:[1-7]|[A-Z]{3})(?:L|#[1-5])")
 _PLAIN_ITEM: Final = re.compile(r"(?:\*|(?!9[89])[0-9]+(?:-[0-9]+)?)(?:/[1-9][0-9]*)?|[A-Z]{3}(?:-[A-Z]{3})?")
 _PLAIN_WEEKDAY_STEP: Final = re.compile(r"\*/[0-9]+|[^/]*")
@@ -54,7 +55,10 @@ _PLAIN_WEEKDAY_STEP: Final = re.compile(r"\*/[0-9]+|[^/]*")
 
 @lru_cache(maxsize=4096)
 def describe(expression: str, language: str) -> str:
-    """Return an expression of five to seven fields in words; itself where that cannot be done. Languages: zh_CN, zh_TW, en."""
+    """Return an expression of five to seven fields in words, or itself if that is not possible.
+
+    Languages: zh_CN, zh_TW, en.
+    """
     fields = split_fields(expression)[: len(FIELDS)]
     is_unix = len(fields) == unix.FIELD_COUNT
     try:
@@ -90,7 +94,7 @@ def _words(fields: list[str], locale: str) -> str:
 
 
 def _polish(chinese: str) -> str:
-    """Put in the names that are still English, and the full-width comma."""
+    """Replace the names that are still English, and use the full-width comma."""
     words = re.sub("[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), chinese)
     words = re.sub(r"(始[于於]) 在", r"\1", re.sub(" +", " ", words))
     return words.replace(", 和 ", " 和 ").replace(", ", "，").strip()
@@ -100,7 +104,7 @@ class _Descriptor(ExpressionDescriptor):  # type: ignore[misc]  # published with
     """cron-descriptor, with our sentences first."""
 
     def translate(self, message: str) -> str:
-        """Return the sentence in the options' language."""
+        """Return the sentence in the language of the options."""
         sentence: str = _SENTENCES.get(self._options.locale_code, {}).get(message) or super().translate(
             message
         )

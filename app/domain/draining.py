@@ -1,7 +1,7 @@
 """Drained addresses: which addresses of a group take new runs.
 
 A drained address gets no new run by any route. Its current runs continue, and kill, log and probes still
-reach it. Only a run for which a person has entered addresses may be sent there.
+reach it. Only a run with addresses entered by a user may be sent there.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ SHOWN_MAX = 20
 
 
 class Candidates(NamedTuple):
-    """The addresses of a list that take new runs, and those that are drained, each in the list's order."""
+    """The open and the drained addresses of a list, in its order; open ones take new runs."""
 
     open: tuple[str, ...]
     drained: tuple[str, ...] = ()

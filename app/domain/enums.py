@@ -1,10 +1,10 @@
-"""The closed sets of values of the tables and the wire, by XXL-JOB's own names."""
+"""Enums of the tables and the wire, with XXL-JOB's own names."""
 
 from enum import IntEnum, StrEnum
 
 
 class ScheduleType(StrEnum):
-    """How a job's next time is found (`xxl_job_info.schedule_type`)."""
+    """How the next time of a job is computed (`xxl_job_info.schedule_type`)."""
 
     NONE = "NONE"
     CRON = "CRON"
@@ -14,14 +14,14 @@ class ScheduleType(StrEnum):
 
 
 class MisfireStrategy(StrEnum):
-    """What becomes of instants more than five seconds late."""
+    """What to do with instants that are more than five seconds late."""
 
     DO_NOTHING = "DO_NOTHING"
     FIRE_ONCE_NOW = "FIRE_ONCE_NOW"
 
 
 class RouteStrategy(StrEnum):
-    """How one address of a group is chosen."""
+    """How an address of a group is chosen."""
 
     FIRST = "FIRST"
     LAST = "LAST"
@@ -36,7 +36,7 @@ class RouteStrategy(StrEnum):
 
 
 class BlockStrategy(StrEnum):
-    """What an executor does with a run of a job that is still busy."""
+    """What an executor does with a run if an earlier run of the job is still busy."""
 
     SERIAL_EXECUTION = "SERIAL_EXECUTION"
     DISCARD_LATER = "DISCARD_LATER"
@@ -44,7 +44,7 @@ class BlockStrategy(StrEnum):
 
 
 class GlueType(StrEnum):
-    """What kind of code a job runs."""
+    """Run mode: the kind of code a job runs."""
 
     BEAN = "BEAN"
     GLUE_GROOVY = "GLUE_GROOVY"
@@ -67,14 +67,14 @@ class TriggerType(StrEnum):
 
 
 class TriggerStatus(IntEnum):
-    """Is the schedule of a job switched on."""
+    """Whether the schedule of a job is on."""
 
     STOPPED = 0
     RUNNING = 1
 
 
 class FireState(StrEnum):
-    """Where a fire stands between its scan and its result (docs/reference/pipeline.md, section 8)."""
+    """State of a fire between its scan and its result (docs/reference/pipeline.md, section 8)."""
 
     PENDING = "PENDING"
     ROUTING = "ROUTING"
@@ -84,7 +84,7 @@ class FireState(StrEnum):
 
 
 class Delivery(StrEnum):
-    """May a run whose fate is unknown be sent again."""
+    """Delivery policy: whether a run of unknown fate may be sent again."""
 
     AUTO = "auto"
     AT_MOST_ONCE = "at_most_once"
@@ -92,7 +92,7 @@ class Delivery(StrEnum):
 
 
 class AddressType(IntEnum):
-    """Who writes the address list of a group: the registry, or a person."""
+    """Whether the registry or a user maintains the address list of a group."""
 
     AUTOMATIC = 0
     MANUAL = 1
@@ -116,7 +116,7 @@ class Role(IntEnum):
 
 
 class TriggerCode(IntEnum):
-    """`xxl_job_log.trigger_code`: what became of the sending."""
+    """`xxl_job_log.trigger_code`: outcome of the sending."""
 
     NONE = 0
     ACCEPTED = 200
@@ -125,7 +125,7 @@ class TriggerCode(IntEnum):
 
 
 class HandleCode(IntEnum):
-    """`xxl_job_log.handle_code`: what the executor reported."""
+    """`xxl_job_log.handle_code`: result reported by the executor."""
 
     NONE = 0
     SUCCESS = 200
@@ -141,22 +141,22 @@ class RegistryGroup(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """`xxl_job_node.kind`: which process beats."""
+    """`xxl_job_node.kind`: which of our processes a node is."""
 
     CONSOLE = "console"
     WORKERS = "workers"
 
 
 class AlarmState(StrEnum):
-    """`xxl_job_alarm.state`: has the alarm been told."""
+    """`xxl_job_alarm.state`."""
 
     PENDING = "PENDING"
     SENDING = "SENDING"
     SENT = "SENT"
     FAILED = "FAILED"
-    #: nobody is to be told: the job has no channel
+    #: not sent: the job has no channel
     SILENT = "SILENT"
-    #: nobody was told: the job, or its group, was muted
+    #: not sent: the job or its group was muted
     MUTED = "MUTED"
-    #: told, and the recovery has been announced
+    #: sent, and the recovery has been announced
     CLOSED = "CLOSED"

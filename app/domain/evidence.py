@@ -36,9 +36,9 @@ class Fate(StrEnum):
     """Fate of one send."""
 
     ACCEPTED = "accepted"
-    #: definite: the executor does not have the run
+    #: the executor certainly does not have the run
     REFUSED = "refused"
-    #: the executor may or may not have it
+    #: the executor may or may not have the run
     UNKNOWN = "unknown"
 
 
@@ -73,14 +73,14 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
 
 
 def is_unknown_path(reply: Reply, action: str) -> bool:
-    """Whether an executor refused a request unread because it does not serve ``/<action>``."""
+    """Whether an executor refused a request because it does not serve ``/<action>``."""
     return (
         reply.well_formed and reply.code == FAIL and f"uri-mapping(/{action}) not found" in (reply.msg or "")
     )
 
 
 def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> Verdict:
-    """Judge a call without an answer; ``delivered`` False: certainly no byte of the request was written.
+    """Judge a request without an answer; ``delivered`` False: certainly no byte of it was written.
 
     ``remembered``: the executor may have accepted an earlier send of this run and would start it after a
     restart.
@@ -89,7 +89,7 @@ def judge_silence(*, delivered: bool, reason: str, remembered: bool = False) -> 
 
 
 class Sign(StrEnum):
-    """Evidence sign: what the probes of one check show, taken together."""
+    """Evidence sign: what the probes of a check show together."""
 
     #: the job is busy there, or the run's log exists and the job is busy
     BUSY = "busy"
@@ -97,9 +97,9 @@ class Sign(StrEnum):
     ENDED = "ended"
     #: idle, and the executor reports that there is no log of this run
     NO_TRACE = "no trace"
-    #: it answers, but with nothing that can be relied on
+    #: the executor answers, but proves nothing
     INCONCLUSIVE = "inconclusive"
-    #: it does not answer
+    #: the executor does not answer
     SILENT = "silent"
 
 
@@ -107,26 +107,26 @@ class ResolveAction(StrEnum):
     """What the resolver does with a run after a check."""
 
     WAIT = "wait"
-    #: leave it: it is running, or waiting in the executor's queue
+    #: leave the run alone: it is running, or waiting in the executor's queue
     STARTED = "started"
     #: same log id, same address
     SEND_AGAIN = "send again"
     #: same log id, another address
     SEND_ELSEWHERE = "send elsewhere"
-    #: its fate cannot be found out: the run ends with an alarm, a late callback still counts
+    #: its fate cannot be determined: the run ends with an alarm, and a late callback still counts
     UNRESOLVED = "unresolved"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything one check knows about a run."""
+    """Evidence about a run, gathered by one check."""
 
     state: FireState
     delivery: Delivery
     sign: Sign
     #: our own client: it starts a log id at most once, even across restarts
     durable: bool
-    #: the address is in the registry or was entered by a person
+    #: the address is in the registry or was entered by a user
     registered: bool
     #: earlier checks in a row with the same finding: no trace (UNKNOWN), idle or silent (ACCEPTED)
     probes: int
@@ -140,7 +140,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Decision of one check: what to do and why, when to check again, how many checks have found the same."""
+    """Decision of a check: the action and its reason, when to check again, how many checks agree so far."""
 
     action: ResolveAction
     reason: str
@@ -157,18 +157,18 @@ CHECK_MS = 15_000
 IDLE_CHECK_MS = 5_000
 #: checks that must find "no trace" before it counts
 PROBES_NEEDED = 2
-#: idle or silent checks before a result counts as lost: 5 s, then 15 s apart, more than 90 s in all
+#: idle or silent checks before a result counts as lost: first 5 s, then 15 s apart, over 90 s in total
 PROBES_LOST = 8
-#: sends of one run
+#: most sends of a run
 ATTEMPTS_MAX = 10
-#: sends to a third-party executor, on evidence
+#: most sends of a run to a third-party executor, on evidence
 FOREIGN_ATTEMPTS_MAX = 3
 
 
 def decide(evidence: Evidence) -> Decision:
-    """Decide what to do with a run whose fate is open; never by age alone while there is evidence.
+    """Decide what to do with a run of unknown fate; never by age alone while there is evidence.
 
-    docs/reference/pipeline.md, section 7.
+    Source: docs/reference/pipeline.md, section 7.
     """
     return _judge_unknown(evidence) if evidence.state is FireState.UNKNOWN else _judge_accepted(evidence)
 
@@ -238,29 +238,29 @@ def _give_up_accepted(evidence: Evidence) -> Decision:
     return Decision(ResolveAction.UNRESOLVED, lost)
 
 
-#: whole content of a log that does not exist: Java, our own client; pyxxl
+#: complete content sent for a log that does not exist, by Java, our own client and pyxxl
 ABSENT_LOGS = ("readLog fail, logFile not exists", "readLog fail, logFile not found", "No such logid logs.")
 #: texts of a refusal to read a log that does not exist
 ABSENT_LOG_REFUSALS = ("logfile not exist", "log not found", "log not exist", "no such file", "no such log")
-#: refusals of ``/idleBeat`` that are not about the job, however well formed
+#: refusals of ``/idleBeat`` that are not about the job, even if well formed
 NOT_ABOUT_THE_JOB = ("HTTP status 401", "HTTP status 403", "HTTP status 404", "HTTP status 5")
 
 
 def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
-    """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that probe could not be made.
+    """Combine the answers of ``/beat``, ``/idleBeat`` and ``/log``; None: that probe was not possible.
 
-    Only a well-formed answer is evidence: another program on the same port answers too.
+    Only a well-formed answer is evidence, since another program on the same port may answer too.
     """
     if not alive:
         return Sign.SILENT
     if idle is None:
         return Sign.INCONCLUSIVE
     if idle.code != SUCCESS:
-        said = idle.msg or ""
+        message = idle.msg or ""
         no_answer = not idle.well_formed or idle.code != FAIL or is_unknown_path(idle, "idleBeat")
         return (
             Sign.INCONCLUSIVE
-            if no_answer or said.startswith(NOT_ABOUT_THE_JOB) or "token" in said.lower()
+            if no_answer or message.startswith(NOT_ABOUT_THE_JOB) or "token" in message.lower()
             else Sign.BUSY
         )
     if log is None:
@@ -275,7 +275,10 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
 
 
 def _refuses_absent(text: str) -> bool:
-    """Whether a refusal of ``/log`` is about this log; an unknown path is a 404 too, and proves nothing."""
+    """Whether ``/log`` was refused because the log does not exist.
+
+    An unknown path is a 404 too, and proves nothing.
+    """
     if text.startswith("HTTP status 404"):
         return '"code"' in text
     return any(absent in text.lower() for absent in ABSENT_LOG_REFUSALS)

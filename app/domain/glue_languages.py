@@ -1,7 +1,7 @@
 """GLUE languages: the one table of their titles, editor modes and templates.
 
-A new language is a member of ``GlueType`` and a row here; how an executor runs it stands in
-``executor_client/glue.py``, which imports nothing of this program.
+A new language is a member of ``GlueType`` and a row here; ``executor_client/glue.py``, which imports nothing
+from this package, defines how an executor runs it.
 
 A template prints the path of the script, its parameter and its shard, and ends with success.
 """
@@ -61,7 +61,7 @@ public class FirstGlueHandler extends IJobHandler {
 
 @dataclass(frozen=True, slots=True)
 class GlueLanguage:
-    """GLUE language: how the console names and edits the code of a job."""
+    """GLUE language: title, editor mode and template."""
 
     title: str
     #: the mode of the code editor
@@ -70,7 +70,7 @@ class GlueLanguage:
     template: str
 
 
-#: by run mode, in the order of the selects; BEAN has no code
+#: by run mode, in the order of the select boxes; BEAN has no code
 GLUE_LANGUAGES: dict[str, GlueLanguage] = {
     GlueType.GLUE_GROOVY: GlueLanguage("GLUE(Java)", "Java", _GROOVY),
     GlueType.GLUE_SHELL: GlueLanguage("GLUE(Shell)", "Shell", _SHELL),

@@ -1,9 +1,9 @@
-"""Job fields: the one table that the job form, the JSON endpoints, the job file and the draft are made from.
+"""Job fields: the one table behind the job form, the JSON endpoints, the job file and the draft.
 
-A new attribute of a job is a line of ``JobDraft`` here, a column of the model with its migration, and the code
-that uses it. Most fields are plain: their kind and limits are all there is to check. A field with
-``has_own_rules`` belongs to the group, the schedule, the code or the child jobs of a job, whose rules and form
-inputs are written by hand.
+A new attribute of a job is a line of ``JobDraft`` here, a column of the model with its migration, and the
+code that uses it. Most fields are plain: only their kind and limits are checked. A field with
+``has_own_rules`` belongs to the group, the schedule, the code or the child jobs of a job; their rules and
+form inputs are written by hand.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -16,14 +16,14 @@ from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy,
 from app.domain.texts import N_
 
 INT_MAX = 2**31 - 1
-#: longest number one can type, in digits
+#: most digits of a number in the form
 DIGITS_MAX = 9
 #: longest GLUE source, in characters
 SOURCE_MAX = 500_000
 
 
 class Kind(StrEnum):
-    """What a job field holds."""
+    """Kind of value of a job field."""
 
     TEXT = "text"
     #: one value of an enum
@@ -36,12 +36,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobField:
-    """Job field: one attribute that users set, with its names and limits."""
+    """Job field: an attribute that users set, with its names and limits."""
 
     kind: Kind
-    #: member of the JSON endpoints, and the name of the field in errors; empty: not part of them
+    #: name in the JSON endpoints and in errors; empty: in neither
     wire_name: str
-    #: member of the job file; empty: not in the file, or written there by a rule of its own
+    #: name in the job file; empty: not in the file, or written there by special code
     file_name: str = ""
     #: name in the model, the draft and the form
     attribute: str = ""
@@ -49,14 +49,14 @@ class JobField:
     #: label and hint in the form
     label: str = ""
     hint: str = ""
-    #: takes the whole width of the form
+    #: takes the full width of the form
     is_wide: bool = False
-    #: column of XXL-JOB itself; an update by a script that omits any other field leaves its value alone
+    #: column of XXL-JOB itself; a script that omits any other field in an update leaves its value unchanged
     is_original: bool = True
     has_own_rules: bool = False
     #: of a text: longest value; 0: unlimited
     max_length: int = 0
-    #: of a text: blanks around it are part of it
+    #: of a text: leading and trailing blanks are kept
     keeps_blanks: bool = False
     #: of a text: may span several lines
     is_multiline: bool = False
@@ -78,7 +78,7 @@ class JobField:
 
     @property
     def input_length(self) -> int:
-        """The most characters its form input takes."""
+        """Maximum length of the form input."""
         return min(len(str(self.high)), DIGITS_MAX) if self.kind is Kind.NUMBER else self.max_length
 
 
@@ -87,10 +87,10 @@ def _text(wire_name: str, label: str = "", *, in_file: bool = True, **limits: An
 
 
 def _choice(wire_name: str, label: str, choices: type[StrEnum], invalid: str, **limits: Any) -> Any:
-    made = JobField(
+    job_field = JobField(
         Kind.CHOICE, wire_name, wire_name, label=label, choices=choices, invalid=invalid, **limits
     )
-    return _declare(made)
+    return _declare(job_field)
 
 
 def _number(wire_name: str, label: str = "", *, in_file: bool = True, **limits: Any) -> Any:
@@ -99,17 +99,17 @@ def _number(wire_name: str, label: str = "", *, in_file: bool = True, **limits: 
 
 
 def _instant(file_name: str) -> Any:
-    made = JobField(Kind.INSTANT, "", file_name, default=0, is_original=False, has_own_rules=True)
-    return _declare(made)
+    job_field = JobField(Kind.INSTANT, "", file_name, default=0, is_original=False, has_own_rules=True)
+    return _declare(job_field)
 
 
-def _declare(made: JobField) -> Any:
-    return field(default=made.default, metadata={"job_field": made})
+def _declare(job_field: JobField) -> Any:
+    return field(default=job_field.default, metadata={"job_field": job_field})
 
 
 @dataclass(frozen=True, slots=True)
 class JobDraft:
-    """Job draft: what a user entered, before it is checked. Texts are not trimmed yet."""
+    """Job draft: values a user entered, neither checked nor trimmed yet."""
 
     job_group: int = _number("jobGroup", in_file=False, has_own_rules=True)
     job_desc: str = _text(
@@ -220,7 +220,7 @@ class JobDraft:
         is_original=False,
         hint=N_("Whether to send a run again when contact was lost and it may or may not have started."),
     )
-    #: None: leave them alone; a new job then has none
+    #: None: unchanged; none for a new job
     tags: tuple[str, ...] | None = None
     #: refuse a schedule that a Java admin on the same database cannot read (XXL_JOB_SHARED_WITH_JAVA)
     readable_by_java: bool = field(default=False, compare=False)
@@ -228,12 +228,12 @@ class JobDraft:
 
 def _read_table() -> tuple[JobField, ...]:
     declared = ((each.name, each.metadata.get("job_field")) for each in fields(JobDraft))
-    return tuple(replace(made, attribute=name) for name, made in declared if made is not None)
+    return tuple(replace(job_field, attribute=name) for name, job_field in declared if job_field is not None)
 
 
 #: every job field, in the order of the form
 JOB_FIELDS = _read_table()
-#: those whose kind and limits are all there is to check
+#: those of which only kind and limits are checked
 PLAIN_FIELDS = tuple(each for each in JOB_FIELDS if not each.has_own_rules)
 #: attribute -> field
 FIELD_OF = {each.attribute: each for each in JOB_FIELDS}
@@ -245,5 +245,5 @@ def plain_fields(kind: Kind) -> tuple[JobField, ...]:
 
 
 def file_attributes(*kinds: Kind) -> dict[str, str]:
-    """Return member of the job file -> attribute, for the fields of these kinds."""
+    """Return name in the job file -> attribute, for the fields of these kinds."""
     return {each.file_name: each.attribute for each in JOB_FIELDS if each.file_name and each.kind in kinds}

@@ -1,4 +1,4 @@
-"""Two texts side by side, line by line."""
+"""Line diff: compare two texts side by side."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ CONTEXT = 3
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A line of the old text beside one of the new; number 0: there is none on that side. ``gap``: equal lines are left out here."""
+    """Row of a diff: a line of the old text beside one of the new; number 0: no line on that side."""
 
     old_number: int = 0
     old: str = ""
     new_number: int = 0
     new: str = ""
-    #: ``equal``, ``replace``, ``delete``, ``insert`` or ``gap``
+    #: ``equal``, ``replace``, ``delete``, ``insert``, or ``gap`` where equal lines are left out
     kind: str = "equal"
 
 
 def diff_rows(old: str, new: str) -> list[DiffRow] | None:
-    """Return the rows of the comparison, none where the texts are equal; None where a text is too long to compare."""
+    """Return the rows of the diff, empty for equal texts; None if a text is too long to compare."""
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > LINES_MAX:
         return None

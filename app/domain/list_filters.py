@@ -1,16 +1,16 @@
-"""Which parameters of an address filter and sort a list: all that a saved view may hold, and nothing else of an address."""
+"""List filters: the URL parameters that filter and sort a list, which are what a saved view stores."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import parse_qsl, urlencode
 
-#: no filter of a list takes more, nor does a whole view
+#: longest value of a filter, and longest text of a view
 VALUE_MAX = 255
 TEXT_MAX = 1_000
 
 
 class ListName(StrEnum):
-    """The lists whose filters can be saved."""
+    """Lists whose filters can be saved."""
 
     JOBS = "jobs"
     LOGS = "logs"
@@ -32,7 +32,7 @@ FILTERS: dict[ListName, tuple[str, ...]] = {
 
 
 def kept_filters(name: ListName, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters of a list that are in use among the parameters of an address."""
+    """Return the filters of a list that are set among the parameters of a URL."""
     return {
         each: given[each].strip()
         for each in FILTERS[name]
@@ -41,10 +41,10 @@ def kept_filters(name: ListName, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def filters_text(filters: Mapping[str, str]) -> str:
-    """Write filters as they are stored: ``jobGroup=2&author=ann``."""
+    """Return filters as they are stored: ``jobGroup=2&author=ann``."""
     return urlencode(filters)
 
 
 def read_filters(name: ListName, text: str) -> dict[str, str]:
-    """Read stored filters; what the list does not know is left out."""
+    """Parse stored filters; those the list does not have are left out."""
     return kept_filters(name, dict(parse_qsl(text)))

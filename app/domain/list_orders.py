@@ -1,22 +1,22 @@
-"""The order of a list as its address asks for it: ``sort=next``, or ``sort=-next`` for the other way round."""
+"""Sort order of a list, as in its URL: ``sort=next``, or ``sort=-next`` for descending."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-#: begins the order that goes down
+#: prefix of a descending order
 DOWN = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By which column a list is sorted; without one it is as it always is."""
+    """Sort order: column and direction; without a column, the default order of the list."""
 
     column: str = ""
     descending: bool = False
 
     @property
     def text(self) -> str:
-        """The order as it stands in an address: ``-next``."""
+        """The order as in a URL: ``-next``."""
         return f"{DOWN if self.descending else ''}{self.column}"
 
 
@@ -24,16 +24,17 @@ UNSORTED = Order()
 
 
 def read_order(text: str, columns: Collection[str]) -> Order:
-    """Read ``-next``; what names no column of the list is no order."""
+    """Parse a text such as ``-next``; UNSORTED if it names no column of the list."""
     column = text.strip().removeprefix(DOWN)
     return Order(column, text.strip().startswith(DOWN)) if column in columns else UNSORTED
 
 
 def next_order(order: Order, column: str, *, falls: bool, default: Order) -> Order:
-    """Return what a click on a column makes of an order: one way, the other, then the list's own order again.
+    """Return the order after a click on a column: one direction, the other, then the default order again.
 
-    ``falls``: the first click sorts downwards. ``default`` is what the list's own order is; a click never asks for it by name.
+    ``falls``: the first click sorts descending. ``default`` is the default order of the list, which is never
+    requested by name.
     """
-    ways = [way for way in (Order(column, falls), Order(column, not falls)) if way != default]
-    at = ways.index(order) + 1 if order in ways else 0
-    return ways[at] if at < len(ways) else UNSORTED
+    orders = [each for each in (Order(column, falls), Order(column, not falls)) if each != default]
+    position = orders.index(order) + 1 if order in orders else 0
+    return orders[position] if position < len(orders) else UNSORTED

@@ -1,6 +1,6 @@
-"""Muted alarms: how long a job, or a whole executor group, is muted, and which of several mutes an alarm belongs to.
+"""Mutes: how long a job or an executor group is muted, and which of several mutes an alarm belongs to.
 
-While muted an alarm is not told but held; when the mute ends, what is still failing then is told in one message.
+Alarms of a muted job are held. When the mute ends, one summary reports the jobs that are still failing.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
 
-#: the end of a mute that lasts until somebody undoes it
+#: the end of a mute without a time limit
 UNTIL_UNDONE_MS: Millis = LATEST_MS
-#: the hour of the next day that "until tomorrow" means, in the zone of whoever mutes
+#: the hour of the next day meant by "until tomorrow", in the user's time zone
 MORNING_HOUR = 8
 #: characters of a reason
 REASON_MAX = 200
@@ -39,7 +39,7 @@ _LENGTHS: dict[MuteSpan, Millis] = {
 
 
 class Muting(Protocol):
-    """What of a mute decides whom it mutes, and when."""
+    """Anything with the end of a mute."""
 
     @property
     def until_ms(self) -> Millis:
@@ -51,7 +51,7 @@ M = TypeVar("M", bound=Muting)
 
 
 def end_of(span: MuteSpan, *, now_ms: Millis, zone: str) -> Millis:
-    """Return when a mute that begins now ends; ``zone`` is that of whoever mutes, by its IANA name."""
+    """Return the end of a mute that starts now; ``zone`` is the IANA name of the user's time zone."""
     if span is MuteSpan.UNTIL_UNDONE:
         return UNTIL_UNDONE_MS
     if span is MuteSpan.TOMORROW:
@@ -62,11 +62,14 @@ def end_of(span: MuteSpan, *, now_ms: Millis, zone: str) -> Millis:
 
 
 def is_muted(until_ms: Millis, now_ms: Millis) -> bool:
-    """Whether a mute with this end still holds."""
+    """Whether a mute with this end is in force."""
     return now_ms < until_ms
 
 
 def longest(mutes: Iterable[M], *, now_ms: Millis) -> M | None:
-    """Return the mute that ends last of those that hold now, None where none does: an alarm is summed up once, at the very end."""
-    holding = [mute for mute in mutes if is_muted(mute.until_ms, now_ms)]
-    return max(holding, key=lambda mute: mute.until_ms, default=None)
+    """Return the mute in force that ends last, so that an alarm is in one summary only.
+
+    None if none is in force.
+    """
+    in_force = [mute for mute in mutes if is_muted(mute.until_ms, now_ms)]
+    return max(in_force, key=lambda mute: mute.until_ms, default=None)

@@ -1,4 +1,4 @@
-"""Who may do what with the jobs of which executor group."""
+"""Permissions: rights of users on executor groups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from app.errors import NotFound, PermissionDenied
 
 
 class Right(StrEnum):
-    """What a normal user may do with one group. Every other right includes ``view``."""
+    """Right of a normal user on a group. Every right includes ``view``."""
 
     VIEW = "view"
     #: start, stop, trigger, kill, clear logs
@@ -20,20 +20,20 @@ class Right(StrEnum):
     GLUE = "glue"
 
 
-#: what an adopted user has on each of the groups of the `permission` list
+#: rights of a user adopted from XXL-JOB on each group of the `permission` list
 ALL_RIGHTS: frozenset[Right] = frozenset(Right)
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The person, or the program, that asks for something."""
+    """Actor: the user or program that makes a request."""
 
     user_id: int
     username: str
     is_admin: bool
     #: group id -> rights; empty for admins, who need none
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
-    #: where the request came from
+    #: address the request came from
     address: str = ""
 
     def may(self, group_id: int, right: Right) -> bool:
@@ -47,32 +47,32 @@ class Actor:
         return frozenset(group_id for group_id, rights in self.rights.items() if right in rights)
 
     def has_anywhere(self, right: Right) -> bool:
-        """Whether this actor has ``right`` on any group at all."""
+        """Whether this actor has ``right`` on any group."""
         return self.is_admin or any(right in rights for rights in self.rights.values())
 
 
 def system_actor(username: str) -> Actor:
-    """Return the actor of a command line, which may do everything; user id 0 is nobody's."""
+    """Return the actor of a command line, which may do everything; no user has the id 0."""
     return Actor(user_id=0, username=username, is_admin=True, address="local")
 
 
 def parse_rights(text: str) -> frozenset[Right]:
-    """Read ``view,operate``; unknown words are left out, anything at all includes ``view``."""
+    """Parse a text such as ``view,operate``; unknown words are left out, and any right includes ``view``."""
     known = {right.value: right for right in Right}
     rights = {known[word.strip()] for word in text.split(",") if word.strip() in known}
     return frozenset(rights | {Right.VIEW}) if rights else frozenset()
 
 
 def rights_text(rights: Iterable[Right]) -> str:
-    """Write rights as they are stored, in a fixed order."""
-    wanted = set(rights)
-    if wanted:
-        wanted.add(Right.VIEW)
-    return ",".join(right.value for right in Right if right in wanted)
+    """Return rights as they are stored, in a fixed order."""
+    included = set(rights)
+    if included:
+        included.add(Right.VIEW)
+    return ",".join(right.value for right in Right if right in included)
 
 
 def rights_by_group(permitted: Iterable[int], stored: Mapping[int, str]) -> dict[int, frozenset[Right]]:
-    """Combine the original's `permission` list with the finer rows; a group without a row has all rights."""
+    """Combine the original's `permission` list with our own rows; a group without a row gives all rights."""
     found = {
         group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS
         for group_id in permitted
@@ -81,7 +81,7 @@ def rights_by_group(permitted: Iterable[int], stored: Mapping[int, str]) -> dict
 
 
 def require_right(actor: Actor, group_id: int, right: Right, *, missing: Text) -> None:
-    """Raise NotFound with ``missing`` where the group is invisible to the actor, PermissionDenied where only ``right`` lacks."""
+    """Raise NotFound(``missing``) for a group the actor may not see, PermissionDenied without ``right``."""
     if not actor.may(group_id, Right.VIEW):
         raise NotFound(missing)
     if not actor.may(group_id, right):

@@ -1,8 +1,8 @@
-"""Planned starts: estimate how many runs a schedule starts in each of the hours to come.
+"""Planned starts: estimate how many runs a schedule starts in each of the next hours.
 
-A job of every second has 600,000 starts a week, so starts are not enumerated. A cron expression counts in the
-hours and days it allows, a period shorter than an hour by its average. Changes of the clocks, and bounds that
-lie within an hour, are not considered.
+A job that runs every second has 600,000 starts a week, so starts are not enumerated. A cron expression counts
+in the hours and days it allows, a period shorter than an hour by its average. Clock changes and bounds within
+an hour are ignored.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from app.domain.schedule import Schedule, next_after_ms, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
 HOUR_MS: Final[Millis] = 60 * MINUTE_MS
-#: cron expressions whose starts are cached
+#: most cached estimates of cron expressions
 SCHEDULES_KEPT: Final = 16_384
 
 
@@ -37,20 +37,20 @@ class Window(NamedTuple):
 
 
 class HourlyStarts(NamedTuple):
-    """Estimated starts of one schedule within a window."""
+    """Estimated starts of a schedule within a window."""
 
-    #: starts in each of the hours
+    #: starts in each hour of ``hours``
     per_hour: float = 0
     #: bit n: the n-th hour of the window has starts
     hours: int = 0
 
     def count_in(self, hours: Iterable[int]) -> int:
-        """Return the starts in some hours of the window."""
+        """Return the number of starts in some hours of the window."""
         return round(self.per_hour * sum(self.hours >> hour & 1 for hour in hours))
 
 
 class HourOfDay(NamedTuple):
-    """One hour as a clock shows it, and its hours of the window: two where the clock shows it twice."""
+    """Hour as a clock shows it, with its hours of the window: two if the clock shows it twice."""
 
     day: date
     hour: int
@@ -58,7 +58,7 @@ class HourOfDay(NamedTuple):
 
 
 def next_days(now_ms: Millis, zone_name: str, *, days: int) -> Window:
-    """Return the window from the next full hour of a zone's clock to the end of the last of so many days."""
+    """Return the window from the next full hour of a zone's clock to the midnight ``days`` days later."""
     tz, at_ms = zone(zone_name), (now_ms // QUARTER_MS + 1) * QUARTER_MS
     while datetime.fromtimestamp(at_ms // SECOND_MS, tz).minute:
         at_ms += QUARTER_MS
@@ -78,7 +78,7 @@ def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
 def estimate_starts(schedule: Schedule, next_ms: Millis, window: Window) -> HourlyStarts:
     """Estimate the starts of a schedule within a window; raise InvalidCronExpression or InvalidInput.
 
-    ``next_ms`` is the next start of a fixed rate or delay. A fixed delay counts as if its runs took no time.
+    ``next_ms`` is the next start of a fixed rate or delay. Runs of a fixed delay count as taking no time.
     """
     from_ms, until_ms = max(window.from_ms, schedule.not_before_ms), window.until_ms
     if schedule.not_after_ms > 0:
@@ -99,11 +99,11 @@ def estimate_starts(schedule: Schedule, next_ms: Millis, window: Window) -> Hour
 
 
 def total_starts(counted: Iterable[tuple[HourlyStarts, int]], window: Window) -> list[int]:
-    """Return the starts in each hour of a window; each schedule comes with the number of its jobs."""
-    alike, totals = dict[int, float](), [0.0] * window.hours
+    """Return the starts in each hour of a window, from pairs of estimated starts and number of jobs."""
+    by_hours, totals = dict[int, float](), [0.0] * window.hours
     for starts, jobs in counted:
-        alike[starts.hours] = alike.get(starts.hours, 0) + starts.per_hour * jobs
-    for hours, count in alike.items():
+        by_hours[starts.hours] = by_hours.get(starts.hours, 0) + starts.per_hour * jobs
+    for hours, count in by_hours.items():
         while hours:
             totals[lowest_bit(hours)] += count
             hours &= hours - 1
@@ -115,21 +115,21 @@ def _cron_starts(conf: str, zone_name: str, window: Window) -> HourlyStarts:
     """Count a cron expression by the hours of the zone's clock and the days it allows."""
     fields = split_fields(conf)
     if len(fields) == unix.FIELD_COUNT:
-        minutes, hours, a_minute = *unix.minutes_and_hours(fields), 1
+        minutes, hours, per_minute = *unix.minutes_and_hours(fields), 1
         day_conf = " ".join(["0 0", *fields[2:]])
     else:
         cron = CronExpression.parse(conf)
-        minutes, hours, a_minute = cron.minutes, cron.hours, cron.seconds.bit_count()
+        minutes, hours, per_minute = cron.minutes, cron.hours, cron.seconds.bit_count()
         day_conf = " ".join(["0 0 0", *fields[3:]])
     by_day, by_hour = _local_masks(zone_name, window, lowest_bit(minutes))
     days = _days_allowed(day_conf, _first_day(window, zone_name), len(by_day))
-    return HourlyStarts(a_minute * minutes.bit_count(), _union(by_day, days) & _union(by_hour, hours))
+    return HourlyStarts(per_minute * minutes.bit_count(), _union(by_day, days) & _union(by_hour, hours))
 
 
 def _repeated_starts(
     conf: str, next_ms: Millis, window: Window, from_ms: Millis, until_ms: Millis
 ) -> HourlyStarts:
-    """Count a fixed period: its average if it is shorter than an hour, each start otherwise."""
+    """Count a fixed period: by its average if shorter than an hour, otherwise each start."""
     period_ms = next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or HOUR_MS
     first_ms = next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
     if period_ms < HOUR_MS and first_ms < until_ms:
@@ -164,9 +164,9 @@ def _local_masks(zone_name: str, window: Window, minute: int) -> tuple[list[int]
 
 
 def _local_hours(zone_name: str, window: Window, minute: int) -> list[tuple[int, int]]:
-    """Return the local time, as day since the first and hour, at which each hour of a window has this minute.
+    """Return the local day (0: the first) and hour at which each hour of a window reaches this minute.
 
-    So a job at 3:45 counts in the right hour of a reader whose zone differs by half an hour.
+    So a job at 3:45 counts in the right hour for a user whose zone differs by half an hour.
     """
     tz, first, found = zone(zone_name), _first_day(window, zone_name), list[tuple[int, int]]()
     for hour in range(window.hours):
@@ -179,7 +179,7 @@ def _local_hours(zone_name: str, window: Window, minute: int) -> list[tuple[int,
 
 @lru_cache(maxsize=1024)
 def _days_allowed(day_conf: str, first: date, days: int) -> int:
-    """Return a mask of those of some days on which a cron expression of midnight fires."""
+    """Return a mask of the days, counted from ``first``, on which a cron expression for midnight fires."""
     begin_ms = int(datetime.combine(first, datetime.min.time(), zone("UTC")).timestamp()) * SECOND_MS
     schedule, found, at_ms = Schedule(ScheduleType.CRON, day_conf, "UTC"), 0, begin_ms - 1
     while (next_ms := next_after_ms(schedule, at_ms)) is not None:

@@ -1,7 +1,6 @@
-"""What one scan does with one due job: which instants become fires, which are skipped, what the next time is.
+"""Planning: which instants of a due job a scan fires, which it skips, and what the next time is.
 
-Source: docs/reference/pipeline.md, section 1, after XXL-JOB 2.4.1 JobScheduleHelper; pure, every case is a
-row of a test table.
+Source: docs/reference/pipeline.md, section 1, after XXL-JOB 2.4.1 JobScheduleHelper.
 """
 
 from bisect import bisect_left
@@ -12,22 +11,22 @@ from typing import NamedTuple
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, TriggerType
 
-#: a scan looks so far ahead; an instant older than this is a misfire
+#: a scan plans this far ahead; an instant older than this is a misfire
 PRE_READ_MS: Millis = 5_000
-#: fires made of one job in one pass; the rest at the next
+#: most fires of a job per scan; the rest follow in the next one
 MAX_FIRES_A_PASS = 20
-#: skipped instants are counted up to here
+#: skipped instants are counted up to this number
 MAX_COUNTED = 10_000
-#: missed ones up to here: one of them may be fired, the others are skipped
+#: missed instants are counted up to this number: one of them may be fired, the others are skipped
 _MAX_MISSED = MAX_COUNTED + 1
 
-#: an instant of the schedule (or any time) -> the next instant, None when there is none
+#: returns the next instant of the schedule after a time; None if there is none
 NextAfter = Callable[[Millis], Millis | None]
 PlannedFire = tuple[Millis, TriggerType]
 
 
 class DueFire(NamedTuple):
-    """As much of a PENDING fire as waiting for its turn needs."""
+    """A PENDING fire as the time ring holds it."""
 
     id: int
     job_id: int
@@ -36,7 +35,7 @@ class DueFire(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A run of instants that will not be fired, both ends inclusive; ``count`` stops at MAX_COUNTED."""
+    """Consecutive instants that will not be fired, both ends inclusive; ``count`` stops at MAX_COUNTED."""
 
     from_ms: Millis
     to_ms: Millis
@@ -45,7 +44,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The decision. ``next_ms`` None: the schedule has ended."""
+    """Plan for a job; ``next_ms`` None: the schedule has ended."""
 
     fires: tuple[PlannedFire, ...]
     skipped: Skipped | None
@@ -63,9 +62,10 @@ class Plan:
 def plan(
     due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after: NextAfter, period_ms: Millis = 0
 ) -> Plan:
-    """Decide what one scan does with a job whose next time is ``due_ms``.
+    """Plan a job whose next time is ``due_ms``.
 
-    ``period_ms`` is the period of a fixed rate, 0 for calendars: missed instants of a rate are counted, not walked through.
+    ``period_ms`` is the period of a fixed rate, whose missed instants are computed and not enumerated;
+    otherwise 0.
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
@@ -85,7 +85,7 @@ def plan(
 def plan_delay(
     due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, delay_ms: Millis, after_run_ms: Millis
 ) -> Plan:
-    """Decide for a fixed delay: one fire, and no next time (``after_run_ms``) until its result is there."""
+    """Plan a fixed delay: one fire, and no next time (``after_run_ms``) until its result has arrived."""
     if due_ms >= now_ms - PRE_READ_MS:
         return Plan(((due_ms, TriggerType.CRON),), None, after_run_ms)
     if misfire is MisfireStrategy.FIRE_ONCE_NOW:
@@ -94,7 +94,7 @@ def plan_delay(
 
 
 def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:
-    """Group instants of a schedule into runs of consecutive ones, between which the schedule has no other instant."""
+    """Group instants into runs of consecutive ones, between which the schedule has no other instant."""
     runs: list[Skipped] = []
     for instant in sorted(set(instants)):
         if runs and next_after(runs[-1].to_ms) == instant:
@@ -117,9 +117,8 @@ def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Mi
     """Return all instants from the due one up to now, counted up to _MAX_MISSED."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
-        if (
-            periods and next_after(due_ms + (periods - 1) * period_ms) is None
-        ):  # the schedule has ended inside the gap
+        if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
+            # the schedule ended before now
             periods = bisect_left(
                 range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
             )
@@ -133,7 +132,7 @@ def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Mi
 
 
 def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
-    """Return the latest instant of a calendar up to now, looked for in windows that double; one is known to exist."""
+    """Return the latest instant up to now, which must exist; searches windows of doubling length."""
     window_ms = 1_000
     while (instant := next_after(now_ms - window_ms)) is None or instant > now_ms:
         window_ms *= 2
@@ -143,7 +142,7 @@ def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
 
 
 def _without_last(missed: Skipped, next_after: NextAfter, period_ms: Millis) -> Skipped | None:
-    """Return the missed instants but the latest, which is fired."""
+    """Return the missed instants without the latest, which is fired."""
     if missed.from_ms == missed.to_ms:
         return None
     if period_ms > 0:

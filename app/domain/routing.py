@@ -1,9 +1,9 @@
 """Routing strategies: choose one address of a group.
 
-Source: XXL-JOB 2.4.1, package route; docs/reference/scheduling.md, section 7. ROUND, LFU and LRU keep state per job, in
-this process. A first pick starts at a random offset (ROUND) or from the job's last runs (LFU, LRU), so that
-neither a restart nor a second node sends everything to one address. FAILOVER and BUSYOVER probe the executors
-(``app.pipeline.send``); SHARDING_BROADCAST uses all addresses (``app.pipeline.route``).
+Source: XXL-JOB 2.4.1, package route; docs/reference/scheduling.md, section 7. ROUND, LFU and LRU keep state
+per job, in this process. A first pick starts at a random offset (ROUND) or from the job's last runs (LFU,
+LRU), so that neither a restart nor a second node sends everything to one address. FAILOVER and BUSYOVER probe
+the executors (``app.pipeline.send``); SHARDING_BROADCAST uses all addresses (``app.pipeline.route``).
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from app.domain.enums import RouteStrategy
 
 #: points of each address on the hash ring
 VIRTUAL_NODES = 100
-#: strategies that probe the executors before one is chosen
+#: strategies that probe executors before choosing one
 PROBING = frozenset({RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER})
 #: strategies whose state is seeded from the job's last log rows
 SEEDED = frozenset({RouteStrategy.LEAST_FREQUENTLY_USED, RouteStrategy.LEAST_RECENTLY_USED})
@@ -74,12 +74,10 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
     with state.lock:
         known = state.counts.get(job_id, {})
         floor = min((known[address] for address in addresses if address in known), default=0)
-        counts = {
-            address: known.get(address, floor) for address in addresses
-        }  # a new address is not flooded to catch up
-        chosen = min(
-            addresses, key=lambda address: (counts[address], address in known)
-        )  # on a tie, one that was never used
+        # a new address is not flooded to catch up
+        counts = {address: known.get(address, floor) for address in addresses}
+        # on a tie, an address that was never used
+        chosen = min(addresses, key=lambda address: (counts[address], address in known))
         counts[chosen] += 1
         state.counts[job_id] = counts
         return chosen
@@ -95,7 +93,7 @@ def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteStat
 
 
 def hash_point(text: str) -> int:
-    """Return the position of a text on the ring: the first four bytes of its MD5, little-endian, unsigned."""
+    """Return the position of a text on the hash ring: the first four bytes of its MD5, little-endian."""
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "little")
 
 
@@ -111,11 +109,11 @@ def _ring(addresses: tuple[str, ...]) -> tuple[list[int], dict[int, str]]:
 
 def _consistent_hash(job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
     keys, points = _ring(tuple(addresses))
-    place = bisect_left(keys, hash_point(str(job_id)))
-    return points[keys[place % len(keys)]]
+    index = bisect_left(keys, hash_point(str(job_id)))
+    return points[keys[index % len(keys)]]
 
 
-#: strategies that need no HTTP: (job id, non-empty addresses, state) -> address
+#: strategies that need no requests: (job id, non-empty addresses, state) -> address
 ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = {
     RouteStrategy.FIRST: _first,
     RouteStrategy.LAST: _last,
@@ -128,7 +126,7 @@ ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = 
 
 
 def route_of(name: str | None) -> RouteStrategy:
-    """Return the strategy of a job's column; an unknown name counts as FIRST, so that the run still ends."""
+    """Return the strategy with this name; FIRST for an unknown one, so that the run still ends."""
     try:
         return RouteStrategy(name or "")
     except ValueError:

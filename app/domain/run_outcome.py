@@ -1,4 +1,4 @@
-"""Run outcome: one word for the two codes of a log row. Source: docs/reference/scheduling.md, section 6.2."""
+"""Run outcome: one word for both codes of a log row. Source: docs/reference/scheduling.md, section 6.2."""
 
 from app.domain.enums import HandleCode, TriggerCode
 

@@ -1,4 +1,4 @@
-"""Which jobs a timeline of runs shows, how many runs of each, and on which line a run is drawn."""
+"""Run timeline: which jobs it shows, how many runs of each, and on which line a run is drawn."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,38 +7,44 @@ from app.clock import Millis
 
 
 class Activity(NamedTuple):
-    """What is known of one job within the time shown; thousands are made for one page."""
+    """Activity of a job within the time shown. A tuple, because a page needs thousands."""
 
     job_id: int
     runs: int
-    #: runs that failed or are unresolved, and instants that were missed
+    #: failed and unresolved runs, and missed instants
     troubles: int
 
 
-def most_telling(activities: Iterable[Activity], *, limit: int) -> list[int]:
-    """Return the ids of the jobs to show: those with most trouble first, then those with most runs."""
+def rank_jobs(activities: Iterable[Activity], *, limit: int) -> list[int]:
+    """Return the ids of the jobs to show: most trouble first, then most runs."""
     ranked = sorted(activities, key=lambda each: (-each.troubles, -each.runs, each.job_id))
     return [each.job_id for each in ranked[:limit]]
 
 
 def fair_share(counts: Iterable[int], *, total: int) -> int:
-    """Return how many runs each job may show so that all show at most ``total``; what few-run jobs leave, the others get."""
+    """Return how many runs each job may show, so that all together show at most ``total``.
+
+    Jobs with few runs leave their unused share to the others.
+    """
     ascending = sorted(counts)
-    left = total
+    remaining = total
     for number, count in enumerate(ascending):
-        share = left // (len(ascending) - number)
+        share = remaining // (len(ascending) - number)
         if count > share:
             return share
-        left -= count
+        remaining -= count
     return ascending[-1] if ascending else 0
 
 
 def stacked(spans: Sequence[tuple[Millis, Millis]], *, lines: int) -> list[int]:
-    """Return the line, from 0, of each span, given by begin ascending: spans that overlap get lines of their own while there are any."""
+    """Return the line, from 0, of each span; the spans are sorted by start.
+
+    Overlapping spans get different lines as long as there are enough.
+    """
     ends: list[Millis] = []
     placed = []
-    for begin, end in spans:
-        line = next((number for number, taken_until in enumerate(ends) if taken_until <= begin), len(ends))
+    for start, end in spans:
+        line = next((number for number, line_end in enumerate(ends) if line_end <= start), len(ends))
         if line >= lines:
             line = min(range(lines), key=ends.__getitem__)
         if line == len(ends):

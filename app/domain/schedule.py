@@ -1,4 +1,4 @@
-"""When a job fires next: the schedule types, their bounds, and the check of what a person typed."""
+"""Schedules: compute when a job fires next, and check what a user entered."""
 
 import re
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from app.errors import InvalidInput
 
 #: width of the column schedule_conf
 MAX_CONF_LENGTH: Final = 128
-#: how many next times a preview shows
+#: next times in a preview
 PREVIEW_COUNT: Final = 5
-#: answers of cron searches that are remembered: a scan does not ask again for seconds of the scans before it
+#: cached results of cron searches, so that a scan does not repeat those of the scans before it
 NEXT_TIMES_KEPT: Final = 2_048
 
-#: files of the time zone folder that mean another zone on another machine
-_OF_ONE_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
-#: the same zones again under other rules; those of "right/" count leap seconds
+#: files of the time zone folder whose meaning depends on the host
+_HOST_SPECIFIC: Final = frozenset({"localtime", "posixrules", "Factory"})
+#: copies of the zones with other rules; those of "right/" count leap seconds
 _WITH_OTHER_RULES: Final = ("posix/", "right/")
-#: years an AT may lie in, the last one not included
+#: years of an AT; the last one is excluded
 EARLIEST_YEAR: Final = 1970
 LATEST_YEAR: Final = 9999
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
@@ -38,9 +38,9 @@ _AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a job is to fire.
+    """When a job fires.
 
-    ``time_zone`` is an IANA name, never empty. The bounds are inclusive; 0 is none.
+    ``time_zone`` is an IANA name, never empty. The bounds are inclusive; 0 means none.
     """
 
     type: ScheduleType
@@ -54,7 +54,7 @@ class Schedule:
 def zone(name: str) -> ZoneInfo:
     """Return the time zone of an IANA name such as "Asia/Shanghai"; raise InvalidInput."""
     try:
-        if name in _OF_ONE_MACHINE or name.startswith(_WITH_OTHER_RULES):
+        if name in _HOST_SPECIFIC or name.startswith(_WITH_OTHER_RULES):
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
@@ -67,7 +67,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Raise InvalidInput, naming the field, unless the schedule can be worked out. It may be one that never fires."""
+    """Raise InvalidInput, with the field, unless the schedule is valid. A valid one may never fire."""
     zone(schedule.time_zone)
     if len(schedule.conf) > MAX_CONF_LENGTH:
         raise InvalidInput("scheduleConf", N_("at most %(limit)s characters", limit=MAX_CONF_LENGTH))
@@ -91,7 +91,8 @@ def check_schedule(schedule: Schedule) -> None:
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
     """Return the first instant strictly after ``after_ms`` and within the bounds; None if there is none.
 
-    FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression when the schedule (of any type) cannot be read.
+    FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression for an invalid schedule of any
+    type.
     """
     not_before_ms = schedule.not_before_ms
     match schedule.type:
@@ -112,7 +113,7 @@ def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
 
 
 def next_times(schedule: Schedule, after_ms: Millis, count: int = PREVIEW_COUNT) -> list[Millis]:
-    """Return the next instants, each the first after the one before it; fewer than ``count`` where there are no more."""
+    """Return the next ``count`` instants, or fewer if the schedule ends before."""
     times: list[Millis] = []
     while (
         len(times) < count
@@ -134,7 +135,7 @@ def _read_conf(schedule: Schedule) -> None:
 
 @lru_cache(maxsize=4096)
 def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
-    """Return what finds an expression's first fire strictly after an instant in a zone."""
+    """Return the function that finds an expression's first fire strictly after an instant in a zone."""
     fields = split_fields(expression)
     if len(fields) != unix.FIELD_COUNT:
         return CronExpression.parse(expression).next_after_ms
@@ -144,13 +145,16 @@ def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
 
 @lru_cache(NEXT_TIMES_KEPT)
 def _next_cron_ms(expression: str, time_zone: str, after_s: int) -> Millis | None:
-    """Return the first fire after a second. Jobs of one expression that are due together share one search."""
+    """Return the first fire after a second.
+
+    Cached, since jobs with equal expressions often fall due together.
+    """
     return _compile(expression)(after_s * SECOND_MS, _known_zone(time_zone))
 
 
 @lru_cache(maxsize=1024)
 def _at_ms(conf: str, time_zone: str) -> Millis:
-    """Return the instant of a local time; the first of two, the first after a gap."""
+    """Return the instant of a local time: the first of two, or the first instant after a gap."""
     try:
         if not _AT.fullmatch(conf):
             raise ValueError(conf)
@@ -165,7 +169,7 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
 
 
 def _period_s(conf: str) -> int:
-    """Return the seconds of a FIX_RATE or FIX_DELAY, 1 or more."""
+    """Return the period of a FIX_RATE or FIX_DELAY in seconds, 1 or more."""
     if not _SECONDS.fullmatch(conf) or int(conf) == 0:
         raise InvalidCronExpression(
             N_("seconds"), conf, N_("use a whole number of seconds, 1 or more, of at most 10 digits")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of a broadcast; any other run is shard 0 of 1."""
+    """Shard of a broadcast; any other run is shard 0 of 1."""
 
     index: int
     total: int
@@ -19,6 +19,6 @@ WHOLE = Shard(0, 1)
 
 
 def parse_shard(text: str | None) -> Shard | None:
-    """Return the shard ``"i/n"`` names, None for any other text. Source: XXL-JOB 2.4.1 XxlJobTrigger."""
+    """Parse ``"i/n"``; return None for any other text. Source: XXL-JOB 2.4.1 XxlJobTrigger."""
     match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text or "")
     return Shard(int(match[1]), int(match[2])) if match else None

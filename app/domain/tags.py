@@ -1,4 +1,4 @@
-"""Tags of a job: short free words, kept as they are typed, the same in whatever case."""
+"""Tags of a job: short free texts, stored as entered and compared without case."""
 
 import re
 import unicodedata
@@ -7,25 +7,28 @@ from collections.abc import Iterable
 from app.domain.texts import N_, folded
 from app.errors import InvalidInput
 
-#: wire name of the field, and what it may hold
+#: wire name of the field, and its limits
 FIELD = "tags"
 TAGS_MAX = 8
 TAG_MAX = 30
 #: the blank of Chinese keyboards
 WIDE_BLANK = "\u3000"
-#: what stands between tags where they are typed; in Chinese as well
+#: separators of tags in the form, including the Chinese comma
 _COMMAS = re.compile("[,，]")
 
 
-def split_tags(typed: str) -> list[str]:
+def split_tags(entered: str) -> list[str]:
     """Return the tags of a line such as ``nightly, money``."""
-    return [tag.strip() for tag in _COMMAS.split(typed) if tag.strip()]
+    return [tag.strip() for tag in _COMMAS.split(entered) if tag.strip()]
 
 
-def check_tags(typed: Iterable[str]) -> tuple[str, ...]:
-    """Return tags as they are stored: by name, of equal ones the first; raises InvalidInput where one is none, or for too many."""
+def check_tags(entered: Iterable[str]) -> tuple[str, ...]:
+    """Return tags as they are stored: sorted, without duplicates.
+
+    Raise InvalidInput for invalid or too many tags.
+    """
     found: dict[str, str] = {}
-    for tag in typed:
+    for tag in entered:
         found.setdefault(folded(tag), check_tag(tag))
     if len(found) > TAGS_MAX:
         raise InvalidInput(
@@ -35,9 +38,9 @@ def check_tags(typed: Iterable[str]) -> tuple[str, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def check_tag(typed: str) -> str:
-    """Return one tag as it is stored; raises InvalidInput where it is none."""
-    tag = unicodedata.normalize("NFC", typed.replace(WIDE_BLANK, " ").strip())
+def check_tag(entered: str) -> str:
+    """Return a tag as it is stored; raise InvalidInput for an invalid one."""
+    tag = unicodedata.normalize("NFC", entered.replace(WIDE_BLANK, " ").strip())
     if not 1 <= len(tag) <= TAG_MAX:
         raise InvalidInput(
             FIELD, N_("Tags must have 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX])
@@ -50,5 +53,5 @@ def check_tag(typed: str) -> str:
 
 
 def tags_text(tags: Iterable[str]) -> str:
-    """Return tags as one line, as they are typed."""
+    """Return tags as one line, as in the form."""
     return ", ".join(tags)

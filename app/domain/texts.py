@@ -1,14 +1,14 @@
-"""Texts for people that are translated where they are shown, not where they are raised.
+"""Translatable texts: translated where they are shown, not where they are raised.
 
-``N_("Child job id (%(id)s) is invalid", id=7)`` is an English ``str`` that remembers its message id and its parameters, so that
-rules and services need no language; Babel extracts ``N_`` by default.
+``N_("Child job id (%(id)s) is invalid", id=7)`` is an English ``str`` that keeps its message id and
+parameters, so that rules and services need no language. Babel extracts ``N_`` by default.
 """
 
 import unicodedata
 
 
 class Text(str):
-    """English text of a message, with what is needed to say it in another language."""
+    """English text of a message, with its message id and parameters for translation."""
 
     __slots__ = ("msgid", "params")
     msgid: str
@@ -27,5 +27,5 @@ def N_(msgid: str, **params: object) -> Text:  # noqa: N802 - the name Babel kno
 
 
 def folded(text: str) -> str:
-    """Return what is equal for texts that differ only in case, in the number of blanks, or in how an accent is written."""
+    """Return a key that is equal for texts that differ only in case, blanks or the encoding of accents."""
     return unicodedata.normalize("NFC", " ".join(text.split())).casefold()

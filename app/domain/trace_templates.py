@@ -1,8 +1,8 @@
-"""Trace templates: the sentences of a run's dispatch trace and result that are ours.
+"""Trace templates: our own sentences in the dispatch trace and result of a run.
 
-The pipeline writes them in English (``fill``), and scripts read them so. The console finds the template of a
-stored sentence (``find_template``) to show it in the reader's language. A text without a template, such as an
-executor's own, is shown as it is.
+The pipeline writes them in English (``fill``), and scripts read them in English. The console finds the
+template of a stored sentence (``find_template``) to show it in the user's language. A text without a
+template, such as one from an executor, is shown unchanged.
 """
 
 import re
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from app.domain.texts import N_, Text
 
-#: lines of `trigger_msg`; of two that match a line the first applies
+#: lines of `trigger_msg`; the first that matches applies
 LINES: list[Text] = []
-#: reasons within a line, and within NO_EVIDENCE: of the resolver, and of a call without an answer
+#: reasons within a line and within NO_EVIDENCE: of the resolver, and of a request without an answer
 WHYS: list[Text] = []
-#: what the console and the pipeline write into `handle_msg`
+#: texts that the console and the pipeline write into `handle_msg`
 RESULTS: list[Text] = []
 #: lines about child jobs at the end of `handle_msg`
 CHILDREN: list[Text] = []
@@ -133,7 +133,7 @@ CHILD_TRIGGERED = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: triggered"))
 CHILD_INVALID = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: not the id of another job"))
 
 NUMBER, WORD = r"\d{1,19}", r"\S{1,300}"
-#: what a parameter can be; any other is any text
+#: pattern of each parameter; a parameter that is not listed can be any text
 SHAPES = {
     "ms": NUMBER,
     "n": NUMBER,
@@ -158,14 +158,14 @@ SHAPES = {
 
 
 class Found(NamedTuple):
-    """The template of a stored sentence, and the texts that fill it."""
+    """Template of a stored sentence, with the values of its parameters."""
 
     msgid: str
     values: dict[str, str]
 
 
 def fill(template: Text, **values: object) -> Text:
-    """Return the sentence: in English, translatable."""
+    """Return the English sentence, which remains translatable."""
     return Text(template.msgid, values)
 
 

@@ -17,7 +17,7 @@ RESULT_MAX = 15_000
 
 
 def clean_text(text: str, limit: int) -> str:
-    """Return text a database can hold: no NUL, no lone surrogate, at most ``limit`` characters."""
+    """Return a text that a database can store: no NUL, no lone surrogate, at most ``limit`` characters."""
     if "\x00" in text:
         text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
     text = text[:limit]
@@ -35,13 +35,13 @@ def _second(second: int, zone: str) -> tuple[str, str]:
 
 
 def format_instant(millis: Millis, zone: str) -> str:
-    """Return an instant in local time of a zone: ``2026-11-20 08:00:00.250 +0800``."""
+    """Return an instant in the local time of a zone: ``2026-11-20 08:00:00.250 +0800``."""
     text, offset = _second(min(millis, LATEST_MS) // 1000, zone)
     return f"{text}.{millis % 1000:03d} {offset}"
 
 
 def join_lines(*parts: str | Sequence[str] | None) -> str:
-    """Join lines and lists of lines into one trace; cut the middle of one that is too long."""
+    """Join lines and lists of lines into a trace; cut the middle out of one that is too long."""
     lines: list[str] = []
     for part in parts:
         if part:
@@ -54,5 +54,5 @@ def join_lines(*parts: str | Sequence[str] | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a third-party text as part of a line: bounded, without line ends to fake our lines."""
+    """Return a third-party text as part of a line: bounded, without line ends that could fake our lines."""
     return " ".join(text[: 2 * ANSWER_MAX].split())[:ANSWER_MAX]

@@ -4,13 +4,13 @@ import pytest
 
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.run_outcome import outcome_of
-from app.domain.run_timeline import Activity, fair_share, most_telling, stacked
+from app.domain.run_timeline import Activity, fair_share, rank_jobs, stacked
 
 
 def test_trouble_comes_before_many_runs() -> None:
     quiet, busy, bad, worse = Activity(1, 1, 0), Activity(2, 900, 0), Activity(3, 2, 1), Activity(4, 2, 7)
-    assert most_telling([quiet, busy, bad, worse], limit=3) == [4, 3, 2]
-    assert most_telling([Activity(9, 5, 0), Activity(8, 5, 0)], limit=9) == [8, 9]
+    assert rank_jobs([quiet, busy, bad, worse], limit=3) == [4, 3, 2]
+    assert rank_jobs([Activity(9, 5, 0), Activity(8, 5, 0)], limit=9) == [8, 9]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""The day rules of a cron expression: which day of a month comes next.
+"""Day rules of a cron expression: find the next allowed day of a month.
 
-Days of the week are counted as in the expression: 1 = Sunday … 7 = Saturday.
+Days of the week are numbered as in the expression: 1 = Sunday … 7 = Saturday.
 """
 
 from calendar import isleap
@@ -34,7 +34,7 @@ def lowest_bit(mask: int) -> int:
 
 
 def mask_of(field: Field, allowed: Allowed) -> int:
-    """Return a number whose bit n says whether the value n is allowed."""
+    """Return a mask whose bit n is set if the value n is allowed."""
     mask = 0
     for span in allowed.spans:
         for value in span:
@@ -43,14 +43,17 @@ def mask_of(field: Field, allowed: Allowed) -> int:
 
 
 class DayRule(Protocol):
-    """Which days of a month are allowed."""
+    """Day rule: which days of a month are allowed."""
 
     @property
     def entry_day(self) -> int:
-        """The day at which a search that has passed this month's day looks at the next month; 1 but for NearestWorkday."""
+        """The day at which a search enters the next month; 1 except for NearestWorkday."""
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return the first allowed day of this month that is not before ``from_day`` (1 or more, also past the month's end)."""
+        """Return the first allowed day of a month from ``from_day`` on.
+
+        ``from_day`` is 1 or more and may lie past the end of the month.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,16 @@ class DaysOfMonth:
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
         """Return the first listed day."""
-        left = self.mask >> from_day
-        if not left:
+        rest = self.mask >> from_day
+        if not rest:
             return None
-        day = from_day + lowest_bit(left)
+        day = from_day + lowest_bit(rest)
         return day if day <= days_in_month(year, month) else None
 
 
 @dataclass(frozen=True, slots=True)
 class LastDay:
-    """The last day of the month, or some days before it: "L", "L-3"."""
+    """The last day of the month, or a day some days before it: "L", "L-3"."""
 
     offset: int
     entry_day: ClassVar[int] = 1
@@ -84,13 +87,13 @@ class LastDay:
 
 @dataclass(frozen=True, slots=True)
 class LastWorkday:
-    """The working day nearest to the last day, or to some days before it: "LW", "L-3W"."""
+    """The working day nearest to the last day, or to a day some days before it: "LW", "L-3W"."""
 
     offset: int
     entry_day: ClassVar[int] = 1
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return that day. A month too short for the offset has none (the reference searches for ever)."""
+        """Return that day; None in a month too short for the offset (the reference searches for ever)."""
         return _workday_near(year, month, days_in_month(year, month) - self.offset, from_day)
 
 
@@ -98,14 +101,15 @@ class LastWorkday:
 class NearestWorkday:
     """The working day nearest to a day: "15W".
 
-    "31W" in a month of 30 days fires on the 30th where the day after it is a Saturday, but not when the search comes from the month
-    before: it then enters the month at day 31, which is past its end. Source: the reference's answers.
+    In a month of 30 days "31W" fires on the 30th if the day after it is a Saturday, but not if the search
+    comes from the month before: it then enters the month at day 31, past its end. Source: observed results of
+    the reference.
     """
 
     entry_day: int
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return that day; it never leaves the month."""
+        """Return that day, which never lies in another month."""
         return _workday_near(year, month, self.entry_day, from_day)
 
 
@@ -113,12 +117,12 @@ class NearestWorkday:
 class DaysOfWeek:
     """Listed days of the week: "MON-FRI"."""
 
-    #: bit n for the day of the week n, of two weeks in a row
+    #: bit n: the day of the week n, over two consecutive weeks
     fortnight: int
     entry_day: ClassVar[int] = 1
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return the first such day."""
+        """Return the first listed day of the week."""
         last = days_in_month(year, month)
         if from_day > last:
             return None
@@ -128,7 +132,7 @@ class DaysOfWeek:
 
 @dataclass(frozen=True, slots=True)
 class LastWeekday:
-    """The last such day of the week in the month: "6L"."""
+    """The last occurrence of a day of the week in the month: "6L"."""
 
     weekday: int
     entry_day: ClassVar[int] = 1
@@ -142,20 +146,20 @@ class LastWeekday:
 
 @dataclass(frozen=True, slots=True)
 class NthWeekday:
-    """The n-th such day of the week in the month: "6#3"."""
+    """The n-th occurrence of a day of the week in the month: "6#3"."""
 
     weekday: int
     nth: int
     entry_day: ClassVar[int] = 1
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return that day, if the month has as many."""
+        """Return that day, if the month has that many."""
         day = 1 + (self.weekday - day_of_week(year, month)) % DAYS_A_WEEK + (self.nth - 1) * DAYS_A_WEEK
         return day if from_day <= day <= days_in_month(year, month) else None
 
 
 def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
-    """Choose the rule: of the two day fields, the one that is not "?". W, L and # go with the smallest day of a list."""
+    """Return the rule of the day field that is not "?". W, L and # apply to the smallest day of a list."""
     if week_days.no_value:
         if month_days.last:
             return (LastWorkday if month_days.workday else LastDay)(month_days.last_offset)
@@ -170,7 +174,10 @@ def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
 
 
 def _workday_near(year: int, month: int, day: int, from_day: int) -> int | None:
-    """Return the working day nearest to ``day``, which may lie outside the month, if the result lies in it and not before from_day."""
+    """Return the working day nearest to ``day`` if it lies in the month and not before ``from_day``.
+
+    ``day`` itself may lie outside the month.
+    """
     last = days_in_month(year, month)
     weekday = (day_of_week(year, month) + day - SUNDAY - 1) % DAYS_A_WEEK + SUNDAY
     if weekday == SATURDAY:

@@ -1,4 +1,7 @@
-"""Cron expressions of six or seven fields: seconds, minutes, hours, day of month, month, day of week and, if wanted, the year."""
+"""Cron expressions of six or seven fields.
+
+They are seconds, minutes, hours, day of month, month, day of week and, optionally, the year.
+"""
 
 from dataclasses import dataclass
 from datetime import MAXYEAR, datetime, timedelta, tzinfo
@@ -21,16 +24,16 @@ from app.domain.cron.fields import (
 from app.domain.cron.local_time import find_second, first_second_after_gap
 from app.domain.texts import N_
 
-#: fields from left to right; the last may be missing, and what follows it is ignored
+#: fields from left to right; the last is optional, and text after it is ignored
 FIELDS: Final[tuple[Field, ...]] = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK, YEAR)
-#: longest expression that is read at all
+#: longest accepted expression
 MAX_LENGTH: Final = 1000
-#: the last year a search looks at before it answers "never", as in the reference, and how many it looks at where that year is near.
-#: Every combination of a date and a day of the week comes back within 40 years.
+#: last year of a search, as in the reference, and the fewest years it covers: each combination of a date and
+#: a day of the week recurs within 40 years
 LAST_SEARCH_YEAR: Final = 2126
 SEARCH_YEARS: Final = 50
 
-#: what separates fields, and what is dropped around one
+#: separators of fields, and characters stripped from a field
 _SEPARATORS: Final = str.maketrans("\t", " ")
 _INVISIBLE: Final = "".join(map(chr, range(ord(" ") + 1)))
 _MONTHS_A_YEAR: Final = 12
@@ -46,7 +49,7 @@ def split_fields(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
-    """A compiled expression: bit n of a mask says whether the value n is allowed."""
+    """Compiled cron expression: bit n of a mask is set if the value n is allowed."""
 
     text: str
     seconds: int
@@ -88,10 +91,12 @@ class CronExpression:
         )
 
     def next_after_ms(self, after_ms: Millis, tz: tzinfo) -> Millis | None:
-        """Return the first fire strictly after an instant, cut to its second; None if a bounded search finds none.
+        """Return the first fire strictly after an instant, in whole seconds.
 
-        A local time that does not exist is left out; one that exists twice fires at the second, and a search that starts at the
-        first starts as if at the second.
+        None if the bounded search finds none.
+
+        A local time that does not exist is left out. One that exists twice fires the second time; a search
+        from the first time starts as if from the second.
         """
         if after_ms >= _LAST_START_MS:
             return None
@@ -113,9 +118,8 @@ class CronExpression:
         time = self._find_time(local.hour, local.minute, local.second)
         if time is None:
             time, day = self.first_time, day + 1
-            if day > days_in_month(
-                year, month
-            ):  # a new search at the 1st, as in the reference: matters for "31W"
+            if day > days_in_month(year, month):
+                # a new search from the 1st, as in the reference: matters for "31W"
                 (year, month), day = _month_after(year, month), 1
         date = self._find_date(year, month, day)
         if date is None:
@@ -123,19 +127,19 @@ class CronExpression:
         return datetime(*date, *(time if date == (year, month, day) else self.first_time))
 
     def _find_time(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
-        """Return the first time of day that is not before this one; None if the day has no more."""
+        """Return the first allowed time of day from this one on; None if the day has none left."""
         _, first_minute, first_second = self.first_time
         if self.hours >> hour & 1:
-            if self.minutes >> minute & 1 and (left := self.seconds >> second):
-                return hour, minute, second + lowest_bit(left)
-            if left := self.minutes >> minute + 1:
-                return hour, minute + 1 + lowest_bit(left), first_second
-        if left := self.hours >> hour + 1:
-            return hour + 1 + lowest_bit(left), first_minute, first_second
+            if self.minutes >> minute & 1 and (rest := self.seconds >> second):
+                return hour, minute, second + lowest_bit(rest)
+            if rest := self.minutes >> minute + 1:
+                return hour, minute + 1 + lowest_bit(rest), first_second
+        if rest := self.hours >> hour + 1:
+            return hour + 1 + lowest_bit(rest), first_minute, first_second
         return None
 
     def _find_date(self, year: int, month: int, day: int) -> tuple[int, int, int] | None:
-        """Return the first allowed date that is not before this one."""
+        """Return the first allowed date from this one on."""
         last_year = min(max(LAST_SEARCH_YEAR, year + SEARCH_YEARS), MAXYEAR)
         while year <= last_year:
             found = self.days.day_in(year, month, day)
@@ -144,9 +148,9 @@ class CronExpression:
                 if day > 1 and self.days.entry_day > days_in_month(year, month):
                     year, month = _month_after(year, month)
             elif not self.months >> month & 1:
-                left = self.months >> month + 1
+                rest = self.months >> month + 1
                 year, month = (
-                    (year, month + 1 + lowest_bit(left)) if left else (year + 1, lowest_bit(self.months))
+                    (year, month + 1 + lowest_bit(rest)) if rest else (year + 1, lowest_bit(self.months))
                 )
             elif (allowed := self._find_year(year)) == year:
                 return year, month, found
@@ -158,7 +162,7 @@ class CronExpression:
         return None
 
     def _find_year(self, year: int) -> int | None:
-        """Return the first allowed year that is not before this one."""
+        """Return the first allowed year from this one on."""
         later = (
             span[max(0, -((span.start - year) // span.step))]
             for span in self.years

@@ -1,7 +1,8 @@
-"""One field of a Quartz-like cron expression: from its text to the values it allows.
+"""Fields of a Quartz-like cron expression: parse the text of a field into the values it allows.
 
-Source: the dialect of XXL-JOB 2.4.1, told from its answers. It reads far more leniently than its manual says (text after a complete
-value is ignored, 99 is "every", 98 is "?", a zero step is no step), and jobs that rely on it exist; so this reader does the same.
+Source: the dialect of XXL-JOB 2.4.1, observed from outside. It is far more lenient than its manual (text
+after a complete value is ignored, 99 means "every", 98 means "?", a zero step is no step). Jobs rely on that,
+so this parser does the same.
 """
 
 import re
@@ -13,9 +14,10 @@ from app.domain.texts import N_
 
 
 class InvalidCronExpression(ValueError):
-    """A schedule that cannot be read, or that can be read and never be worked out.
+    """A schedule that cannot be parsed or evaluated.
 
-    ``field`` is the field's name ("hour", "day of month"; "expression" for the whole), ``text`` what stands there.
+    ``field`` is the name of the field ("hour", "day of month"; "expression" for the whole), ``text`` its
+    content.
     """
 
     def __init__(self, field: str, text: str, reason: str) -> None:
@@ -27,7 +29,7 @@ class InvalidCronExpression(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """What one place of an expression may hold; there is one object a field, compared by identity."""
+    """Field of an expression: its name and range. There is one object per field, compared by identity."""
 
     name: str
     low: int
@@ -37,15 +39,15 @@ class Field:
 
     @property
     def size(self) -> int:
-        """Return how many values there are: a range that wraps goes on after this many."""
+        """The number of values; a range that wraps continues after this many."""
         return self.high - self.low + 1
 
     def refusal(self, text: str, reason: str) -> InvalidCronExpression:
-        """Return the error that names this field, what stands in it and what would be right."""
+        """Return the error for this field, with its content and what is allowed."""
         return InvalidCronExpression(self.name, text, reason)
 
 
-#: the year a "*" begins with, and the last one a datetime can hold
+#: the year a "*" starts with, and the last one a datetime can represent
 FIRST_YEAR: Final = 1970
 LAST_YEAR: Final = 9999
 
@@ -59,22 +61,22 @@ MONTH = Field(
 DAY_OF_WEEK = Field(N_("day of week"), 1, 7, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
 YEAR = Field(N_("year"), FIRST_YEAR, LAST_YEAR)
 
-#: the number that stands for "*", and the one that stands for "?" in the two day fields
+#: the number that means "*", and the one that means "?" in the two day fields
 EVERY: Final = 99
 NO_VALUE: Final = 98
 #: the largest number the dialect can read
 MAX_NUMBER: Final = 2**31 - 1
 #: furthest day before the last one: "L-30"
 MAX_LAST_OFFSET: Final = 30
-#: most often a weekday can come in a month: "6#5"
+#: most occurrences of a weekday in a month: "6#5"
 MAX_NTH: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a field, or one item of its list, allows."""
+    """Values that a field, or an item of its list, allows."""
 
-    #: value spans; one that wraps runs past the field's highest value
+    #: value spans; one that wraps continues past the highest value of the field
     spans: tuple[range, ...] = ()
     #: "?"
     no_value: bool = False
@@ -97,7 +99,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 
 @lru_cache(maxsize=4096)
 def parse_field(field: Field, text: str) -> Allowed:
-    """Read one field, such as "0/15" or "MON-FRI"; raise InvalidCronExpression. The text is in upper case."""
+    """Parse a field such as "0/15" or "MON-FRI", in upper case; raise InvalidCronExpression."""
     if "," in text and "L" in text and field in (DAY_OF_MONTH, DAY_OF_WEEK):
         raise field.refusal(text, N_("L must stand alone, not in a list"))
     if field is DAY_OF_WEEK and text.count("#") > 1:
@@ -133,7 +135,10 @@ def _parse_item(field: Field, item: str) -> Allowed:
 
 
 def _parse_last(field: Field, item: str, match: re.Match[str]) -> Allowed:
-    """Read "L", "L-3", "LW", "L-3W". In the day of week it is Saturday; elsewhere it allows nothing."""
+    """Read "L", "L-3", "LW", "L-3W".
+
+    In the day of week it means Saturday; in other fields it allows nothing.
+    """
     if field is DAY_OF_WEEK:
         return Allowed((range(field.high, field.high + 1),))
     if field is not DAY_OF_MONTH:
@@ -145,7 +150,7 @@ def _parse_last(field: Field, item: str, match: re.Match[str]) -> Allowed:
 
 
 def _parse_every(field: Field, item: str) -> Allowed:
-    """Read "*", "*/5" and "/5"; a step below 1 is 1."""
+    """Read "*", "*/5" and "/5"; a step below 1 counts as 1."""
     step = item.removeprefix("*")
     if not step.startswith("/"):
         return Allowed((_span(field, item, EVERY),))
@@ -193,11 +198,13 @@ def _parse_number(field: Field, item: str) -> Allowed:
 
 
 def _parse_option(field: Field, item: str, value: int, rest: str) -> Allowed:
-    """Read what follows the number in "15W", "6L" and "6#3"."""
-    option, home = rest[0], DAY_OF_MONTH if rest[0] == "W" else DAY_OF_WEEK
-    if field is not home:
-        raise field.refusal(item, N_("%(option)s is only for the %(field)s", option=option, field=home.name))
-    # Day 0 with # is taken, and is Saturday.
+    """Read the option after the number in "15W", "6L" and "6#3"."""
+    option, its_field = rest[0], DAY_OF_MONTH if rest[0] == "W" else DAY_OF_WEEK
+    if field is not its_field:
+        raise field.refusal(
+            item, N_("%(option)s is only for the %(field)s", option=option, field=its_field.name)
+        )
+    # day 0 is accepted with # and means Saturday
     if not (value or option == "#") or value > field.high:
         raise field.refusal(
             item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high)
@@ -213,7 +220,7 @@ def _allowed(field: Field, item: str, start: int, stop: int | None = None, *, st
 
 
 def _span(field: Field, item: str, start: int, stop: int | None = None, *, step: int = 0) -> range:
-    """Return the values of one item. A step below 1 is none: the start alone, or each value after EVERY."""
+    """Return the values of an item; a step below 1 means the start alone, or every value after EVERY."""
     every = start == EVERY
     if every:
         start, step = field.low, max(step, 1)

@@ -9,7 +9,10 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 def find_second(wall: datetime, tz: tzinfo, *, fold: int) -> int | None:
-    """Return the instant of a local time (naive), None if it does not exist; ``fold`` 0 or 1 chooses between two."""
+    """Return the instant of a naive local time; None if it does not exist.
+
+    ``fold`` chooses between two (0, 1).
+    """
     early, late = _seconds(wall, tz, 0), _seconds(wall, tz, 1)
     if early > late:
         return None
@@ -17,12 +20,12 @@ def find_second(wall: datetime, tz: tzinfo, *, fold: int) -> int | None:
 
 
 def first_second_after_gap(wall: datetime, tz: tzinfo) -> int:
-    """Return the first instant after the gap in which this local time (naive) does not exist."""
-    # Read with the offset after the gap a missing time lies before it, with the offset before the gap behind it.
-    before, behind = _seconds(wall, tz, 1), _seconds(wall, tz, 0)
+    """Return the first instant after the gap that contains this naive local time."""
+    # with the offset from after the gap the time lies before it, with the offset from before the gap after it
+    before, after = _seconds(wall, tz, 1), _seconds(wall, tz, 0)
     missing = (wall - _EPOCH) // _SECOND
     return before + bisect_left(
-        range(before, behind), True, key=lambda second: second + _offset(second, tz) > missing
+        range(before, after), True, key=lambda second: second + _offset(second, tz) > missing
     )
 
 

@@ -1,8 +1,9 @@
-"""Cron expressions of five fields, as Unix has them: minute, hour, day of month, month, day of week (0 or 7 = Sunday).
+"""Unix cron expressions: minute, hour, day of month, month, day of week (0 or 7 = Sunday).
 
-croniter evaluates them. Where clocks change, a job at a fixed hour runs once: at the first valid instant after a gap, and at the first
-of two equal local times (croniter itself would fire at both). One with a * in its hour field simply goes on: of two equal local times
-each fires, and a missing one is left out, but for a step such as "*/2", whose missing hour croniter moves behind the gap too.
+croniter evaluates them. When clocks change, a job at a fixed hour runs once: at the first valid instant after
+a gap, and at the first of two equal local times (croniter itself would fire at both). With a * in the hour
+field both of two equal local times fire, and a missing one is left out; only with a step such as "*/2" does
+croniter move a missing hour to after the gap as well.
 """
 
 from collections.abc import Sequence
@@ -15,24 +16,24 @@ from app.clock import SECOND_MS, Millis
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.texts import N_
 
-#: how many fields make an expression Unix's
+#: number of fields by which a Unix expression is recognized
 FIELD_COUNT: Final = 5
-#: places of two of them
+#: positions of fields
 _HOUR: Final = 1
 WEEKDAY: Final = 4
-#: first letters of croniter's random and hashed fields ("R", "H(0-29)/10"): another time at each reading
+#: first letters of croniter's random and hashed fields ("R", "H(0-29)/10"), which differ at each evaluation
 _RANDOM: Final = ("R", "H")
-#: no search starts later: croniter looks 50 years ahead, and a local time must fit a datetime
+#: no search starts later: croniter searches 50 years ahead, and a local time must fit a datetime
 _LAST_START_MS: Final[Millis] = 250_000_000_000_000
 
 
 def check_unix_cron(fields: list[str]) -> None:
-    """Raise InvalidCronExpression unless croniter can read these five fields (in upper case)."""
+    """Raise InvalidCronExpression unless croniter accepts these five fields, in upper case."""
     _start(fields, datetime(2000, 1, 1))
 
 
 def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | None:
-    """Return the first fire of five fields strictly after an instant; None if there is none in croniter's 50 years."""
+    """Return the first fire strictly after an instant; None if there is none within croniter's 50 years."""
     if after_ms >= _LAST_START_MS:
         return None
     search = _start(fields, datetime.fromtimestamp(after_ms // SECOND_MS, tz))
@@ -46,7 +47,7 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
 
 
 def minutes_and_hours(fields: list[str]) -> tuple[int, int]:
-    """Return which minutes of an hour and which hours of a day five fields allow, as bits."""
+    """Return masks of the minutes of an hour and the hours of a day that five fields allow."""
     minutes, hours = _start(fields, datetime(2000, 1, 1)).expanded[: _HOUR + 1]
     return _mask(minutes, 60), _mask(hours, 24)
 
@@ -68,5 +69,5 @@ def _start(fields: list[str], local: datetime) -> croniter:
 
 
 def _is_repetition(fire: datetime) -> bool:
-    """Tell whether the same local time has been there before."""
+    """Whether this is the second occurrence of a local time."""
     return fire.fold == 1 and fire.replace(fold=0).utcoffset() != fire.utcoffset()

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.domain.permissions import Actor, Right
-from app.domain.run_timeline import Activity, fair_share, most_telling
+from app.domain.run_timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
 from app.store import jobs as job_store
 from app.store import overview, recent_runs, skips
@@ -78,7 +78,7 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
     ]
-    jobs = _jobs(session, actor, most_telling(active, limit=2 * JOBS_MAX))
+    jobs = _jobs(session, actor, rank_jobs(active, limit=2 * JOBS_MAX))
     chosen = list(jobs)
     totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
