@@ -1,4 +1,4 @@
-"""Audit: who changed what, when and from where. Written in the transaction of the change."""
+"""Audit: record of changes by users, written in the transaction of the change."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,10 @@ def record(
     target: tuple[str, int] = ("", 0),
     changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an entry; ``target`` is the kind and id of the object, ``changes`` its fields (secrets are blanked)."""
+    """Write an entry.
+
+    ``target`` is kind and id of the object, ``changes`` are its fields (secrets are blanked).
+    """
     store.insert_entry(session, AuditEntry(**_row(Entry(action, target, changes), actor, now_ms)))
 
 

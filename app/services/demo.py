@@ -1,4 +1,4 @@
-"""Sample group and job of a new database, and demo jobs: one every ten seconds, two to run manually."""
+"""Sample group and job of a new database, and demo jobs: one runs every ten seconds, two are run manually."""
 
 from sqlalchemy.orm import Session
 
@@ -49,7 +49,7 @@ def add_sample(session: Session, *, actor: Actor, clock: Clock) -> bool:
 
 
 def seed(session: Session, *, actor: Actor, clock: Clock) -> int:
-    """Create group and jobs of the demo if there is no job but the sample; return how many jobs."""
+    """Create group and jobs of the demo if there is no job except the sample; return how many jobs."""
     if job_lists.count_jobs(session) > _count_sample_jobs(session):
         return 0
     group_id = _sample_group(session, actor, clock())

@@ -25,7 +25,7 @@ FINGERPRINT_LENGTH = 16
 
 
 def node_name(config: Config) -> str:
-    """Return the name of this node: as configured, else from host and home directory, stable over restarts."""
+    """Return the name of this node: configured, or from host and home folder, stable over restarts."""
     if config.node_name:
         return config.node_name[:60]
     return f"{socket.gethostname()[:40]}-{sha256(str(config.home).encode()).hexdigest()[:6]}"
@@ -34,7 +34,7 @@ def node_name(config: Config) -> str:
 def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
     """Register a node. Raises NotConfigured if a live node of this database has other access tokens.
 
-    While a token is being replaced two are valid; nodes agree if they share one.
+    While a token is being replaced, two are valid; nodes agree if they share one of them.
     """
     own = [
         sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH]
@@ -46,7 +46,8 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             if (node.name, node.kind) != (name, kind) and not _agree(node, own):
                 where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
                 raise NotConfigured(
-                    f"{where}: the node {node.name} ({node.kind}) on the same database uses another access token"
+                    f"{where}: the node {node.name} ({node.kind}) on the same database"
+                    " uses another access token"
                 )
     transact(
         lambda session: nodes.start_node(

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.clock import Millis, now_ms
@@ -18,7 +18,7 @@ from app.home import first_password
 from app.models.user import User
 from app.services import audit, demo, nodes
 from app.services.accounts import passwords
-from app.store import group_lists, locks, users
+from app.store import group_lists, locks, schema, users
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: unusable addresses logged at the start, one per line
 ADDRESSES_NAMED = 5
-#: Alembic's table
-VERSION_TABLE = "alembic_version"
 
 
 def prepare(config: Config) -> None:
@@ -48,21 +46,20 @@ def prepare(config: Config) -> None:
 def check_schema(engine: Engine) -> None:
     """Raise NotConfigured unless the database has the schema of this program."""
     scripts = ScriptDirectory(str(MIGRATIONS))
-    wanted = scripts.get_current_head()
+    needed = scripts.get_current_head()
     try:
         with engine.connect() as connection:
-            there = inspect(connection).has_table(VERSION_TABLE)
-            found = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) if there else None
+            found = schema.find_revision(connection)
     except DBAPIError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {exc.orig}") from exc
-    if found == wanted:
+    if found == needed:
         return
     if found is not None and found not in known_revisions(scripts):
         raise NotConfigured(
-            f"the database has a newer schema ({found}) than this program knows ({wanted});"
+            f"the database has a newer schema ({found}) than this program knows ({needed});"
             " start the newer program"
         )
-    state = f"has the schema {found}, {wanted} is needed" if found else "has no tables of this program yet"
+    state = f"has the schema {found}, {needed} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
 
 

@@ -175,7 +175,7 @@ def clear_batch(session: Session, clearing: Clearing) -> int:
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
-    """Replace ``keep`` by fixed bounds, so that later rows stay and "the newest" are those of now."""
+    """Return the same clearing by bounds alone: rows that come later stay, and "the newest" are those of now."""
     newest_id = session.scalar(select(func.max(JobLog.id))) or 0
     clearing = replace(clearing, up_to_id=newest_id)
     if not clearing.keep:

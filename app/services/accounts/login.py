@@ -72,7 +72,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The login behind a request."""
+    """Login that a request belongs to."""
 
     actor: Actor
     session_id: int
@@ -182,7 +182,7 @@ def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None
 
 
 def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
-    """Return the live logins of a user, the last seen ``LISTED_MAX``. Other users' for administrators only."""
+    """Return the live logins of a user, last seen first. Those of others for administrators only."""
     _require_own(user_id, actor)
     return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
 
@@ -190,7 +190,7 @@ def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
 def get_login(
     session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis
 ) -> LoginSession:
-    """Return a live login of a user. Other users' for administrators only."""
+    """Return a live login of a user. Those of others for administrators only."""
     _require_own(user_id, actor)
     row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
     if row is None:
@@ -208,7 +208,7 @@ def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, 
 
 
 def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
-    """End the logins of a user except ``keep_id`` (0: end all), in one statement; return how many were live."""
+    """End the logins of a user except ``keep_id`` (0: none); return how many were live."""
     _require_own(user_id, actor)
     ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
     sessions.delete_of_user(session, user_id, but_id=keep_id)

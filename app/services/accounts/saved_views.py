@@ -35,7 +35,7 @@ def get_view(session: Session, view_id: int, *, actor: Actor) -> SavedView:
 
 
 def add_view(
-    session: Session, list_name: ListName, typed: str, given: Mapping[str, str], *, actor: Actor
+    session: Session, list_name: ListName, entered: str, given: Mapping[str, str], *, actor: Actor
 ) -> int:
     """Save the filters among the query parameters under a name; return the id. Raises InvalidInput."""
     filters = filters_text(kept_filters(list_name, given))
@@ -43,24 +43,24 @@ def add_view(
         raise InvalidInput("filters", N_("Set a filter in the list first"))
     if len(filters) > TEXT_MAX:
         raise InvalidInput("filters", N_("The filters are too long to save; shorten their texts"))
-    # serialise: two at once could both find room for one more
+    # locked, since two concurrent requests could both find room for one more
     users.lock_user(session, actor.user_id)
     if saved_views.count_views(session, actor.user_id, list_name=list_name) >= VIEWS_MAX:
         raise InvalidInput(
             "name", N_("You already have %(limit)s views of this list. Delete one first", limit=VIEWS_MAX)
         )
-    view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_named(typed))
+    view = SavedView(user_id=actor.user_id, list_name=list_name.value, filters=filters, **_named(entered))
     _check_free(session, view)
     session.add(view)
     session.flush()
     return view.id
 
 
-def rename_view(session: Session, view_id: int, typed: str, *, actor: Actor) -> None:
+def rename_view(session: Session, view_id: int, entered: str, *, actor: Actor) -> None:
     """Rename a view of the actor. Raises InvalidInput."""
     users.lock_user(session, actor.user_id)
     view = get_view(session, view_id, actor=actor)
-    for column, value in _named(typed).items():
+    for column, value in _named(entered).items():
         setattr(view, column, value)
     _check_free(session, view)
 
@@ -95,8 +95,8 @@ def choose_start(session: Session, target: str, *, actor: Actor) -> None:
     saved_views.replace_start(session, actor.user_id, target)
 
 
-def _named(typed: str) -> dict[str, str]:
-    name = required_text("name", " ".join(typed.split()), NAME_MAX, N_("Enter a name"))
+def _named(entered: str) -> dict[str, str]:
+    name = required_text("name", " ".join(entered.split()), NAME_MAX, N_("Enter a name"))
     if not name.isprintable():
         raise InvalidInput("name", N_("The name must not contain invisible characters"))
     return {"name": name, "name_key": folded(name)}

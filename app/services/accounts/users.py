@@ -126,7 +126,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     before = (user.role, user.disabled)
-    draft = _granted(_without_removed_groups(session, user, draft), _held(session, user))
+    draft = _granted(_without_removed_groups(session, user, draft), _current_rights(session, user))
     changes = _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
@@ -202,8 +202,8 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
 
-def _username(typed: str) -> str:
-    name = required_text("username", typed, NAME_MAX, N_("Enter a user name"))
+def _username(entered: str) -> str:
+    name = required_text("username", entered, NAME_MAX, N_("Enter a user name"))
     if len(name) < NAME_MIN:
         raise InvalidInput(
             "username",
@@ -260,17 +260,18 @@ def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> U
 
 
 def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:
-    """Return the draft with rights for all its groups; those without get the present or the default ones."""
+    """Return the draft with rights for all its groups; by default the current rights, or NEW_RIGHTS."""
     given = {group_id: had.get(group_id, NEW_RIGHTS) for group_id in draft.group_ids}
     return replace(draft, rights={**given, **draft.rights})
 
 
-def _held(session: Session, user: User) -> dict[int, frozenset[Right]]:
+def _current_rights(session: Session, user: User) -> dict[int, frozenset[Right]]:
     """Return the rights of a normal user by group; no stored row means all rights, an empty one none."""
     stored = {} if user.is_admin else rights.rights_of(session, user.id)
-    held = [] if user.is_admin else user.group_ids
+    group_ids = [] if user.is_admin else user.group_ids
     return {
-        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS for group_id in held
+        group_id: parse_rights(stored[group_id]) if group_id in stored else ALL_RIGHTS
+        for group_id in group_ids
     }
 
 
@@ -280,9 +281,9 @@ def _rows(draft: UserDraft) -> dict[int, str]:
         return {}
     chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
     return {
-        group_id: rights_text(of_group)
-        for group_id, of_group in chosen.items()
-        if len(of_group | {Right.VIEW}) < len(Right)
+        group_id: rights_text(group_rights)
+        for group_id, group_rights in chosen.items()
+        if len(group_rights | {Right.VIEW}) < len(Right)
     }
 
 

@@ -12,14 +12,14 @@ from app.config import MailConfig
 from app.domain.alarm_urls import label
 from app.domain.texts import N_
 
-#: seconds for one step of the conversation with a mail server
+#: time-out of each exchange with a mail server, in seconds
 MAIL_TIMEOUT_S = 10
 #: longest subject or title, in characters
 TITLE_MAX = 150
 #: characters of an error that are kept
 ERROR_MAX = 200
 
-#: result of a message that was taken
+#: result of a message that was accepted
 OK = "ok"
 
 

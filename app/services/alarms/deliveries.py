@@ -16,7 +16,7 @@ from app.services.alarms.muted_alarms import EndedMute
 
 #: after a message about a job its further alarms are collected for this long
 GROUP_MS: Millis = 300_000
-#: a target that has not taken its message by then has failed
+#: a target that has not accepted its message by then has failed
 DELIVERY_MS: Millis = 30_000
 #: attempts for a failed target, and the wait before the second, doubled for each further one
 ATTEMPTS_MAX = 4
@@ -43,13 +43,13 @@ class Subject:
     job: Job | None
     group: Group | None
     logs: list[JobLog]
-    #: targets that took the message at an earlier attempt
+    #: targets that accepted the message at an earlier attempt
     delivered: set[str] = field(default_factory=set)
     #: channels besides those of the group and of the installation
     urls: Sequence[str] = ()
     notice: Notice | None = None
     ended: EndedMute | None = None
-    #: mail addresses that get a message of their own instead of the channels' one
+    #: mail addresses that get their own message instead of the one for the channels
     to_mails: Mapping[str, Message] = field(default_factory=dict)
 
 
@@ -77,7 +77,7 @@ def failed_of(results: Mapping[str, str]) -> dict[str, str]:
 
 
 def delivered_of(outcome: str | None) -> set[str]:
-    """Return the targets that took the message, from the JSON text of earlier results."""
+    """Return the targets that accepted the message, from the JSON text of earlier results."""
     results = json.loads(outcome or "{}")
     return {target for target, result in results.items() if result == OK}
 
@@ -111,7 +111,7 @@ def split_alarms(
 
 def _result_of(future: Future[str]) -> str:
     if not future.done():
-        future.cancel()  # if it has not started, it never does: the retry would be a second message
+        future.cancel()  # if it has not started, it must not: with the retry there would be two messages
         return f"no answer in {DELIVERY_MS // 1000} s"
     error = future.exception()
     return future.result() if error is None else type(error).__name__

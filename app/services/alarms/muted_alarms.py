@@ -64,27 +64,27 @@ def when_text(until_ms: Millis) -> str:
     return "unmuted" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
 
 
-def find_mutes(session: Session, of_jobs: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
+def find_mutes(session: Session, candidates: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
     """Return job id -> the mute in effect for it; jobs that are not muted are left out."""
-    covering = mutes.find_covering(session, [(job.id, job.job_group) for job in of_jobs])
-    found = {job_id: longest(of_job, now_ms=now_ms) for job_id, of_job in covering.items()}
+    covering = mutes.find_covering(session, [(job.id, job.job_group) for job in candidates])
+    found = {job_id: longest(mutes_of_job, now_ms=now_ms) for job_id, mutes_of_job in covering.items()}
     return {job_id: mute for job_id, mute in found.items() if mute is not None}
 
 
-def lock_mutes(session: Session, of_jobs: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
+def lock_mutes(session: Session, candidates: Sequence[Job], *, now_ms: Millis) -> dict[int, Mute]:
     """Like ``find_mutes``, and keep the mutes from ending before the transaction does."""
-    found = find_mutes(session, of_jobs, now_ms=now_ms)
+    found = find_mutes(session, candidates, now_ms=now_ms)
     locked = mutes.lock_holding(session, {mute.id for mute in found.values()})
     return {job_id: mute for job_id, mute in found.items() if mute.id in locked}
 
 
-def hold(session: Session, of_job: Sequence[Alarm], mute: Mute) -> None:
-    """Hold the alarms of a muted job back; results of earlier attempts are kept."""
+def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
+    """Hold back the alarms of a muted job; results of earlier attempts are kept."""
     reason = f": {mute.reason}" if mute.reason else ""
-    results = json.loads(of_job[0].outcome or "{}") | {
+    results = json.loads(alarms_of_job[0].outcome or "{}") | {
         "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
     }
-    alarms.hold(session, of_job, mute_id=mute.id, outcome=json.dumps(results, ensure_ascii=False))
+    alarms.hold(session, alarms_of_job, mute_id=mute.id, outcome=json.dumps(results, ensure_ascii=False))
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
@@ -105,7 +105,7 @@ def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMut
 
 
 def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, lease_until: Millis) -> None:
-    """Delete a mute after its summary; of a mute renewed meanwhile only release the alarms summed up."""
+    """Delete a mute after its summary; for a mute renewed meanwhile, only release the alarms reported."""
     mute_id = ended.mute.id
     if mutes.lock_taken(session, ended.mute) is not None:
         alarms.release(
@@ -136,17 +136,17 @@ def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_un
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
     """Find the jobs of a taken mute that are still failing; no further alarms are held under it."""
     held = alarms.find_held(session, mute.id)
-    of_jobs = jobs.find_jobs(session, [each.job_id for each in held])
-    failing = of_jobs.keys() - alarms.find_successes(session, of_jobs.keys(), mute_id=mute.id).keys()
-    group_id = mute.group_id or next((job.job_group for job in of_jobs.values()), 0)
+    jobs_by_id = jobs.find_jobs(session, [each.job_id for each in held])
+    failing = jobs_by_id.keys() - alarms.find_successes(session, jobs_by_id.keys(), mute_id=mute.id).keys()
+    group_id = mute.group_id or next((job.job_group for job in jobs_by_id.values()), 0)
     last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
     logged = logs.find_trigger_times(session, last.values())
     unknown = frozenset(job_id for job_id, log_id in last.items() if log_id not in logged)
-    held = [each for each in held if each.job_id in of_jobs]
+    held = [each for each in held if each.job_id in jobs_by_id]
     return EndedMute(
         mute,
         groups.find_groups(session, [group_id]).get(group_id),
-        of_jobs,
+        jobs_by_id,
         held,
         frozenset(failing),
         unknown,

@@ -1,7 +1,7 @@
 """Alarm notifier: sends messages about failed and unresolved runs, recoveries, ended mutes and wrong clocks.
 
-Channels are independent: one that hangs delays no other. Alarms of one job within ``GROUP_MS`` become one
-message. The result of every target is stored with the alarm.
+Channels are independent: one that hangs does not delay the others. Alarms of a job within ``GROUP_MS`` become
+one message. The result for each target is stored with the alarm.
 """
 
 import json
@@ -103,9 +103,9 @@ class AlarmNotifier:
             session, list(by_job), apart_from=[alarm.id for alarm in taken]
         )
         subjects = []
-        of_jobs = jobs.find_jobs(session, list(by_job))
-        of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
-        muted = muted_alarms.lock_mutes(session, list(of_jobs.values()), now_ms=now_ms)
+        jobs_by_id = jobs.find_jobs(session, list(by_job))
+        groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
+        muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
         for job_id, alarms_of_job in by_job.items():
             if job_id in muted:
                 muted_alarms.hold(session, alarms_of_job, muted[job_id])
@@ -115,8 +115,8 @@ class AlarmNotifier:
             if waiting:
                 alarms.put_off(session, waiting, until_ms=until_ms)
             if own:
-                job = of_jobs.get(job_id)
-                group = of_groups.get(job.job_group) if job else None
+                job = jobs_by_id.get(job_id)
+                group = groups_by_id.get(job.job_group) if job else None
                 runs = logs.find_logs(session, [alarm.log_id for alarm in own])
                 subjects.append(Subject(own, job, group, runs, delivered_of(own[0].outcome)))
         return subjects
@@ -205,7 +205,7 @@ class AlarmNotifier:
     ) -> None:
         """Store the results of the summary of an ended mute.
 
-        One target that took it is enough for the recoveries to be sent: some mail addresses never work.
+        If at least one target accepted it, recoveries are sent: some mail addresses never work.
         """
         mute, outcome = ended.mute, json.dumps(results, ensure_ascii=False)
         state, next_ms = next_state(mute.attempts, results, now_ms)
@@ -223,7 +223,7 @@ class AlarmNotifier:
     def _audit_failure(
         self, session: Session, target: tuple[str, int], failed: dict[str, str], now_ms: Millis
     ) -> None:
-        """Audit the targets that failed, unless the latest entry of the object says the same."""
+        """Audit the targets that failed, unless the latest entry of the object is the same."""
         latest = audit_store.list_of_object(session, *target, limit=1)
         if not any(
             entry.action == DELIVERY_FAILED and json.loads(entry.changes or "{}") == failed
@@ -257,12 +257,12 @@ class AlarmNotifier:
             failing = alarms.find_failing(session, after_id=self._recovery_job_id, limit=RECOVERY_JOBS)
             self._recovery_job_id = failing[-1] if len(failing) == RECOVERY_JOBS else 0
             successes = alarms.find_successes(session, failing) if failing else {}
-            of_jobs = jobs.find_jobs(session, successes)
-            of_groups = groups.find_groups(session, {job.job_group for job in of_jobs.values()})
+            jobs_by_id = jobs.find_jobs(session, successes)
+            groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
             runs = logs.find_logs(session, list(successes.values()))
-            recovered = [(of_jobs[run.job_id], run) for run in runs if run.job_id in of_jobs]
+            recovered = [(jobs_by_id[run.job_id], run) for run in runs if run.job_id in jobs_by_id]
         for job, run in recovered:
             if transact(partial(alarms.close, job_id=job.id, until_log_id=run.id)):
-                group = of_groups.get(job.job_group)
+                group = groups_by_id.get(job.job_group)
                 message = compose_recovery(job, group, run, self._config)
                 self._send(Subject([], job, group, [run]), message, now_ms)

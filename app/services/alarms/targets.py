@@ -16,10 +16,9 @@ AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One receiver of a message."""
+    """Receiver of a message."""
 
     #: targets with the same channel share a queue
-
     channel: str
     #: sends the message and returns ``OK`` or the error
     send: partial[str]
@@ -53,7 +52,7 @@ def targets_of(
 
 
 class Channels:
-    """Thread pool per channel, so that one that hangs delays no other; used by one thread."""
+    """Thread pool per channel, so that one that hangs does not delay others; used by one thread."""
 
     def __init__(self) -> None:
         self._pools: dict[str, ThreadPoolExecutor] = {}

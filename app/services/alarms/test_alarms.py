@@ -1,7 +1,7 @@
-"""Test alarms: send one marked message to the targets of a real alarm and return the result of each.
+"""Test alarms: send a message marked as a test to the targets of a real alarm and return the result of each.
 
 Only stored or configured addresses and channels are used, never values of the request. All targets are
-notified in parallel, within ``WAIT_S`` and outside of any transaction.
+notified in parallel, within ``WAIT_S`` and outside any transaction.
 """
 
 import threading
@@ -43,7 +43,7 @@ _slots = threading.BoundedSemaphore(TESTS_AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class AlarmTest:
-    """What is tested: a job, a group or the installation, with the targets of its alarms."""
+    """Test alarm of a job, a group or the installation, with its targets."""
 
     #: kind and id, as audited; the installation is ``("", 0)``
     target: tuple[str, int]
@@ -57,7 +57,7 @@ class AlarmTest:
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """Result of one target; ``problem`` is empty if it took the message."""
+    """Result of a target; ``problem`` is empty if it accepted the message."""
 
     target: str
     problem: str

@@ -15,7 +15,7 @@ from app.services.alarms.channels import Message
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.store.alarms import Held
 
-#: characters of a run's message that are quoted, and runs and jobs named in one message
+#: characters quoted from the message of a run, and runs and jobs named in an alarm
 EXCERPT = 1_000
 NAMED_RUNS = 10
 NAMED_JOBS = 20
@@ -58,14 +58,14 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: 
 def compose_mute_end(ended: EndedMute, config: Config) -> Message:
     """Write the summary of an ended mute: alarms held back, jobs still failing, jobs recovered."""
     mute, group = ended.mute, ended.group
-    of_group = f"{group.title} ({group.app_name})" if group else "deleted"
-    name = of_group if mute.group_id else _name(ended.jobs.get(mute.job_id))
+    group_name = f"{group.title} ({group.app_name})" if group else "deleted"
+    name = group_name if mute.group_id else _name(ended.jobs.get(mute.job_id))
     failing = [each for each in ended.held if each.job_id in ended.failing - ended.unknown]
     unknown = [each for each in ended.held if each.job_id in ended.failing & ended.unknown]
     recovered = [each for each in ended.held if each.job_id not in ended.failing]
     first, last = min(each.first_log_id for each in ended.held), max(each.last_log_id for each in ended.held)
     lines = [
-        f"Executor group: {of_group}",
+        f"Executor group: {group_name}",
         f"Muted: by {mute.username}, from {when_text(mute.since_ms)} until {when_text(mute.until_ms)}",
         *([f"Reason: {mute.reason}"] if mute.reason else []),
         f"Held back: {_count(ended.held)}, runs {first} to {last}",
@@ -79,7 +79,7 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
     ]
     if recovered:
         more = f" … and {len(recovered) - NAMED_JOBS} more jobs" if len(recovered) > NAMED_JOBS else ""
-        named = ", ".join(_of_group(ended, each) for each in recovered[:NAMED_JOBS])
+        named = ", ".join(_job_name(ended, each) for each in recovered[:NAMED_JOBS])
         lines += ["", f"Recovered meanwhile: {named}{more}"]
     state = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
     return Message(
@@ -149,7 +149,7 @@ def _name(job: Job | None) -> str:
     return f"{job.job_desc} (job {job.id})" if job else "a deleted job"
 
 
-def _of_group(ended: EndedMute, held: Held) -> str:
+def _job_name(ended: EndedMute, held: Held) -> str:
     """Return the name of a held job; of one that has left the muted group only the id."""
     job = ended.jobs[held.job_id]
     return (
@@ -168,7 +168,7 @@ def _listed(heading: str, held: Sequence[Held], ended: EndedMute, config: Config
     return [
         "",
         heading,
-        *(f"{_of_group(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]),
+        *(f"{_job_name(ended, each)}: {_held(each)}, {url}{each.job_id}" for each in held[:NAMED_JOBS]),
         *more,
     ]
 

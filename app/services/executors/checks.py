@@ -35,7 +35,7 @@ class Checked:
 
 
 def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> list[Checked]:
-    """Probe every instance of a group. Opens its own transactions, none across a call."""
+    """Probe every instance of a group. Opens its own transactions, none across a request."""
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
         found = find_instances(session, group, now_ms=now_ms)

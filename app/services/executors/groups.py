@@ -171,8 +171,8 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
     return dict(changes)
 
 
-def _app_name(typed: str) -> str:
-    name = required_text("appname", typed, APP_NAME_MAX, N_("Enter an AppName"))
+def _app_name(entered: str) -> str:
+    name = required_text("appname", entered, APP_NAME_MAX, N_("Enter an AppName"))
     if len(name) < APP_NAME_MIN:
         raise InvalidInput(
             "appname",
@@ -189,11 +189,11 @@ def _no_markup(field: str, text: str, refusal: Text) -> str:
     return text
 
 
-def read_addresses(typed: str, networks: tuple[Network, ...]) -> list[str]:
+def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
     """Split and check the addresses of a manual group; raises InvalidInput for the first bad one."""
-    if not typed.strip():
+    if not entered.strip():
         raise InvalidInput("addressList", N_("Enter the addresses of a manual executor group"))
-    text = limited_text("addressList", typed.strip(), ADDRESS_LIST_MAX)
+    text = limited_text("addressList", entered.strip(), ADDRESS_LIST_MAX)
     items = [item.strip() for item in text.rstrip(",").split(",")]
     if not all(items):
         raise InvalidInput("addressList", N_("The addresses must be separated by single commas"))

@@ -114,17 +114,17 @@ def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instanc
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     known = {bare_address(address) for address in addresses}
     addresses |= {address for address in drained if address not in known}
-    sightings = _by_address(last_seen.find_of_app(session, group.app_name))
+    former = _by_address(last_seen.find_of_app(session, group.app_name))
     rows = []
     for address in sorted(addresses):
         beat, listed = beats.get(address), address in group.addresses
-        sighting = sightings.pop(bare_address(address), None)
-        reported = beat or sighting
+        former_row = former.pop(bare_address(address), None)
+        reported = beat or former_row
         rows.append(
             Instance(
                 address=address,
                 presence=_presence(group, beat, listed=listed, now_ms=now_ms),
-                last_seen_ms=_last_seen(beat, sighting),
+                last_seen_ms=_last_seen(beat, former_row),
                 registered=beat is not None,
                 listed=listed,
                 client=reported.capabilities if reported is not None else "",
@@ -135,18 +135,18 @@ def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instanc
     return Instances(
         rows,
         unplaced,
-        [each for each in sightings.values() if each.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
+        [each for each in former.values() if each.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
     )
 
 
-def _last_seen(beat: Registration | None, sighting: LastSeen | None) -> Millis | None:
+def _last_seen(beat: Registration | None, former_row: LastSeen | None) -> Millis | None:
     if beat is not None:
         return beat.update_time
-    return sighting.last_seen_ms if sighting is not None else None
+    return former_row.last_seen_ms if former_row is not None else None
 
 
 def _by_address(newest_first: Sequence[LastSeen]) -> dict[str, LastSeen]:
-    """Return bare address -> its latest sighting; two spellings of an address are one."""
+    """Return bare address -> its latest row; spellings of the same address are merged."""
     found: dict[str, LastSeen] = {}
     for each in newest_first:
         found.setdefault(bare_address(each.address), each)

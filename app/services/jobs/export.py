@@ -1,4 +1,4 @@
-"""Jobs written to a file, for another installation or for the same one later."""
+"""Export of jobs to a file."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ from app.store import jobs as job_store
 
 
 def export_matching(session: Session, wanted: JobFilter, *, actor: Actor) -> str:
-    """Return the file of all jobs of a list; raises InvalidInput where there are too many for one file."""
+    """Return a file with all jobs of a list; raises InvalidInput if there are too many."""
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
         raise InvalidInput(
@@ -26,7 +26,7 @@ def export_matching(session: Session, wanted: JobFilter, *, actor: Actor) -> str
 
 
 def export_ticked(session: Session, job_ids: Sequence[int], *, actor: Actor) -> str:
-    """Return the file of these jobs; a missing or foreign one is NotFound, whatever the others are."""
+    """Return a file with these jobs; raises NotFound if any is missing or not visible."""
     ids = bulk.check_ids(job_ids)
     found = job_store.find_jobs(session, ids)
     for job_id in ids:
@@ -37,7 +37,7 @@ def export_ticked(session: Session, job_ids: Sequence[int], *, actor: Actor) -> 
 
 
 def _file_of(session: Session, found: Iterable[Job], actor: Actor) -> str:
-    """Write the jobs in an order that is the same on every installation; the ids decide only between namesakes."""
+    """Write the jobs in an order that is the same on every installation; ids only order equal names."""
     listed = list(found)
     named = groups.find_groups(session, {job.job_group for job in listed})
     app_names = {group_id: group.app_name for group_id, group in named.items()}

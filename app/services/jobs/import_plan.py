@@ -1,19 +1,18 @@
-"""What an import would write, found out without writing: which job of the file is which, the rules, the rights, the changes.
+"""Import plan: what an import would write, found without writing.
 
-Jobs are looked at in the order they would be stored in, children first; what was planned for one is seen by those behind it.
+It matches the jobs of the file with stored ones, checks rules and rights, and compares. Jobs are planned in
+the order in which they would be stored, children first; each sees what is planned for those before it.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from app.clock import Millis
 from app.domain.children import child_ids_text, leads_to, parse_child_ids
 from app.domain.enums import (
     BlockStrategy,
-    Delivery,
     GlueType,
     MisfireStrategy,
     RouteStrategy,
@@ -22,18 +21,19 @@ from app.domain.enums import (
 )
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.schedule import Schedule
-from app.domain.tags import FIELD as TAGS
-from app.domain.tags import tags_text
 from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied, XxlJobError
 from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs import glue, jobs
-from app.services.jobs.job_file import CHILDREN, NUMBERS, SOURCE, TEXTS, TIMES, Entry, write_time
+from app.services.jobs.import_findings import OPTIONS, Change, Finding, Kind, differences, draft_of
+from app.services.jobs.job_file import CHILDREN, SOURCE, Entry
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, clean_source, schedule_of
 
-#: what a new job is where the file does not say it
+__all__ = ["Change", "Finding", "Kind"]
+
+#: values of a new job that the file does not set
 DEFAULTS = JobDraft(
     schedule_type=ScheduleType.NONE.value,
     misfire_strategy=MisfireStrategy.DO_NOTHING.value,
@@ -41,95 +41,49 @@ DEFAULTS = JobDraft(
     executor_block_strategy=BlockStrategy.SERIAL_EXECUTION.value,
     glue_type=GlueType.BEAN.value,
 )
-#: the remark of a version whose own remark in the file is too short or too long to be one
+#: remark of a version whose own remark in the file is too short or too long
 REMARK = "imported from a file"
-#: field -> values it can have
-OPTIONS: dict[str, type[StrEnum]] = {
-    "scheduleType": ScheduleType,
-    "misfireStrategy": MisfireStrategy,
-    "executorRouteStrategy": RouteStrategy,
-    "executorBlockStrategy": BlockStrategy,
-    "delivery": Delivery,
-    "glueType": GlueType,
-}
-#: attributes a file can change -> their names in it
-NAMES = {attribute: name for name, attribute in (TEXTS | TIMES | NUMBERS).items()}
-
-
-class Kind(StrEnum):
-    """What an import does with one job."""
-
-    NEW = "new"
-    CHANGED = "changed"
-    SAME = "same"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One field before and after; sources by their length only."""
-
-    field: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What becomes of one job of the file."""
-
-    number: int
-    app_name: str
-    name: str
-    kind: Kind
-    #: id here; 0 where there is none, or none to keep
-    job_id: int = 0
-    changes: tuple[Change, ...] = ()
-    #: of an error: the field, the problem, and what it can be
-    field: str = ""
-    problem: str = ""
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All that a plan was made from; a plan is void where it has changed."""
+    """Stored data that a plan is based on; the plan is void if any of it has changed."""
 
-    #: group id -> appname, of those the file names and the actor may see
+    #: group id -> appname, for groups in the file that the actor may see
     groups: Mapping[int, str]
-    #: the jobs the file may mean, by id: what they are, not how their schedules go on
+    #: definitions of the jobs that the file may refer to, by id
     jobs: Sequence[Mapping[str, Any]]
-    #: job id -> (group id, ids of children), of those jobs and all they lead to
+    #: job id -> (group id, ids of children), for those jobs and their descendants
     descendants: Mapping[int, tuple[int, Sequence[int]]]
-    #: job id -> tags, of the jobs that have any
+    #: job id -> tags, for jobs that have any
     tags: Mapping[int, tuple[str, ...]]
 
     @property
     def has_children(self) -> bool:
-        """Whether one of the jobs has a child."""
+        """Whether any of the jobs has a child."""
         return any(job["child_jobid"] for job in self.jobs)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be written of one job; nothing where ``columns`` are empty and there is no version."""
+    """Plan for a job; nothing is written if ``columns`` is empty and there is no version."""
 
     finding: Finding
-    #: below 0: a new job, whose children-to-be are named so too
+    #: negative: provisional id of a new job, also used by its parents
     job_id: int = 0
     columns: Mapping[str, object] = field(default_factory=dict)
-    #: the same columns as they are
+    #: current values of these columns
     before: Mapping[str, object] = field(default_factory=dict)
-    #: the other schedule of a job that had one, and its first instant if it is running
+    #: a changed schedule, and its first instant (0 if the schedule is off)
     replan: tuple[Schedule, Millis] | None = None
-    #: a new version of its source
+    #: a new version of the source
     version: dict[str, Any] | None = None
-    #: the tags as they are and as they will be; None: they stay
+    #: the tags before and after; None: unchanged
     tags: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
 
-class _Place:
-    """Where the jobs of the file go: what is there already, and what is planned so far."""
+class _State:
+    """State of the planning, and job lookup of the rules: stored jobs, and what is planned so far."""
 
     def __init__(self, found: Found, entries: Sequence[Entry], actor: Actor, now_ms: Millis) -> None:
         self.actor, self.now_ms = actor, now_ms
@@ -142,39 +96,39 @@ class _Place:
             job = Job(**row)
             key = found.groups[job.job_group], job.job_desc.strip(), (job.executor_handler or "").strip()
             self.jobs.setdefault(key, []).append(job)
-        #: ids the file gives away
+        #: all ids in the file
         self.file_ids = frozenset(entry.file_id for entry in entries if entry.file_id)
-        #: id in the file -> id here; 0 where that job has an error of its own
+        #: id in the file -> id of the stored or new job; 0: that job has an error
         self.ids: dict[int, int] = {}
         for entry in entries:
             matching = self.jobs.get(entry.key, [])
             if entry.file_id and len(matching) == 1 and entry.error is None:
                 self.ids[entry.file_id] = matching[0].id
-        #: new job -> its id in the file
+        #: provisional id of a new job -> its id in the file
         self.new: dict[int, int] = {}
         self.descendants, self.tags = dict(found.descendants), found.tags
-        #: child -> the jobs that name it
+        #: child id -> ids of its parents
         self.parents = defaultdict[int, set[int]](set)
         for job_id, (_group_id, children) in self.descendants.items():
             for child in children:
                 self.parents[child].add(job_id)
-        #: new jobs are named downwards from here: as many digits as their ids will have
+        #: lowest provisional id; they have as many digits as the final ids will have
         self.lowest = -max(self.descendants, default=0)
 
     def has_group(self, group_id: int) -> bool:
-        """Only groups that were found are asked for."""
+        """Return whether the group was found."""
         return group_id in self.group_ids
 
     def groups_of(self, job_ids: Collection[int]) -> Mapping[int, int]:
-        """Return job id -> group id of those of the jobs that exist, or will."""
+        """Return job id -> group id; jobs that neither exist nor are planned are left out."""
         return {job_id: self.descendants[job_id][0] for job_id in job_ids if job_id in self.descendants}
 
     def leads_to(self, child_id: int, job_id: int) -> bool:
-        """Follow the child jobs as planned so far."""
+        """Return whether ``job_id`` is ``child_id`` or a descendant of it, as planned so far."""
         return leads_to(child_id, job_id, self._children_of, self._parents_of)
 
     def keep(self, job_id: int, columns: Mapping[str, Any]) -> None:
-        """Let the jobs behind see a job as it will be."""
+        """Store the planned group and children of a job, for the jobs after it."""
         for child in self._children_of([job_id]).get(job_id, ()):
             self.parents[child].discard(job_id)
         self.descendants[job_id] = (columns["job_group"], parse_child_ids(columns["child_jobid"]))
@@ -189,13 +143,13 @@ class _Place:
 
 
 def plan_import(found: Found, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> list[Planned]:
-    """Return what is to be written of each job of the file, in the order of the writing."""
-    place = _Place(found, entries, actor, now_ms)
-    return [_plan(place, entry) for entry in children_first(entries)]
+    """Return the plan for each job of the file, in the order of writing."""
+    state = _State(found, entries, actor, now_ms)
+    return [_plan(state, entry) for entry in children_first(entries)]
 
 
 def children_first(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the jobs so that each comes after its children; those of a circle last, in their order."""
+    """Return the jobs, each after its children; those of a cycle come last, in their order."""
     ids = {entry.file_id for entry in entries if entry.file_id}
     missing = {entry.number: ids.intersection(entry.children or ()) for entry in entries}
     parents = defaultdict[int, list[Entry]](list)
@@ -206,25 +160,25 @@ def children_first(entries: Sequence[Entry]) -> list[Entry]:
     ready = [entry for entry in entries if not missing[entry.number]]
     while ready:
         ordered += ready
-        freed = {entry.file_id for entry in ready if entry.file_id}
-        touched = {parent.number: parent for child in freed for parent in parents[child]}
-        for number in touched:
-            missing[number] -= freed
-        ready = [parent for number, parent in sorted(touched.items()) if not missing[number]]
+        added = {entry.file_id for entry in ready if entry.file_id}
+        affected = {parent.number: parent for child in added for parent in parents[child]}
+        for number in affected:
+            missing[number] -= added
+        ready = [parent for number, parent in sorted(affected.items()) if not missing[number]]
     return ordered + [entry for entry in entries if missing[entry.number]]
 
 
-def _plan(place: _Place, entry: Entry) -> Planned:
-    """Plan one job; an error is told, and the children are no error of its parents."""
+def _plan(state: _State, entry: Entry) -> Planned:
+    """Plan a job. An error becomes its finding; its parents get no error because of it."""
     try:
         if entry.error is not None:
             raise entry.error
-        own = _matching(place, entry)
-        return _add(place, entry) if own is None else _change(place, entry, own)
+        own = _matching(state, entry)
+        return _add(state, entry) if own is None else _change(state, entry, own)
     except XxlJobError as exc:
         if entry.file_id:
-            place.ids[entry.file_id] = 0
-        name, problem = _told(place, entry, exc)
+            state.ids[entry.file_id] = 0
+        name, problem = _describe(state, entry, exc)
         options = tuple(OPTIONS[name]) if name in OPTIONS else ()
         return Planned(
             Finding(
@@ -239,19 +193,20 @@ def _plan(place: _Place, entry: Entry) -> Planned:
         )
 
 
-def _matching(place: _Place, entry: Entry) -> Job | None:
-    """Return the job the file means, None for a new one; raises InvalidInput where that cannot be said."""
-    found = place.jobs.get(entry.key, [])
+def _matching(state: _State, entry: Entry) -> Job | None:
+    """Return the matching stored job, None for a new one; raises InvalidInput if it is ambiguous."""
+    found = state.jobs.get(entry.key, [])
     if len(found) > 1:
         ids = ", ".join(str(job.id) for job in found)
         raise InvalidInput(
             "jobDesc",
             N_(
-                "More than one job has this appname, jobDesc and executorHandler: %(ids)s. Rename all but one",
+                "More than one job has this appname, jobDesc and executorHandler: %(ids)s."
+                " Rename all but one",
                 ids=ids,
             ),
         )
-    groups = place.groups.get(entry.app_name, [])
+    groups = state.groups.get(entry.app_name, [])
     if not groups:
         raise InvalidInput(
             "appname", N_("There is no executor group with this appname; add it first or correct the appname")
@@ -264,40 +219,40 @@ def _matching(place: _Place, entry: Entry) -> Job | None:
     return found[0] if found else None
 
 
-def _add(place: _Place, entry: Entry) -> Planned:
-    draft = replace(DEFAULTS, job_group=place.groups[entry.app_name][0], **entry.given)
-    draft = replace(draft, child_jobid=child_ids_text(_children(place, entry, None)))
+def _add(state: _State, entry: Entry) -> Planned:
+    draft = replace(DEFAULTS, job_group=state.groups[entry.app_name][0], **entry.given)
+    draft = replace(draft, child_jobid=child_ids_text(_children(state, entry, None)))
     draft = replace(draft, glue_source=entry.source or "", glue_remark=entry.remark)
-    columns = check_draft(place, draft, actor=place.actor)
+    columns = check_draft(state, draft, actor=state.actor)
     if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
-        require_right(place.actor, draft.job_group, Right.GLUE, missing=jobs.MISSING)
-    place.lowest -= 1
-    place.keep(place.lowest, columns)
+        require_right(state.actor, draft.job_group, Right.GLUE, missing=jobs.MISSING)
+    state.lowest -= 1
+    state.keep(state.lowest, columns)
     if entry.file_id:
-        place.ids[entry.file_id] = place.lowest
-        place.new[place.lowest] = entry.file_id
+        state.ids[entry.file_id] = state.lowest
+        state.new[state.lowest] = entry.file_id
     finding = Finding(entry.number, entry.app_name, draft.job_desc, Kind.NEW)
-    return Planned(finding, place.lowest, columns, tags=((), draft.tags) if draft.tags else None)
+    return Planned(finding, state.lowest, columns, tags=((), draft.tags) if draft.tags else None)
 
 
-def _change(place: _Place, entry: Entry, own: Job) -> Planned:
-    """Change a job where it differs from the file; one that is the same needs no right but to be seen."""
-    before = replace(_draft_of(own), tags=place.tags.get(own.id, ()))
+def _change(state: _State, entry: Entry, own: Job) -> Planned:
+    """Plan the change of a job; an unchanged job needs no right except to view it."""
+    before = replace(draft_of(own), tags=state.tags.get(own.id, ()))
     draft = replace(before, **entry.given)
     if draft.glue_type != own.glue_type:
         raise InvalidInput("glueType", N_("The run mode of a job cannot be changed."))
     if entry.children is not None:
-        draft = replace(draft, child_jobid=child_ids_text(_children(place, entry, own)))
+        draft = replace(draft, child_jobid=child_ids_text(_children(state, entry, own)))
     columns: dict[str, Any] = {}
     changes: list[Change] = []
     replan = None
     if draft != before:
-        require_right(place.actor, own.job_group, Right.EDIT, missing=jobs.MISSING)
-        columns |= check_draft(place, draft, actor=place.actor, own=own)
-        replan = _replan(own, draft, columns, place.now_ms)
-        changes += _differences(place, before, replace(draft, **columns))
-        place.keep(own.id, columns)
-    version = _version(place, entry, own)
+        require_right(state.actor, own.job_group, Right.EDIT, missing=jobs.MISSING)
+        columns |= check_draft(state, draft, actor=state.actor, own=own)
+        replan = _replan(own, draft, columns, state.now_ms)
+        changes += differences(before, replace(draft, **columns), state.new)
+        state.keep(own.id, columns)
+    version = _version(state, entry, own)
     if version is not None:
         lengths = [
             N_("%(n)s characters", n=len(source))
@@ -317,33 +272,34 @@ def _change(place: _Place, entry: Entry, own: Job) -> Planned:
 def _replan(
     own: Job, draft: JobDraft, columns: Mapping[str, Any], now_ms: Millis
 ) -> tuple[Schedule, Millis] | None:
-    """Return the other schedule of a job and, if it is running, its first instant; None where it stays as it is."""
+    """Return the changed schedule of a job and its first instant (0 if it is off); None if unchanged."""
     if all(getattr(own, name) == columns[name] for name in PLANNED_BY):
         return None
     schedule = schedule_of(replace(draft, **columns), zone_name())
-    return schedule, first_instant(
-        schedule, 0, now_ms=now_ms
-    ) if own.trigger_status == TriggerStatus.RUNNING else 0
+    is_on = own.trigger_status == TriggerStatus.RUNNING
+    return schedule, first_instant(schedule, 0, now_ms=now_ms) if is_on else 0
 
 
-def _version(place: _Place, entry: Entry, own: Job) -> dict[str, Any] | None:
-    """Return the new version of a job's source, None where it stays."""
+def _version(state: _State, entry: Entry, own: Job) -> dict[str, Any] | None:
+    """Return the new version of a job's source; None if unchanged."""
     if entry.source is None or clean_source(own.glue_type, entry.source) == (own.glue_source or ""):
         return None
     remark = entry.remark if glue.REMARK_MIN <= len(entry.remark) <= glue.REMARK_MAX else REMARK
-    return glue.version_row(own, entry.source, remark, actor=place.actor, now_ms=place.now_ms)
+    return glue.version_row(own, entry.source, remark, actor=state.actor, now_ms=state.now_ms)
 
 
-def _children(place: _Place, entry: Entry, own: Job | None) -> list[int]:
-    """Return the ids here of the children; one that is not in the file must be a child already."""
+def _children(state: _State, entry: Entry, own: Job | None) -> list[int]:
+    """Return the ids of the child jobs; one that is not in the file must be a child already."""
     found = []
     for child in entry.children or ():
-        if child in place.ids:
-            found.append(place.ids[child])
-        elif child in place.file_ids:
+        if child in state.ids:
+            found.append(state.ids[child])
+        elif child in state.file_ids:
             raise InvalidInput(
                 CHILDREN,
-                N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=child),
+                N_(
+                    "Child job %(id)s leads back to this job; they would trigger each other forever", id=child
+                ),
             )
         elif own is not None and child in own.child_ids:
             found.append(child)
@@ -358,40 +314,15 @@ def _children(place: _Place, entry: Entry, own: Job | None) -> list[int]:
     return [job_id for job_id in found if job_id]
 
 
-def _draft_of(job: Job) -> JobDraft:
-    values: dict[str, Any] = {attribute: getattr(job, attribute) or "" for attribute in TEXTS.values()}
-    values |= {attribute: getattr(job, attribute) for attribute in (*NUMBERS.values(), *TIMES.values())}
-    return JobDraft(job_group=job.job_group, child_jobid=child_ids_text(job.child_ids), **values)
-
-
-def _differences(place: _Place, before: JobDraft, after: JobDraft) -> list[Change]:
-    """Return the fields that differ; a child that is new has no id yet."""
-    changes = []
-    for attribute, name in NAMES.items():
-        old, new = getattr(before, attribute), getattr(after, attribute)
-        if old != new:
-            old, new = (write_time(old), write_time(new)) if name in TIMES else (str(old), str(new))
-            changes.append(Change(name, old, new))
-    if before.child_jobid != after.child_jobid:
-        named = [
-            f"*{place.new[child]}" if child in place.new else str(child)
-            for child in parse_child_ids(after.child_jobid)
-        ]
-        changes.append(Change(CHILDREN, before.child_jobid, ",".join(named)))
-    if before.tags != after.tags:
-        changes.append(Change(TAGS, tags_text(before.tags or ()), tags_text(after.tags or ())))
-    return changes
-
-
-def _told(place: _Place, entry: Entry, error: XxlJobError) -> tuple[str, str]:
-    """Return the field an error is about, and its text."""
+def _describe(state: _State, entry: Entry, error: XxlJobError) -> tuple[str, str]:
+    """Return the field of an error, and its text."""
     if isinstance(error, InvalidInput):
         return error.field, error.message
     if not isinstance(error, PermissionDenied):
         return SOURCE if entry.source is not None else "jobDesc", error.args[0]
-    group_ids = [job.job_group for job in place.jobs.get(entry.key, [])] or place.groups[entry.app_name]
-    if not place.actor.may(group_ids[0], Right.EDIT):
+    group_ids = [job.job_group for job in state.jobs.get(entry.key, [])] or state.groups[entry.app_name]
+    if not state.actor.may(group_ids[0], Right.EDIT):
         return "appname", N_("You have no permission to edit jobs of this executor group")
-    if entry.source and not place.actor.may(group_ids[0], Right.GLUE):
+    if entry.source and not state.actor.may(group_ids[0], Right.GLUE):
         return SOURCE, N_("You have no permission to write code for this executor group")
     return CHILDREN, N_("You have no permission to run one of these child jobs")

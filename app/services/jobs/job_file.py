@@ -88,7 +88,7 @@ def write_file(objects: Iterable[Mapping[str, Any]]) -> str:
 def read_file(text: str, *, readable_by_java: bool = False) -> list[Entry]:
     """Return the jobs of a file, each with its first error; raises InvalidInput if it is not a job file.
 
-    ``readable_by_java``: the import is to refuse jobs that a Java admin on the same database cannot read.
+    ``readable_by_java``: refuse jobs that a Java admin on the same database cannot read.
     """
     if len(text.encode("utf-8", "replace")) > SIZE_MAX:
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""Replanning: what happens to a schedule's instants when the schedule changes.
+"""Replanning after a schedule has changed.
 
 Planned fires are withdrawn, due instants are recorded as skipped, and the first instant of the new schedule
-is found.
+is computed.
 """
 
 from collections.abc import Collection, Mapping
@@ -83,7 +83,7 @@ def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) ->
 
 
 def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
-    """Return the due instants of an enabled job that no scan has seen; None if there are none."""
+    """Return the due instants of an enabled job that no scan has planned; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time

@@ -1,4 +1,4 @@
-"""Job rules: what a job must fulfil before it is stored.
+"""Job rules: checks before a job is stored.
 
 Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (docs/reference/console.md, section 8).
 Stricter than the source where a value would overflow its column or has no meaning. Every error names the
@@ -46,7 +46,7 @@ def schedule_of(job: Job | JobDraft, config_zone: str) -> Schedule:
 
 
 class JobLookup(Protocol):
-    """Job lookup: what the rules need to know about other jobs and the groups."""
+    """Job lookup: access of the rules to other jobs and groups."""
 
     def has_group(self, group_id: int) -> bool:
         """Return whether the group exists."""
@@ -233,7 +233,7 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
 
 
 def audited(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that the audit trail shows."""
+    """Return the columns that are audited."""
     return {name: value for name, value in columns.items() if name not in NOT_AUDITED}
 
 

@@ -88,7 +88,7 @@ class Board:
     running: list[Run]
     upcoming: list[Job]
     offline: list[Offline]
-    #: groups with all instances drained: every run fails
+    #: groups whose instances are all drained, so that every run fails
     drained: list[Group]
     #: active mutes; not a problem in themselves
     muted: list[Muted]

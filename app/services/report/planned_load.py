@@ -1,4 +1,4 @@
-"""Planned load: estimate how many runs the schedules start in the hours to come, to place a new job."""
+"""Planned load: estimate how many runs the schedules start in the next hours, to place a new job."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN
 from app.store import jobs as job_store
 from app.store.jobs import JobName, Scheduled
 
-#: beyond this many schedules, those of fewest jobs are not counted
+#: beyond this many schedules, the least used ones are not counted
 SCHEDULES_MAX = 5_000
 #: time spent on reading schedules; those read before are cached
 BUDGET_MS: Millis = 100
@@ -96,7 +96,7 @@ def find_starters(
 def _read(
     found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis
 ) -> tuple[list[Planned], int]:
-    """Read the schedules, those of most jobs first.
+    """Read the schedules, the most used first.
 
     Return those read in time, and the number of jobs of the others.
     """

@@ -14,14 +14,14 @@ from app.store import overview, recent_runs, skips
 from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
-#: limits of rows, and of bars in all rows together
+#: most rows, and most bars in all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
 #: limits of runs, failed runs, skips and waiting jobs that are read to choose the rows
 LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 1_000, 100
 #: maximum age of a run that may still be running
 RUNNING_WITHIN_MS: Millis = DAY_MS
 #: intended skips: shown, but not a problem
-WANTED = frozenset({"stopped", "edited"})
+INTENDED = frozenset({"stopped", "edited"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RunTimeline:
 def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: Millis) -> RunTimeline:
     """Return what ran or should have run within the last ``within_ms``."""
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
-    looked = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
+    recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(
@@ -70,10 +70,10 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
     )
     late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
     waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
-    counts, troubles = looked.counts + Counter(run.job_id for run in long), Counter(failed)
+    counts, troubles = recent.counts + Counter(run.job_id for run in long), Counter(failed)
     for skip in missed:
-        troubles[skip.job_id] += 0 if skip.reason in WANTED else skip.skipped
-    troubles.update({job_id: one.count for job_id, one in waiting.items()})
+        troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
+    troubles.update({job_id: fires.count for job_id, fires in waiting.items()})
     active = [
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
@@ -100,7 +100,7 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
             for job in jobs.values()
         ],
         jobs_cut=len(chosen) == JOBS_MAX < len(active),
-        looked_cut=looked.is_cut,
+        looked_cut=recent.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
 
@@ -108,25 +108,27 @@ def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: M
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX jobs in order, except deleted ones and those hidden from the actor."""
     known = job_store.find_names(session, ranked)
-    seen = [
+    visible = [
         known[job_id]
         for job_id in ranked
         if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)
     ]
-    return {job.id: job for job in seen[:JOBS_MAX]}
+    return {job.id: job for job in visible[:JOBS_MAX]}
 
 
 def _runs(
     session: Session, actor: Actor, job_ids: list[int], *, share: int, since_ms: Millis, long: list[Run]
 ) -> dict[int, list[Run]]:
     """Return the runs of each job, oldest first, including earlier ones that reach into the period."""
-    seen = actor.group_ids(Right.VIEW)
+    group_ids = actor.group_ids(Right.VIEW)
     newest = (
-        recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=share, since_ms=since_ms)
+        recent_runs.find_newest_of_jobs(session, job_ids, group_ids=group_ids, limit=share, since_ms=since_ms)
         if share
         else {}
     )
-    before = recent_runs.find_newest_of_jobs(session, job_ids, group_ids=seen, limit=1, before_ms=since_ms)
+    before = recent_runs.find_newest_of_jobs(
+        session, job_ids, group_ids=group_ids, limit=1, before_ms=since_ms
+    )
     reaching = {run.id: run for runs in before.values() for run in runs if (run.handle_time or 0) > since_ms}
     reaching.update({run.id: run for run in long})
     runs: dict[int, list[Run]] = {job_id: newest.get(job_id, [])[::-1] for job_id in job_ids}

@@ -20,7 +20,7 @@ CLOSE_TIMEOUT_S = 10.0
 
 
 class _Stored(NamedTuple):
-    """Runs that a request's callbacks ended, and callbacks that were too late: log id, code, the row's code."""
+    """Number of runs ended by a request, and its late callbacks: log id, code, code of the row."""
 
     won: int
     late: list[tuple[int, int, int]]

@@ -1,8 +1,9 @@
-"""Kills this process has under way: a success that comes meanwhile waits until the executor has answered the kill.
+"""Kills in progress in this process: a reported success waits until the executor has answered the kill.
 
-Some executors report a run that was killed as a success, and do so before they answer (npm `xxl-job`): without the wait that
-result would be the first one. Failures do not wait: others answer the kill only after they have told it (pyxxl). Where the kill
-is refused the success counts as it came. Source: docs/reference/clients.md, section A5.
+Some executors report a killed run as a success before they answer the kill (npm `xxl-job`); without the wait
+that result would be the first and win. Failures do not wait, because other executors answer the kill only
+after their callback (pyxxl). If the kill is refused, the success counts. Source: docs/reference/clients.md,
+section A5.
 """
 
 import threading
@@ -10,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-#: an executor's answer and the commit after it are there by then, unless it waits for us in turn
+#: longest wait for the answer and the commit after it; an executor may itself be waiting for us
 HELD_S = 1.0
 
 
 class KillsUnderWay:
-    """Log ids between the order to kill and its outcome; one lock around all of it."""
+    """Log ids of the kills in progress; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -23,7 +24,7 @@ class KillsUnderWay:
 
     @contextmanager
     def hold(self, log_id: int) -> Iterator[None]:
-        """Hold successes of this run back until the end of the block."""
+        """Make successes of this run wait until the end of the block."""
         with self._changed:
             self._log_ids[log_id] += 1
         try:
@@ -34,7 +35,7 @@ class KillsUnderWay:
                 self._changed.notify_all()
 
     def wait(self, log_ids: Sequence[int], timeout_s: float = HELD_S) -> None:
-        """Return when none of these runs is being killed, at the latest after the time-out."""
+        """Wait until no kill of these runs is in progress, at most until the time-out."""
         if self._log_ids:
             with self._changed:
                 self._changed.wait_for(

@@ -1,6 +1,6 @@
-"""What people and scripts do with runs: list, read the executor's log, kill, clear.
+"""Run operations of users and scripts: list, read the executor's log, kill, clear.
 
-Functions that call an executor open their own transactions around the call, never one across it.
+Functions that send a request to an executor open their own transactions before and after it, none across it.
 """
 
 from calendar import monthrange
@@ -66,7 +66,7 @@ KEPT = {
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Some lines of a run's log, both ends inclusive; ``to_line_num`` below ``from_line_num``: nothing new."""
+    """Lines of a run's log, both ends inclusive; ``to_line_num`` < ``from_line_num``: nothing new."""
 
     from_line_num: int
     to_line_num: int
@@ -76,7 +76,7 @@ class LogPiece:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How the console calls executors: the one way out, and the token of groups that have none of their own."""
+    """Access of the console to executors: the gateway, and the token for groups without their own."""
 
     gateway: Gateway
     token: str
@@ -85,7 +85,7 @@ class Caller:
 def list_logs(
     session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int, count_all: bool = False
 ) -> Page[JobLog]:
-    """Return a page of the runs the actor may see, in the order wanted; counts stop at 10,000 but with ``count_all``."""
+    """Return a page of the runs the actor may see; counting stops at 10,000 unless ``count_all``."""
     count_to = None if count_all else log_lists.COUNT_MAX
     return log_lists.list_logs(
         session, wanted, group_ids=actor.group_ids(Right.VIEW), start=start, length=length, count_to=count_to
@@ -93,7 +93,7 @@ def list_logs(
 
 
 def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
-    """Return the same for people, who look at the newest: where counting means reading the rows, it stops at 1,000."""
+    """Return the same for the console, where counting stops at 1,000 if it has to read the rows."""
     group_ids = actor.group_ids(Right.VIEW)
     count_to = log_lists.page_count_max(wanted, group_ids)
     return log_lists.list_logs(
@@ -102,17 +102,17 @@ def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, 
 
 
 def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -> list[int]:
-    """Return the ids of the first runs of the list, to be read piece by piece whatever begins meanwhile."""
+    """Return the ids of the first runs of the list, to read them in batches unaffected by new runs."""
     return log_lists.list_ids(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
 
 
 def list_listed(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
-    """Return the runs of such a piece that still exist, without their trigger notes."""
+    """Return those runs of such a batch that still exist, without their dispatch traces."""
     return log_lists.find_listed(session, log_ids, group_ids=actor.group_ids(Right.VIEW))
 
 
 def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
-    """Return a run the actor has ``right`` on; NotFound where it is missing or foreign."""
+    """Return a run on which the actor has ``right``; raises NotFound if it is missing or not visible."""
     log = log_lists.find_log(session, log_id)
     if log is None:
         raise NotFound(MISSING)
@@ -121,7 +121,7 @@ def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right
 
 
 def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -> LogPiece:
-    """Read a piece of a run's log from its executor; raises ExecutorUnreachable. Opens its own transactions."""
+    """Read lines of a run's log from its executor; raises ExecutorUnreachable. Opens its own transaction."""
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller)
@@ -135,7 +135,7 @@ def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:
-    """End a run under way; return what the executor said. It ends every run of the job on that executor.
+    """Kill a run; return the executor's message. The executor ends every run of the job it has.
 
     Source: docs/reference/scheduling.md, section 14.
     """
@@ -152,12 +152,11 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         reply = caller.gateway.kill(peer, log.job_id)
         if reply.code != SUCCESS:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
-        said = reply.msg or ""
+        message = reply.msg or ""
         with session_scope() as session:
-            text = said.rstrip(": ")
-            template = KILLED_SAYING if text else KILLED
-            told = fill(template, user=actor.username, said=text)
-            complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, told)], now_ms=now_ms)
+            text = message.rstrip(": ")
+            result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
+            complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, result_text)], now_ms=now_ms)
             audit.record(
                 session,
                 "log.kill",
@@ -166,11 +165,14 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
                 target=("log", log.id),
                 changes={"job_id": log.job_id},
             )
-    return said
+    return message
 
 
 def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> int:
-    """Delete runs of a group and a job (0: any), in transactions of their own; return how many. Executors keep their files."""
+    """Delete runs of a group and a job (0: any); return how many. Executors keep their log files.
+
+    Opens its own transactions.
+    """
     with read_scope() as session:
         clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
     count = 0
@@ -181,22 +183,29 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
         if deleted < log_lists.DELETE_BATCH:
             break
     with session_scope() as session:
-        told = {"job_group": clearing.group_id, "job_id": job_id, "kind": ClearType(kind).name, "rows": count}
-        audit.record(session, "log.clear", actor=actor, now_ms=now_ms, target=("job", job_id), changes=told)
+        changes = {
+            "job_group": clearing.group_id,
+            "job_id": job_id,
+            "kind": ClearType(kind).name,
+            "rows": count,
+        }
+        audit.record(
+            session, "log.clear", actor=actor, now_ms=now_ms, target=("job", job_id), changes=changes
+        )
     return count
 
 
 def clearing_of(
     session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis
 ) -> Clearing:
-    """Return which rows a kind of clearing means; raises InvalidInput, or NotFound where the actor may not clear there."""
+    """Return the rows to clear for a ClearType; raises InvalidInput, NotFound or PermissionDenied."""
     if kind not in list(ClearType):
         raise InvalidInput("type", N_("The kind of cleaning is invalid"))
     return _clearing(ClearType(kind), _scope_to_clear(session, group_id, job_id, actor), job_id, now_ms)
 
 
 def _scope_to_clear(session: Session, group_id: int, job_id: int, actor: Actor) -> int:
-    """Return the group the clearing keeps to (0: none); the actor must have the right on the job's own group."""
+    """Return the group to restrict the clearing to (0: none); needs the right on the job's own group."""
     if job_id > 0:
         job = job_lists.find_job(session, job_id)
         if job is None:
@@ -218,7 +227,7 @@ def _clearing(kind: ClearType, group_id: int, job_id: int, now_ms: Millis) -> Cl
 
 
 def months_before(now_ms: Millis, months: int) -> Millis:
-    """Return the same local time some calendar months ago; the last day of a month that is too short."""
+    """Return the same local time some calendar months ago, on the last day of a month that is too short."""
     zone = ZoneInfo(zone_name())
     now = datetime.fromtimestamp(now_ms / 1000, zone)
     year, month = divmod(now.year * 12 + now.month - 1 - months, 12)

@@ -1,4 +1,4 @@
-"""What the lists show beside a row's own columns: last runs, online executors, what the reader may do."""
+"""Rows of the lists, with data of other tables: last runs, online executors, rights of the user."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store.recent_runs import Run
 
-#: runs of the strip of one job, bars of all strips of a page, runs of a strip that is one of many
+#: most runs in a strip, bars in all strips of a page, and least runs in a strip
 STRIP_MAX, BARS_MAX, STRIP_MIN = 30, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job of a list."""
+    """Row of the job list."""
 
     job: Job
     group: Group | None
@@ -30,12 +30,12 @@ class JobRow:
     runs: list[Run]
     #: runs sent without a result
     out: int
-    #: fires due and not sent
+    #: fires that are due and not sent
     waiting: int
     tags: tuple[str, ...]
-    #: whether the reader has starred it
+    #: whether it is a favourite of the user
     starred: bool
-    #: until when its alarms are muted, by itself or with its group; None: they are told
+    #: end of the mute of the job or its group; None: not muted
     muted_until_ms: Millis | None
     may_operate: bool
     may_edit: bool
@@ -43,18 +43,18 @@ class JobRow:
 
     @property
     def last(self) -> Run | None:
-        """The newest run, None where there was none."""
+        """The newest run, or None."""
         return self.runs[0] if self.runs else None
 
     @property
     def addresses(self) -> int:
-        """How many executors of the job's group are online."""
+        """Number of addresses of the job's group."""
         return len(self.group.addresses) if self.group is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A run of a list; ``job`` None: it was deleted, or moved to where the reader may not see it."""
+    """Row of the run list; ``job`` None: it was deleted, or is not visible to the user."""
 
     log: JobLog
     job: Job | None
@@ -64,17 +64,17 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of a list."""
+    """Row of the group list."""
 
     group: Group
-    #: the last heartbeat of any of its executors, also of those that are forgotten; None: nobody remembers one
+    #: last heartbeat of any of its executors, registered or not; None: unknown
     last_seen_ms: Millis | None
-    #: how many addresses get no new runs
+    #: number of drained addresses
     drained: int
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
-    """Return the rows of these jobs, with seven queries however many they are."""
+    """Return the rows of these jobs; the number of queries does not depend on theirs."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
     runs = recent_runs.find_newest_of_jobs(
@@ -103,7 +103,7 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
 
 
 def _strip_length(jobs: int) -> int:
-    """Return how many runs of each job a list of so many shows: a longer list has shorter strips."""
+    """Return the length of each strip in a list of ``jobs`` jobs: a longer list has shorter strips."""
     return min(STRIP_MAX, max(STRIP_MIN, BARS_MAX // max(1, jobs)))
 
 
@@ -123,7 +123,10 @@ def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[
 
 
 def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, Job]:
-    """Return those of the jobs the actor may see: a run stays in its group when its job is moved, and tells no more of the job."""
+    """Return those of the jobs the actor may see.
+
+    A run stays in its group when its job is moved, so the actor may see a run and not its job.
+    """
     found = job_store.find_jobs(session, job_ids)
     return {job_id: job for job_id, job in found.items() if actor.may(job.job_group, Right.VIEW)}
 

@@ -1,0 +1,14 @@
+"""Schema version of the database, as Alembic stores it."""
+
+from sqlalchemy import Connection, inspect, text
+
+#: Alembic's table
+VERSION_TABLE = "alembic_version"
+
+
+def find_revision(connection: Connection) -> str | None:
+    """Return the revision of the schema; None if there is none."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    return revision
