@@ -1,4 +1,4 @@
-"""`xxl_job_alarm`: alarms to be told."""
+"""`xxl_job_alarm`: alarms and their outcome."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base, BigId
 
 
 class Alarm(Base):
-    """The alarm of one log row."""
+    """Alarm of a run."""
 
     __tablename__ = "xxl_job_alarm"
     __table_args__ = (
@@ -28,9 +28,9 @@ class Alarm(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     created_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: not told before; once told: when that was
+    #: earliest time of the next attempt; once sent: time of the last attempt
     next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: what each channel said at the last attempt
+    #: result of each target at the last attempt, JSON
     outcome: Mapped[str | None] = mapped_column(Text)
-    #: the mute that holds it back, until its end has been told
+    #: the mute that holds it back, until the summary of the mute has been sent
     mute_id: Mapped[int | None] = mapped_column(Integer)

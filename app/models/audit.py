@@ -1,4 +1,4 @@
-"""`xxl_job_audit`: who did what."""
+"""`xxl_job_audit`: changes made by users."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base, BigId
 
 
 class AuditEntry(Base):
-    """One change, or one refusal. Rows are only ever added."""
+    """Audited change or refusal. Rows are only added."""
 
     __tablename__ = "xxl_job_audit"
     __table_args__ = (
@@ -18,10 +18,10 @@ class AuditEntry(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     at_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: null: nobody is logged in (a refused login, an executor)
+    #: null: no user is logged in (a refused login, an executor)
     user_id: Mapped[int | None] = mapped_column(Integer)
     username: Mapped[str] = mapped_column(String(64), default="", server_default="")
-    #: where the request came from
+    #: source address of the request
     address: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: ``job.start``, ``login.refused``, …
     action: Mapped[str] = mapped_column(String(40))

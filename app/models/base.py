@@ -1,4 +1,4 @@
-"""Declarative base, names of constraints, and the column type that maps DATETIME to epoch milliseconds."""
+"""Declarative base, constraint names, and the column type that maps DATETIME to epoch milliseconds."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -18,27 +18,27 @@ NAMING = {
     "uq": "uq_%(table_name)s_%(column_0_name)s",
     "pk": "pk_%(table_name)s",
 }
-#: 64-bit ids; SQLite counts up only in a column of the type INTEGER
+#: 64-bit ids; SQLite generates them only for columns of the type INTEGER
 BigId = BigInteger().with_variant(Integer, "sqlite")
 #: sources of GLUE jobs: up to 16 MB on MySQL
 LongText = Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
-#: a herd writes and reads one and the same second a thousand times; a page of 100 jobs reads 2,000 seconds, and mostly the same ones again
+#: cached conversions: many rows have the same second, and a page of 100 jobs reads up to 2,000 seconds
 SECONDS_KEPT = 4_096
 
 
 def exact_text(length: int) -> TypeEngine[str]:
-    """Return a VARCHAR whose values are equal only where they are the same; MySQL's own sorting takes ``é`` for ``e``."""
+    """Return a VARCHAR compared by code point; MySQL's default collation takes ``é`` for ``e``."""
     return String(length).with_variant(String(length, collation="utf8mb4_bin"), "mysql", "mariadb")
 
 
 class Base(DeclarativeBase):
-    """Parent of all models."""
+    """Base class of all models."""
 
     metadata = MetaData(naming_convention=NAMING)
 
 
 class _Zone:
-    """The zone DATETIME columns are written in; one for a process, set when its engine is bound."""
+    """Time zone of DATETIME columns, one per process, set when the engine is bound."""
 
     def __init__(self) -> None:
         self.current = ZoneInfo("UTC")
@@ -48,12 +48,12 @@ _zone = _Zone()
 
 
 def use_zone(name: str) -> None:
-    """Read and write DATETIME columns as local time of this IANA zone from now on."""
+    """Set the time zone of DATETIME columns, by its IANA name."""
     _zone.current = ZoneInfo(name)
 
 
 def zone_name() -> str:
-    """Return the zone DATETIME columns are written in: the configured one."""
+    """Return the time zone of DATETIME columns, which is the configured one."""
     return _zone.current.key
 
 
@@ -73,20 +73,20 @@ def _to_second(local: datetime, zone: ZoneInfo) -> int:
 
 
 class EpochMillis(TypeDecorator[Millis]):
-    """A DATETIME column of local time in whole seconds, as the original writes it; in Python: UTC epoch milliseconds.
+    """DATETIME column with local time in whole seconds, as in the original; UTC epoch milliseconds in Python.
 
-    Always cut to seconds before it is stored: MySQL rounds, MariaDB cuts
-    (docs/reference/schema.md, section 10). Of two equal local
-    times at the end of summer time the first is meant.
+    Values are truncated to seconds before they are stored, because MySQL rounds and MariaDB truncates
+    (docs/reference/schema.md, section 10). Of two equal local times at the end of summer time the first is
+    meant.
     """
 
     impl = DateTime
     cache_ok = True
 
     def process_bind_param(self, value: Millis | None, dialect: Dialect) -> datetime | None:
-        """Python to database."""
+        """Convert a Python value for the database."""
         return None if value is None else local_datetime(value)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Millis | None:
-        """Database to Python."""
+        """Convert a value from the database."""
         return None if value is None else _to_second(value, _zone.current) * 1000

@@ -1,4 +1,4 @@
-"""`xxl_job_drain`: addresses of executor groups that get no new runs."""
+"""`xxl_job_drain`: drained addresses of executor groups."""
 
 from sqlalchemy import BigInteger, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,15 +8,15 @@ from app.models.base import Base
 
 
 class Drain(Base):
-    """One drained address; the row stays until somebody undoes it, whether the address is registered or not."""
+    """Drained address; the row stays until a user undrains it, whether the address is registered or not."""
 
     __tablename__ = "xxl_job_drain"
     __table_args__ = (Index("ux_xxl_job_drain", "group_id", "address", unique=True),)
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     group_id: Mapped[int] = mapped_column(Integer)
-    #: as ``app.domain.draining.bare_address`` writes it
+    #: normalized by ``app.domain.draining.bare_address``
     address: Mapped[str] = mapped_column(String(255))
     since_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: who drained it
+    #: the user who drained it
     username: Mapped[str] = mapped_column(String(64), default="", server_default="")

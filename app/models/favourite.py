@@ -1,4 +1,4 @@
-"""`xxl_job_favourite`: the jobs a user has starred."""
+"""`xxl_job_favourite`: favourite jobs of users."""
 
 from sqlalchemy import Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from app.models.base import Base, BigId
 
 
 class Favourite(Base):
-    """One job of one user."""
+    """Favourite job of a user."""
 
     __tablename__ = "xxl_job_favourite"
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""`xxl_job_fire`: fires on their way, from the scan that saw them due until their result."""
+"""`xxl_job_fire`: fires in the pipeline, from their scan to their result."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -6,12 +6,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.clock import Millis
 from app.models.base import Base, BigId
 
-#: `fail_retry_count` of a fire that takes the job's own
+#: `fail_retry_count` of a fire that uses the job's
 RETRIES_OF_THE_JOB = -1
 
 
 class Fire(Base):
-    """A fire. Small and hot: the log may hold ten million rows without slowing it."""
+    """Fire. The table stays small, so a log of ten million rows does not slow it down."""
 
     __tablename__ = "xxl_job_fire"
     __table_args__ = (
@@ -25,11 +25,11 @@ class Fire(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     job_id: Mapped[int] = mapped_column(Integer)
-    #: makes a second row for the same thing impossible: ``cron:<job>:<due_ms>``, ``manual:<uuid>``, …
+    #: idempotency key: ``cron:<job>:<due_ms>``, ``manual:<uuid>``, …
     fire_key: Mapped[str] = mapped_column(String(120))
     due_time: Mapped[Millis] = mapped_column(BigInteger)
     trigger_type: Mapped[str] = mapped_column(String(20))
-    #: null: the job's own
+    #: null: the job's
     executor_param: Mapped[str | None] = mapped_column(Text)
     #: addresses a manual run is restricted to; null: the group's
     address_list: Mapped[str | None] = mapped_column(Text)
@@ -41,14 +41,14 @@ class Fire(Base):
     attempt: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     #: node that wrote or claimed the row; a hint while PENDING
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
-    #: grows with every claim; a write of an older epoch changes nothing
+    #: incremented by each claim; writes of an older epoch change nothing
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: a claim holds until then; UNKNOWN: since when the fate is open
+    #: end of the claim's lease; UNKNOWN: time since which the fate is unknown
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     sent_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     accepted_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: when the resolver looks at the row next; 0: not watched
+    #: next check by the resolver; 0: none
     deadline_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: boot of the executor that accepted; sent again to a durable one: its boot at the look
+    #: boot id of the executor that accepted the run; if sent again to a durable one: its boot id at the check
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
     probe_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

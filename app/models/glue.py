@@ -8,7 +8,7 @@ from app.models.base import Base, EpochMillis, LongText
 
 
 class GlueVersion(Base):
-    """One saved version of a job's source."""
+    """Saved version of a job's source."""
 
     __tablename__ = "xxl_job_logglue"
     __table_args__ = (Index("ix_xxl_job_logglue_job", "job_id"),)

@@ -8,7 +8,7 @@ from app.models.base import Base, EpochMillis
 
 
 class Group(Base):
-    """A cluster of executors that share one appname."""
+    """Executor group: executors that share an AppName."""
 
     __tablename__ = "xxl_job_group"
 
@@ -20,12 +20,12 @@ class Group(Base):
     address_list: Mapped[str | None] = mapped_column(Text)
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
-    #: wins over the global token where set
+    #: overrides the global token
     access_token: Mapped[str | None] = mapped_column(String(255))
-    #: Apprise URLs, one a line
+    #: Apprise URLs, one per line
     alarm_urls: Mapped[str | None] = mapped_column(Text)
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses as a list, blanks left out."""
+        """The addresses as a list."""
         return [text.strip() for text in (self.address_list or "").split(",") if text.strip()]

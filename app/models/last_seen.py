@@ -8,7 +8,7 @@ from app.models.base import Base, BigId, exact_text
 
 
 class LastSeen(Base):
-    """One former address of one application.
+    """Former address of an application.
 
     Written when the address leaves the registry, deleted when it registers again.
     """

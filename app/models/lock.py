@@ -1,20 +1,18 @@
-"""`xxl_job_lock`: the row all schedulers of a database exclude each other by, and rows of our own."""
+"""`xxl_job_lock`: the lock row of the schedulers, and our own lock rows."""
 
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base
 
-#: the one row the scan takes; a Java admin takes the same
+#: taken by scans, ours and those of a Java admin
 SCHEDULE_LOCK = "schedule_lock"
-
-
-#: our own: who stores jobs of a file takes it
+#: our own, taken by imports of jobs
 IMPORT_LOCK = "import_lock"
 
 
 class Lock(Base):
-    """A named row lock."""
+    """Named row lock."""
 
     __tablename__ = "xxl_job_lock"
 

@@ -6,18 +6,18 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.clock import Millis
 from app.models.base import Base, BigId, EpochMillis
 
-#: a run is failed when its sending failed or its result is neither open nor a success
+#: a run has failed if it could not be sent, or if its result is neither pending nor a success
 #: (docs/reference/scheduling.md, section 6.2)
 FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
 
 
-def _index_of_some(name: str, *columns: str, held: str) -> Index:
-    """Return an index that holds only some rows where a database can do so (MySQL cannot)."""
-    return Index(name, *columns, sqlite_where=text(held), postgresql_where=text(held))
+def _partial_index(name: str, *columns: str, where: str) -> Index:
+    """Return an index that is partial on SQLite and PostgreSQL; MySQL has no partial indexes."""
+    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
 
 
 class JobLog(Base):
-    """One run: how it was sent (`trigger_*`) and what came of it (`handle_*`)."""
+    """Run: its sending (`trigger_*`) and its result (`handle_*`)."""
 
     __tablename__ = "xxl_job_log"
     __table_args__ = (
@@ -25,16 +25,16 @@ class JobLog(Base):
         Index("I_handle_code", "handle_code"),
         Index("ix_xxl_job_log_job", "job_id", "trigger_time"),
         Index("ix_xxl_job_log_group", "job_group", "trigger_time"),
-        _index_of_some(
+        _partial_index(
             "ix_xxl_job_log_failures",
             "failed",
             "trigger_time",
             "id",
             "job_group",
             "job_id",
-            held="failed = 1",
+            where="failed = 1",
         ),
-        _index_of_some("ix_xxl_job_log_source", "source_log_id", held="source_log_id IS NOT NULL"),
+        _partial_index("ix_xxl_job_log_source", "source_log_id", where="source_log_id IS NOT NULL"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -57,9 +57,9 @@ class JobLog(Base):
 
     #: the scheduled instant; null for manual, child and retry runs
     fire_time: Mapped[Millis | None] = mapped_column(BigInteger)
-    #: what fired it (TriggerType); null: a row of before, or of a Java admin
+    #: TriggerType; null: an adopted row, or one of a Java admin
     trigger_type: Mapped[str | None] = mapped_column(String(20))
-    #: the run this one is a child or a retry of
+    #: the run of which this one is a child or retry
     source_log_id: Mapped[int | None] = mapped_column(BigInteger)
-    #: 1 or 0, kept by the database itself
+    #: 1 or 0, computed by the database
     failed: Mapped[int] = mapped_column(SmallInteger, Computed(FAILED))

@@ -1,4 +1,4 @@
-"""`xxl_job_mute`: jobs and executor groups whose alarms are not told for a while."""
+"""`xxl_job_mute`: mutes of jobs and executor groups."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base
 
 
 class Mute(Base):
-    """One muted job or group; the row stays after its end until what it held back has been summed up."""
+    """Mute of a job or group; after its end the row stays until its summary has been sent."""
 
     __tablename__ = "xxl_job_mute"
     __table_args__ = (
@@ -19,17 +19,18 @@ class Mute(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     #: 0: the whole group is muted
     job_id: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
-    #: 0: one job is muted, whatever its group
+    #: 0: a single job is muted, whatever its group
     group_id: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     since_ms: Mapped[Millis] = mapped_column(BigInteger)
     until_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: who muted it
+    #: the user who muted it
     username: Mapped[str] = mapped_column(String(64), default="", server_default="")
     reason: Mapped[str] = mapped_column(String(200), default="", server_default="")
-    #: telling the summary, as alarms are told
+    #: attempts to send the summary
     attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: node that sends the summary
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
-    #: not told before; while it is being told: when another node may take it over
+    #: earliest time of the next attempt; while the summary is being sent: end of the lease
     next_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
-    #: what each channel said at the last attempt
+    #: result of each target at the last attempt, JSON
     outcome: Mapped[str | None] = mapped_column(Text)

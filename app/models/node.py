@@ -8,14 +8,14 @@ from app.models.base import Base
 
 #: period of the heartbeat
 NODE_BEAT_MS: Millis = 1_000
-#: a node not heard of for so long is dead
+#: a node without a heartbeat for this long is dead
 NODE_DEAD_MS: Millis = 2_500
-#: a node whose clock is off from the database's by more does not fire
+#: a node whose clock differs more from the database's does not fire
 SKEW_MAX_MS: Millis = 1_000
 
 
 class Node(Base):
-    """One console or workers process and its last heartbeat."""
+    """Node: a console or workers process and its last heartbeat."""
 
     __tablename__ = "xxl_job_node"
     __table_args__ = (Index("ux_xxl_job_node_name", "name", "kind", unique=True),)
@@ -23,11 +23,11 @@ class Node(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     name: Mapped[str] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(12))
-    #: counts the starts of this node
+    #: number of starts of this node
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     started_ms: Mapped[Millis] = mapped_column(BigInteger)
     heartbeat_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: how far its clock is ahead of the database's; 0 also where nobody compares (consoles, SQLite)
+    #: how far its clock is ahead of the database's; 0 also if they are not compared (consoles, SQLite)
     skew_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[str] = mapped_column(String(32))
     #: SHA-256 of the access tokens, shortened; nodes of one database must agree

@@ -8,7 +8,7 @@ from app.models.base import Base, BigId, EpochMillis
 
 
 class Registration(Base):
-    """One address of one application, and when it was last heard of."""
+    """Registered address of an application, and its last heartbeat."""
 
     __tablename__ = "xxl_job_registry"
     __table_args__ = (Index("i_g_k_v", "registry_group", "registry_key", "registry_value", unique=True),)
@@ -19,7 +19,7 @@ class Registration(Base):
     registry_value: Mapped[str] = mapped_column(String(255))
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
-    #: what our own client says by headers: ``durable-dedup``; empty for others
+    #: sent by our own client in a header: ``durable-dedup``; empty for others
     capabilities: Mapped[str] = mapped_column(String(255), default="", server_default="")
     #: changes with every start of our own client
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")

@@ -1,4 +1,4 @@
-"""`xxl_job_log_report` and `xxl_job_group_day`: counts per day."""
+"""`xxl_job_log_report` and `xxl_job_group_day`: run counts per day."""
 
 from sqlalchemy import BigInteger, Index, Integer
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base, EpochMillis
 
 
 class DayReport(Base):
-    """How many runs of one local day are running, succeeded, failed."""
+    """Running, successful and failed runs of a local day."""
 
     __tablename__ = "xxl_job_log_report"
     __table_args__ = (Index("i_trigger_day", "trigger_day", unique=True),)
@@ -22,12 +22,12 @@ class DayReport(Base):
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
 
-#: job group of the row that says that a day has been counted by groups
+#: job group of the row that marks a day as counted by group
 WHOLE_DAY = 0
 
 
 class GroupDay(Base):
-    """The same of one executor group; ours, because the original's table knows all groups only together."""
+    """The same for one executor group; the original's table has only totals."""
 
     __tablename__ = "xxl_job_group_day"
     __table_args__ = (Index("ux_xxl_job_group_day", "trigger_day", "job_group", unique=True),)
@@ -35,7 +35,7 @@ class GroupDay(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     #: local midnight
     trigger_day: Mapped[Millis] = mapped_column(BigInteger)
-    #: WHOLE_DAY: no group, without counts
+    #: or WHOLE_DAY, whose row has no counts
     job_group: Mapped[int] = mapped_column(Integer)
     running_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     suc_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

@@ -1,4 +1,4 @@
-"""`xxl_job_right`: the finer rights of a user on a group."""
+"""`xxl_job_right`: rights of users on executor groups."""
 
 from sqlalchemy import Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from app.models.base import Base
 
 
 class Right(Base):
-    """What one normal user may do with one group, beside the original's `permission` list."""
+    """Rights of a normal user on a group; they refine the original's `permission` list."""
 
     __tablename__ = "xxl_job_right"
     __table_args__ = (Index("ux_xxl_job_right", "user_id", "group_id", unique=True),)

@@ -1,4 +1,4 @@
-"""`xxl_job_view`: filters of a list a user has kept under a name."""
+"""`xxl_job_view`: saved views."""
 
 from sqlalchemy import Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from app.models.base import Base, exact_text
 
 
 class SavedView(Base):
-    """One view of one user."""
+    """Saved view of a user: filters of a list under a name."""
 
     __tablename__ = "xxl_job_view"
     __table_args__ = (Index("ux_xxl_job_view", "user_id", "list_name", "name_key", unique=True),)
@@ -16,8 +16,8 @@ class SavedView(Base):
     user_id: Mapped[int] = mapped_column(Integer)
     #: ``jobs`` or ``logs``
     list_name: Mapped[str] = mapped_column(String(10))
-    #: as it was typed
+    #: as entered
     name: Mapped[str] = mapped_column(String(40))
     name_key: Mapped[str] = mapped_column(exact_text(120))
-    #: ``jobGroup=2&author=ann``: filters the list knows, nothing else
+    #: filters of the list only: ``jobGroup=2&author=ann``
     filters: Mapped[str] = mapped_column(Text)

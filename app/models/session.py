@@ -8,7 +8,7 @@ from app.models.base import Base, BigId
 
 
 class LoginSession(Base):
-    """One login; the cookie's token itself is never stored."""
+    """Login; the token in the cookie is never stored."""
 
     __tablename__ = "xxl_job_session"
     __table_args__ = (
@@ -20,7 +20,7 @@ class LoginSession(Base):
     #: SHA-256 of the token, hex
     token_hash: Mapped[str] = mapped_column(String(64))
     user_id: Mapped[int] = mapped_column(Integer)
-    #: "remember me" was ticked: the longer limits hold
+    #: 1: "remember me" was ticked, so the longer limits apply
     remember: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     created_ms: Mapped[Millis] = mapped_column(BigInteger)
     last_seen_ms: Mapped[Millis] = mapped_column(BigInteger)

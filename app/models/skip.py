@@ -6,12 +6,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.clock import Millis
 from app.models.base import Base, BigId
 
-#: counting missed instants stops here
+#: missed instants are counted up to this number
 SKIPPED_MAX = 10_000
 
 
 class Skip(Base):
-    """A run of instants of one job, both ends inclusive."""
+    """Consecutive skipped instants of a job, both ends inclusive."""
 
     __tablename__ = "xxl_job_skip"
     __table_args__ = (Index("ix_xxl_job_skip_job", "job_id", "recorded_ms"),)
@@ -20,7 +20,7 @@ class Skip(Base):
     job_id: Mapped[int] = mapped_column(Integer)
     from_ms: Mapped[Millis] = mapped_column(BigInteger)
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: how many, counted to SKIPPED_MAX
+    #: how many, at most SKIPPED_MAX
     skipped: Mapped[int] = mapped_column(Integer)
     #: ``misfire``, ``stopped``, ``edited``
     reason: Mapped[str] = mapped_column(String(20))

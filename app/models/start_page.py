@@ -1,4 +1,4 @@
-"""`xxl_job_start_page`: where a user's login leads."""
+"""`xxl_job_start_page`: start pages of users."""
 
 from sqlalchemy import Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from app.models.base import Base
 
 
 class StartPage(Base):
-    """The start page of one user; without a row it is the run report."""
+    """Start page of a user; without a row it is the dashboard."""
 
     __tablename__ = "xxl_job_start_page"
     __table_args__ = (Index("ux_xxl_job_start_page_user", "user_id", unique=True),)

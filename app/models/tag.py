@@ -1,4 +1,4 @@
-"""`xxl_job_tag`: the free words jobs are sorted by."""
+"""`xxl_job_tag`: tags of jobs."""
 
 from sqlalchemy import Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from app.models.base import Base, BigId, exact_text
 
 
 class JobTag(Base):
-    """One tag of one job; the console alone reads it, the pipeline never."""
+    """Tag of a job; not used by the pipeline."""
 
     __tablename__ = "xxl_job_tag"
     __table_args__ = (
@@ -17,7 +17,7 @@ class JobTag(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     job_id: Mapped[int] = mapped_column(Integer)
-    #: as it was typed
+    #: as entered
     tag: Mapped[str] = mapped_column(String(30))
-    #: what makes it the same tag in whatever case, see ``folded``
+    #: equal for tags that differ only in case, see ``folded``
     tag_key: Mapped[str] = mapped_column(exact_text(90))

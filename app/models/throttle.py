@@ -8,7 +8,10 @@ from app.models.base import Base
 
 
 class Throttle(Base):
-    """Failures of one account (``account:<name>``) or one source (``address:<ip>``); tests of one user (``test-alarm:<id>``)."""
+    """Counter of failures by account (``account:<name>``) or source (``address:<ip>``), or of a user's test alarms.
+
+    The subject of the latter is ``test-alarm:<id>``.
+    """
 
     __tablename__ = "xxl_job_throttle"
 
@@ -16,5 +19,5 @@ class Throttle(Base):
     failures: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     first_ms: Mapped[Millis] = mapped_column(BigInteger)
     last_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: no attempt is looked at before this instant
+    #: attempts before this instant are refused unchecked
     blocked_until_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

@@ -1,4 +1,4 @@
-"""`xxl_job_user`: people who log in."""
+"""`xxl_job_user`: users of the console."""
 
 from sqlalchemy import Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base
 
 
 class User(Base):
-    """A login; `password` holds an Argon2id string, with a prefix while something is still to be done to it."""
+    """User; `password` is an Argon2id hash, with a prefix if it must be changed or renewed."""
 
     __tablename__ = "xxl_job_user"
     __table_args__ = (Index("i_username", "username", unique=True),)
