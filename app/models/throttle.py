@@ -8,9 +8,10 @@ from app.models.base import Base
 
 
 class Throttle(Base):
-    """Counter of failures by account (``account:<name>``) or source (``address:<ip>``), or of a user's test alarms.
+    """Counter of failed logins or test alarms of a subject.
 
-    The subject of the latter is ``test-alarm:<id>``.
+    Subjects are accounts (``account:<name>``), sources (``address:<ip>``) and testing users
+    (``test-alarm:<id>``).
     """
 
     __tablename__ = "xxl_job_throttle"
