@@ -1,8 +1,8 @@
-"""Batch writer: one thread that writes items in batches, each batch in one transaction.
+"""Batch writer: a thread that writes items in batches, each batch in one transaction.
 
 A commit costs a disk flush; twenty items in one transaction cost hardly more than one. If an item makes its
-batch fail, the batch is halved until that item is alone; all others are written. Lives beside ``db`` because
-it is neither a statement nor a rule.
+batch fail, the batch is halved until that item is alone; all others are written. The module is beside ``db``
+because it is neither a statement nor a rule.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Work = Callable[[Session, Sequence[Item]], Answer]
 
-#: items that ``submit`` puts into one transaction at most
+#: most items that ``submit`` puts into one transaction
 BATCH_MAX = 500
 
 
 class BatchWriter:
-    """Writes batches one after the other.
+    """Batch writer with one thread.
 
     An event loop uses ``write``, threads with single items use ``submit``.
     """
@@ -52,9 +52,9 @@ class BatchWriter:
     ) -> list[Answer]:
         """Write a batch.
 
-        Return ``results``, which holds the answer of each transaction as soon as it is committed.
-        ``on_poison`` is called, in the event loop, with each item that cannot be written. Raises the errors
-        in AWAY: what is not in ``results`` by then was not written.
+        Return ``results``, which gets the answer of each transaction once it is committed. ``on_poison`` is
+        called, in the event loop, with each item that cannot be written. Raises the errors in AWAY: batches
+        without an answer in ``results`` were not written.
         """
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
         done: Future[None] = Future()
@@ -80,11 +80,10 @@ class BatchWriter:
         return answers
 
     def submit(self, item: Item, work: Work[Item, Sequence[Answer]], *, timeout_s: float = 30.0) -> Answer:
-        """Write one item together with those that other threads submit meanwhile.
+        """Write an item together with those that other threads submit meanwhile; return its answer.
 
-        Return its answer after the commit. ``work`` returns one answer per item, in their order. Raises what
-        it raised for this item, RuntimeError after ``close``, and TimeoutError, after which the item is still
-        written.
+        ``work`` returns one answer per item, in their order. Raises the error of ``work`` for this item,
+        RuntimeError after ``close``, and TimeoutError, after which the item is still written.
         """
         future: Future[Answer] = Future()
         with self._lock:
@@ -95,7 +94,7 @@ class BatchWriter:
         return future.result(timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Write what waits, then end the thread; wait no longer than ``timeout_s``."""
+        """Write the waiting items, then end the thread; wait at most ``timeout_s``."""
         with self._lock:
             self._closed = True
             self._jobs.put(None)
@@ -115,7 +114,7 @@ class BatchWriter:
             job()
 
     def _write_waiting(self, work: Work[Any, Sequence[Any]]) -> None:
-        """Write batches until no item waits; during a write the next batch gathers by itself."""
+        """Write batches until no item waits; the next batch accumulates during a write."""
         while batch := self._next_batch(work):
             try:
                 _write(batch, _of_pairs(work), _set_results, lambda pair, error: pair[1].set_exception(error))

@@ -35,7 +35,7 @@ MAX_COUNT = 1_000
 
 
 def add_commands(app: Flask) -> None:
-    """Add the commands to an application."""
+    """Register the commands."""
     for command in (next_times_command, create_user, check_config, seed_demo):
         app.cli.add_command(command)
 

@@ -79,7 +79,7 @@ class Config:
     port: int = 8080
     allowed_hosts: tuple[str, ...] = ()
     context_path: str = "/xxl-job-admin"
-    #: accepted tokens, the first one is sent; empty: the file in the home (see ``app.home``)
+    #: accepted tokens, of which the first is sent; empty: the file in the home folder (see ``app.home``)
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     admin_password: str = field(default="", repr=False)
     time_zone: str = "UTC"
@@ -94,7 +94,7 @@ class Config:
     executor_networks: tuple[Network, ...] = ()
     #: number of trusted reverse proxies, which set X-Forwarded headers
     proxy_count: int = 0
-    #: address of the console in links of alarms; empty: made from host and port
+    #: address of the console in the links of alarms; empty: from host and port
     public_url: str = ""
     log_level: str = "INFO"
     node_name: str = ""

@@ -1,7 +1,7 @@
 """Database faults: errors caused by the database's state (busy, full, read-only, away), not by the statement.
 
-The same work succeeds later, so a traceback does not help. Lives beside ``db`` because console, API and
-workers all use it.
+The same work succeeds later, so a traceback does not help. The module is beside ``db`` because console, API
+and workers use it.
 """
 
 import logging
@@ -29,11 +29,11 @@ _MYSQL_CLIENT_CODES = 2_000
 
 
 class Fault(StrEnum):
-    """State of a database in which it cannot work."""
+    """State in which a database cannot work."""
 
     #: locks are held for too long
     BUSY = "busy"
-    #: its disk is full
+    #: the disk is full
     FULL = "full"
     READ_ONLY = "read-only"
     #: not reachable, or its file cannot be opened or read
@@ -49,8 +49,6 @@ _OF_SQLITE = {
     sqlite3.SQLITE_CANTOPEN: Fault.UNAVAILABLE,
     sqlite3.SQLITE_PERM: Fault.UNAVAILABLE,
 }
-
-
 #: disk full, table full; --read-only, read-only transaction, read-only mode
 _OF_MYSQL = {
     1021: Fault.FULL,
@@ -91,7 +89,7 @@ def not_configured(error: DBAPIError) -> NotConfigured:
 
 
 class FaultLog:
-    """Log of failed database work: one line a minute for a persistent fault, a line for every other failure.
+    """Log of failed database work: one line a minute for a persistent fault, one line for each other failure.
 
     BUSY is logged each time: it ends soon, and each line names work that was not done.
     """

@@ -1,7 +1,7 @@
-"""Engine and sessions: one engine a process, short transactions that commit or roll back.
+"""Engine and sessions: one engine per process, short transactions that commit or roll back.
 
-``db.session`` (Flask-SQLAlchemy) serves reading views; whatever writes opens ``session_scope``. On SQLite a writing
-transaction begins IMMEDIATE, so that it waits for its turn at the start instead of failing in the middle.
+Views that only read use ``db.session`` (Flask-SQLAlchemy); writes use ``session_scope``. On SQLite a writing
+transaction starts as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
 """
 
 import logging
@@ -31,21 +31,21 @@ db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
 #: a statement that takes longer is logged
 SLOW_STATEMENT_S = 0.05
-#: how long a writer of SQLite waits for its turn, other threads and other processes together
+#: longest wait of a SQLite writer for other threads and processes together
 BUSY_TIMEOUT_MS = 5_000
-#: prepared statements a connection of SQLite keeps; every length of an IN list is another one, of 70 kB with 400 values
+#: prepared statements cached per SQLite connection; each length of an IN list is one, 70 kB with 400 values
 STATEMENTS_KEPT = 32
-#: a transaction that lost a deadlock is tried so often
+#: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
-#: error codes of MySQL and SQLSTATEs of PostgreSQL for "you lost a deadlock or waited too long for a lock"
+#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks and lock time-outs
 _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
-#: marks a session whose transaction holds fires that are due
+#: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
 
 
 class _Binding:
-    """The engine of this process and the sessions made on it."""
+    """Engine of this process, and the factories of its sessions."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
@@ -58,7 +58,7 @@ _binding = _Binding()
 
 
 def engine_options(config: Config) -> dict[str, Any]:
-    """Return what ``create_engine`` needs beside the URL, for Flask-SQLAlchemy and the workers alike."""
+    """Return the options of ``create_engine`` for Flask-SQLAlchemy and the workers."""
     options: dict[str, Any] = {"pool_size": 8, "max_overflow": config.threads}
     if config.is_sqlite:
         options["connect_args"] = {
@@ -67,9 +67,8 @@ def engine_options(config: Config) -> dict[str, Any]:
             "cached_statements": STATEMENTS_KEPT,
             "factory": QueuedConnection,
         }
-        options["pool_use_lifo"] = (
-            True  # reuse the newest: in rotation every connection would fill its own page cache
-        )
+        # reuse the newest connection: in rotation each would fill its own page cache
+        options["pool_use_lifo"] = True
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
     timeouts = {"connect_timeout": 5}
@@ -80,7 +79,7 @@ def engine_options(config: Config) -> dict[str, Any]:
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
-    """Make ``engine`` (default: a new one for the configured URL) the one of this process."""
+    """Set the engine of this process, by default a new one for the configured URL."""
     unbind_engine()
     engine = engine or create_engine(config.database_url, **engine_options(config))
     use_zone(config.time_zone)
@@ -104,20 +103,26 @@ def unbind_engine() -> None:
 
 @contextmanager
 def session_scope() -> Iterator[Session]:
-    """Open a writing transaction: commits at the end, rolls back on an error. Inside: no HTTP, no e-mail, no wait."""
+    """Open a writing transaction: commits at the end, rolls back on an error.
+
+    It must not contain HTTP requests, mail or waiting.
+    """
     with _binding.writing() as session, session.begin():
         yield session
 
 
 @contextmanager
 def read_scope() -> Iterator[Session]:
-    """Open a transaction that only reads; it never waits for a writer of SQLite."""
+    """Open a read-only transaction; on SQLite it never waits for a writer."""
     with _binding.reading() as session:
         yield session
 
 
 def transact(work: Callable[[Session], T]) -> T:
-    """Run ``work`` in a writing transaction, again if it lost a deadlock; ``work`` must be free of other effects."""
+    """Run ``work`` in a writing transaction and retry it after a lost deadlock.
+
+    ``work`` must not have any effects outside the transaction.
+    """
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with session_scope() as session:
@@ -130,13 +135,13 @@ def transact(work: Callable[[Session], T]) -> T:
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Whether the same transaction may succeed when it is tried again at once."""
+    """Whether the same transaction may succeed if it is retried at once."""
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     return code in _TRANSIENT_MYSQL or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
 
 
 def announce_due_fires(session: Session) -> None:
-    """Let the commit of this transaction wake the dispatchers that share the home folder: it holds fires that are due."""
+    """Mark the transaction as containing due fires: its commit wakes the dispatchers that share the home."""
     session.info[_DUE_FIRES] = True
 
 
@@ -150,7 +155,7 @@ def _forget_due_fires(session: Session, _transaction: object) -> None:
 
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
-    """Execute an UPDATE or DELETE and return how many rows it changed."""
+    """Execute an UPDATE or DELETE; return how many rows it changed."""
     result = cast(
         "CursorResult[Any]",
         session.execute(statement, rows, execution_options={"synchronize_session": False}),
@@ -159,7 +164,7 @@ def affected(session: Session, statement: Executable, rows: list[dict[str, Any]]
 
 
 def check_database(config: Config) -> None:
-    """Raise NotConfigured, with one line that names the problem, where the database cannot be reached."""
+    """Raise NotConfigured, with the problem in one line, if the database cannot be opened."""
     _make_private(config)
     try:
         engine = create_engine(config.database_url, **engine_options(config))
@@ -168,17 +173,20 @@ def check_database(config: Config) -> None:
         engine.dispose()
     except OperationalError as exc:
         shown = make_url(config.database_url).render_as_string(hide_password=True)
-        hint = "; a new one is made by: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
+        hint = "; to create it, run: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
         raise NotConfigured(
             f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}"
         ) from exc
 
 
 def _make_private(config: Config) -> None:
-    """Make a new SQLite file its owner's alone, it holds hashes of passwords; the files SQLite puts beside it follow."""
+    """Create a new SQLite file readable by its owner only, as it contains password hashes.
+
+    The files that SQLite creates beside it get the same mode.
+    """
     file = make_url(config.database_url).database if config.is_sqlite else None
     if file and Path(file).parent.is_dir() and not Path(file).exists():
-        with suppress(OSError):  # told when it is opened
+        with suppress(OSError):  # reported when the file is opened
             Path(file).touch(mode=0o600)
 
 
@@ -192,7 +200,7 @@ def _listen(engine: Engine) -> None:
 
 def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
     connection.queue = queue
-    connection.isolation_level = None  # the driver begins nothing by itself
+    connection.isolation_level = None  # the driver must not start transactions itself
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",

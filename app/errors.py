@@ -1,27 +1,27 @@
-"""Every error this program raises on purpose.
+"""Errors of this program.
 
 XxlJobError
-├── NotFound              the object does not exist, or not for this user (HTTP 404, code 500 for scripts)
-├── InvalidInput          a field has a value it cannot have; names the field and what would be right (400)
-├── Conflict              the state of the object forbids the action (409)
+├── NotFound              the object does not exist or is not visible to the user (404; scripts: code 500)
+├── InvalidInput          a field has an invalid value; with the field and what is allowed (400)
+├── Conflict              the state of the object does not allow the action (409)
 ├── PermissionDenied      the user may not do this (403)
-├── TooManyAttempts       too many failed logins; says how long to wait (429)
-├── NotConfigured         a setting, file or schema is missing or wrong; ends a start with one line
-└── ExecutorUnreachable   an executor could not be asked, or its answer was no answer; names the address
-InvalidCronExpression (ValueError) lives beside the parser, in ``app.domain.cron``.
+├── TooManyAttempts       too many attempts; with the time to wait (429)
+├── NotConfigured         a setting, file or schema is missing or wrong; ends the start with one line
+└── ExecutorUnreachable   an executor did not answer, or with an invalid answer; with its address
+InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.cron``.
 """
 
 
 class XxlJobError(Exception):
-    """Base of all errors raised on purpose; its text is fit for the person who caused it."""
+    """Base class; the text can be shown to the user."""
 
 
 class NotFound(XxlJobError):
-    """The object does not exist, or is not visible to this user."""
+    """The object does not exist or is not visible to the user."""
 
 
 class InvalidInput(XxlJobError):
-    """A field holds a value it cannot hold."""
+    """A field has an invalid value."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class InvalidInput(XxlJobError):
 
 
 class Conflict(XxlJobError):
-    """The object's present state forbids the action."""
+    """The state of the object does not allow the action."""
 
 
 class PermissionDenied(XxlJobError):
@@ -38,7 +38,7 @@ class PermissionDenied(XxlJobError):
 
 
 class TooManyAttempts(XxlJobError):
-    """Too many logins failed; nothing is looked at before the wait is over."""
+    """Too many attempts; further ones are refused unchecked until the wait has ended."""
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class NotConfigured(XxlJobError):
 
 
 class ExecutorUnreachable(XxlJobError):
-    """An executor could not be asked, or answered something that is no answer."""
+    """An executor did not answer, or its answer is invalid."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"{address}: {reason}")

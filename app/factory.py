@@ -100,7 +100,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
         # console.web.guards checks the token of every form
         "WTF_CSRF_ENABLED": False,
-        # a cookie of this name makes Flask-Login ignore our session cookie, so use a name never sent
+        # a cookie with this name makes Flask-Login ignore our session cookie: use a name that is never sent
         "REMEMBER_COOKIE_NAME": "XXL_JOB_NO_SUCH_COOKIE",
     }
 

@@ -32,7 +32,7 @@ FLASK = (sys.executable, "-m", "flask", "--app", "wsgi")
 
 
 class Failed(Exception):
-    """The run cannot go on; the text is the message shown."""
+    """The run cannot continue; the text is shown to the user."""
 
 
 def main() -> int:
@@ -75,13 +75,13 @@ def run() -> None:
 
 
 def console_address(config: Config) -> str:
-    """Return the URL the console has on this machine."""
+    """Return the URL of the console on this host."""
     host = "127.0.0.1" if config.host in ("0.0.0.0", "::", "localhost") else config.host
     return f"http://{f'[{host}]' if ':' in host else host}:{config.port}{config.context_path}"
 
 
 def read_port(variable: str, default: int) -> int:
-    """Return the port in an environment variable; raise Failed if it is none."""
+    """Return the port in an environment variable; raise Failed if it is invalid."""
     text = os.environ.get(variable) or str(default)
     if not text.isdigit() or not 0 < int(text) < 65536:
         raise Failed(f"{variable}={text!r}: a whole number from 1 to 65535 is needed")
@@ -122,7 +122,7 @@ def listens(host: str, port: int) -> bool:
 
 
 def welcome(address: str, home: Path, *, password_given: bool) -> None:
-    """Print the address, the first password while it is valid, and what to do next."""
+    """Print the address, the first password if it is still valid, and what to do next."""
     stored = home / "admin_password"
     if password_given:
         password, where = "the one in XXL_JOB_ADMIN_PASSWORD", "only as a hash, in the database"
@@ -140,12 +140,12 @@ def welcome(address: str, home: Path, *, password_given: bool) -> None:
 
 
 def shown(path: Path) -> Path:
-    """Return a path relative to the repository where it lies inside."""
+    """Return a path, relative if it is inside the repository."""
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 class Parts:
-    """The started processes, in order; each writes to its own log file."""
+    """Started processes in order; each writes to its own log file."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
@@ -157,7 +157,7 @@ class Parts:
             signal.signal(number, self.request_stop)
 
     def request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Signal handler: count the request; the loops look at it."""
+        """Signal handler: count the request for the loops."""
         self.stops += 1
 
     def log_path(self, name: str) -> Path:
@@ -195,7 +195,7 @@ class Parts:
             raise Failed(self.describe(name, "failed"))
 
     def wait(self, name: str, ready: Callable[[], bool]) -> None:
-        """Wait until a part answers; raise Failed after START_S, or when a part ends."""
+        """Wait until a part answers; raise Failed after START_S, or if a part ends."""
         deadline = time.monotonic() + START_S
         while not self.stops and not ready():
             self.require_alive()
@@ -204,7 +204,7 @@ class Parts:
             time.sleep(0.1)
 
     def watch(self) -> None:
-        """Return when a stop is requested; raise Failed when a part ends by itself."""
+        """Wait until a stop is requested; raise Failed if a part ends by itself."""
         while not self.stops:
             self.require_alive()
             time.sleep(0.2)
@@ -218,9 +218,9 @@ class Parts:
                 raise Failed(self.describe(name, how))
 
     def describe(self, name: str, what: str) -> str:
-        """Return what happened to a part, with the last lines of its log."""
+        """Return a message about a part, with the last lines of its log."""
         path = self.log_path(name)
-        text = path.read_text(encoding="utf-8", errors="replace").strip() or "(it wrote nothing)"
+        text = path.read_text(encoding="utf-8", errors="replace").strip() or "(empty)"
         last = "\n".join(f"  {line}" for line in text.split("\n")[-LAST_LINES:])
         return f"{name} {what}; the end of {shown(path)}:\n{last}"
 
@@ -243,13 +243,13 @@ class Parts:
 
 
 def end_with_parent() -> None:
-    """In a child, before it starts: end it when this process dies (Linux)."""
+    """Have the kernel end this child process when its parent dies (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of a part and of the processes it started."""
+    """Kill the remaining processes of a part."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,7 +1,8 @@
 """Write queue of SQLite: a fair lock for the writing threads of one process.
 
-SQLite has one writer at a time and no queue: the next one is a matter of luck. So the threads of a process
-queue here, first come, first served, and only the first of them polls the file, against other processes.
+SQLite has one writer at a time and no queue, so which one is next is a matter of luck. Therefore the threads
+of a process queue here, first come, first served, and only the first one polls the file, competing with other
+processes.
 """
 
 import sqlite3
@@ -9,7 +10,7 @@ import threading
 import time
 from collections import deque
 
-#: wait between attempts; SQLite's own back-off grows to 100 ms and misses the gaps between a busy process's
+#: wait between attempts; SQLite's own back-off grows to 100 ms and misses the gaps between another process's
 #: writes
 BEGIN_AGAIN_S = 0.001
 #: mask of the primary part of an SQLite result code
@@ -22,7 +23,8 @@ class WriteQueue:
     """Fair lock: threads get it in the order of their requests."""
 
     def __init__(self) -> None:
-        # reentrant: a forgotten connection may be collected, and so released, anywhere in here
+        # reentrant: garbage collection may close a forgotten connection, and so release the lock, anywhere
+        # here
         self._mutex = threading.RLock()
         self._waiting: deque[threading.Event] = deque()
         self._taken = False
@@ -37,7 +39,7 @@ class WriteQueue:
             self._waiting.append(ticket)
         try:
             return ticket.wait(timeout_s) or not self._withdraw(ticket)
-        except BaseException:  # of a signal handler, in the main thread
+        except BaseException:  # raised by a signal handler, in the main thread
             if not self._withdraw(ticket):
                 self.release()
             raise

@@ -1,4 +1,4 @@
-"""Alembic environment: upgrade the configured database, or the one whose URL the caller gives."""
+"""Alembic environment: upgrade the configured database, or the one at a URL passed by the caller."""
 
 from alembic import context
 from sqlalchemy import Engine, column, create_engine, inspect, pool, table, update
@@ -8,7 +8,7 @@ from app.models.base import Base
 
 
 def run() -> None:
-    """Run the migrations, each in a transaction of its own where DDL is transactional."""
+    """Run the migrations, each in its own transaction where DDL is transactional."""
     url = context.config.attributes.get("url") or Config.from_env().database_url
     engine = create_engine(url, poolclass=pool.NullPool)
     renumber(engine)
@@ -24,9 +24,9 @@ def run() -> None:
 
 
 def renumber(engine: Engine) -> None:
-    """Stamp a database whose revision another one replaces (REPLACES in a version file).
+    """Stamp a database whose revision has been replaced (REPLACES in a version file).
 
-    The last revision replaced has the schema of its replacement. Earlier ones are stamped with the
+    The last replaced revision has the schema of its replacement. Earlier ones are stamped with the
     replacement's predecessor, so that the replacement runs and adds what is missing.
     """
     version = table("alembic_version", column("version_num"))

@@ -1,4 +1,4 @@
-"""The original's eight tables; those of an existing ``xxl_job`` database are left as they are.
+"""The eight tables of XXL-JOB; existing ones of an ``xxl_job`` database are left unchanged.
 
 Revision: 0001, the first. Source of names, types and defaults: docs/reference/schema.md (XXL-JOB 2.4.1).
 """
@@ -12,7 +12,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-#: SQLite: an id is never given twice, not even after the newest row was deleted
+#: SQLite: never reuse an id, not even that of the newest row after its deletion
 TABLE_OPTIONS = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB", "sqlite_autoincrement": True}
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 LONG_TEXT = sa.Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
@@ -21,7 +21,7 @@ LONG_TEXT = sa.Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
 def number(
     name: str, default: str | None = "0", kind: type[sa.types.TypeEngine[int]] = sa.Integer
 ) -> sa.Column[int]:
-    """Return a column of a number that is never null."""
+    """Return a NOT NULL column for a number."""
     return sa.Column(name, kind(), nullable=False, server_default=default)
 
 
@@ -128,7 +128,7 @@ TABLES: dict[str, list[sa.Column[object] | sa.Index]] = {
 
 
 def upgrade() -> None:
-    """Create what is missing; make sure of the lock row."""
+    """Create the missing tables, and the lock row."""
     present = set(sa.inspect(op.get_bind()).get_table_names())
     for name, parts in TABLES.items():
         if name not in present:
@@ -139,5 +139,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Not offered: a backup is the way back."""
+    """Raise; restore a backup to go back."""
     raise NotImplementedError

@@ -288,9 +288,9 @@ def upgrade() -> None:
     for name, table, indexed in INDEXES:
         if name not in indexes_of(table):
             op.create_index(name, table, indexed, unique=name.startswith("ux_"))
-    for name, indexed, held in LOG_INDEXES:
+    for name, indexed, where in LOG_INDEXES:
         if name not in indexes_of(LOG):
-            op.create_index(name, LOG, indexed, sqlite_where=sa.text(held), postgresql_where=sa.text(held))
+            op.create_index(name, LOG, indexed, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
     if OLD_INDEX in indexes_of(LOG):
         op.drop_index(OLD_INDEX, LOG)
     convert_crons()
@@ -307,7 +307,7 @@ def indexes_of(table: str) -> dict[str | None, bool]:
 
 
 def widen() -> None:
-    """Widen what older generations of an adopted database have narrower."""
+    """Widen columns that are narrower in databases adopted from older versions of XXL-JOB."""
     for table, name, kind in WIDENED:
         found = columns_of(table)[name]
         length = getattr(found["type"], "length", None)
@@ -316,7 +316,7 @@ def widen() -> None:
 
 
 def alter_column(table: str, name: str, found: dict[str, Any], **changes: Any) -> None:
-    """Alter a column; what is not named in ``changes`` stays."""
+    """Alter a column; anything not in ``changes`` is kept."""
     with op.batch_alter_table(table) as batch:
         batch.alter_column(
             name, **{"existing_type": found["type"], "existing_nullable": found["nullable"], **changes}
@@ -324,7 +324,7 @@ def alter_column(table: str, name: str, found: dict[str, Any], **changes: Any) -
 
 
 def make_registry_unique() -> None:
-    """Make the index of releases before 2.5 unique; of equal rows the last one stays."""
+    """Make the index of XXL-JOB before 2.5 unique; of equal rows the last one is kept."""
     name, columns = "i_g_k_v", ["registry_group", "registry_key", "registry_value"]
     indexes = indexes_of(REGISTRY)
     if indexes.get(name):

@@ -1,4 +1,4 @@
-"""First release: the table of forgotten executors is called `xxl_job_last_seen`.
+"""First release: rename the table of former executors to `xxl_job_last_seen`.
 
 Revision: 0003_first_release, after 0002_own_schema. Only tables of our own change.
 Each step checks what is present, so that an interrupted upgrade can be repeated without transactional DDL.
@@ -33,7 +33,7 @@ def upgrade() -> None:
 
 
 def rename_column(table: str, old: str, new: str) -> None:
-    """Rename a column of epoch milliseconds, on SQLite without the copy of the table Alembic makes."""
+    """Rename a column of epoch milliseconds; on SQLite without Alembic's copy of the table."""
     if op.get_bind().dialect.name == "sqlite":
         op.execute(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
     else:
