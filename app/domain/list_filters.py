@@ -1,4 +1,4 @@
-"""List filters: the URL parameters that filter and sort a list, which are what a saved view stores."""
+"""List filters: the URL parameters that filter and sort a list; a saved view stores them."""
 
 from collections.abc import Mapping
 from enum import StrEnum

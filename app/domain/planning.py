@@ -1,4 +1,4 @@
-"""Planning: which instants of a due job a scan fires, which it skips, and what the next time is.
+"""Planning: the instants of a due job that a scan fires or skips, and the next time.
 
 Source: docs/reference/pipeline.md, section 1, after XXL-JOB 2.4.1 JobScheduleHelper.
 """

@@ -91,8 +91,7 @@ def check_schedule(schedule: Schedule) -> None:
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
     """Return the first instant strictly after ``after_ms`` and within the bounds; None if there is none.
 
-    FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression for an invalid schedule of any
-    type.
+    FIX_RATE and FIX_DELAY count from ``after_ms``. Raise InvalidCronExpression if the schedule is invalid.
     """
     not_before_ms = schedule.not_before_ms
     match schedule.type:

@@ -43,7 +43,8 @@ def check_tag(entered: str) -> str:
     tag = unicodedata.normalize("NFC", entered.replace(WIDE_BLANK, " ").strip())
     if not 1 <= len(tag) <= TAG_MAX:
         raise InvalidInput(
-            FIELD, N_("Tags must have 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX])
+            FIELD,
+            N_("Tags must have 1 to %(limit)s characters: %(tag)s", limit=TAG_MAX, tag=tag[: 2 * TAG_MAX]),
         )
     if _COMMAS.search(tag) or not tag.isprintable():
         raise InvalidInput(

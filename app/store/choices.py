@@ -21,7 +21,7 @@ def search_jobs(
 ) -> list[tuple[int, int, str]]:
     """Return id, group and description of matching jobs of these groups (None: all).
 
-    The text is looked for in id, description and handler.
+    The text is matched against id, description and handler.
     """
     query = select(Job.id, Job.job_group, Job.job_desc).where(
         Job.id != skip_id, *in_groups(Job.job_group, group_ids)
@@ -51,7 +51,7 @@ def search_groups(
 ) -> list[tuple[int, str, str]]:
     """Return id, title and appname of matching groups among these (None: all).
 
-    The text is looked for in id, title and appname.
+    The text is matched against id, title and appname.
     """
     query = select(Group.id, Group.title, Group.app_name).where(*in_groups(Group.id, group_ids))
     if text:

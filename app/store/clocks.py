@@ -13,6 +13,6 @@ _STATEMENTS = {
 
 
 def database_now_ms(session: Session) -> Millis | None:
-    """Return the database server's clock; None for SQLite, which has no clock of its own."""
+    """Return the database server's clock; None for SQLite, which has no server."""
     statement = _STATEMENTS.get(session.get_bind().dialect.name)
     return None if statement is None else int(session.execute(text(statement)).scalar_one())

@@ -26,10 +26,10 @@ from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
-#: generations of child jobs read one by one, and ids in one statement; beyond that all jobs are read at once
+#: limits of generations of child jobs, and of ids per statement; beyond them all jobs are read at once
 DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
 _IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
-#: sort keys of the list, by the names of its columns; LAST_RUN depends on what the reader may see
+#: sort keys of the list, by the names of its columns; LAST_RUN depends on the groups visible to the user
 ORDERS: dict[str, SortKey] = {
     "id": SortKey(()),
     "desc": by_text(Job.job_desc),
@@ -197,7 +197,7 @@ def delete_job(session: Session, job_id: int) -> None:
 def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
     """Return when a job last ran; runs it had in groups other than these (None: all) do not count.
 
-    ORDER BY with LIMIT 1 takes one index step a job; MAX would read all its runs on MariaDB.
+    ORDER BY with LIMIT 1 takes one index lookup per job; MAX would read all its runs on MariaDB.
     """
     runs = select(JobLog.trigger_time).where(
         JobLog.job_id == Job.id, JobLog.trigger_time.is_not(None), *in_groups(JobLog.job_group, group_ids)

@@ -51,11 +51,11 @@ MUTES = (Belonging(Mute, "job_id", Job), Belonging(Mute, "group_id", Group))
 
 
 def find_orphans(session: Session, belonging: Belonging, *, limit: int) -> list[int]:
-    """Return the ids of rows whose owner is gone, by one statement without locks."""
+    """Return the ids of rows whose owner does not exist, by one statement without locks."""
     rows, owners = bulk.table_of(belonging.rows), bulk.table_of(belonging.owners)
     owner = rows.c[belonging.column]
-    gone = ~select(owners.c.id).where(owners.c.id == owner).exists()
-    query = select(rows.c.id).where(owner != NO_OWNER, gone)
+    is_gone = ~select(owners.c.id).where(owners.c.id == owner).exists()
+    query = select(rows.c.id).where(owner != NO_OWNER, is_gone)
     return list(session.scalars(query.order_by(rows.c.id).limit(limit)))
 
 

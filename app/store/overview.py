@@ -112,11 +112,10 @@ def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis)
 
 
 def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict[str | None, Load]:
-    """Return address -> load by a group's runs, including those on their way.
+    """Return address -> load by a group's runs, including those on their way there.
 
-    None: due, no address chosen yet.
-
-    An executor runs one run of a job at a time; further runs of the job wait there.
+    The address None has runs that are due and not routed yet. An executor runs one run of a job at a time;
+    further runs of the job wait there.
     """
     sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
     query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)

@@ -40,20 +40,18 @@ def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
 def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
     """Lock and return the unclaimed fires of schedules that meet the conditions.
 
-    The caller has locked their jobs.
-
-    Reads ids without a lock first, then locks by id: a locking read through another index locks entries
-    before rows, a claim rows before entries. A faster claim may have replaced a broadcast by its shards, so
-    the ids are read again until all are locked.
+    The caller has locked their jobs. Reads ids without a lock first, then locks by id: a locking read through
+    another index locks entries before rows, a claim rows before entries. A faster claim may have replaced a
+    broadcast by its shards, so the ids are read again until all are locked.
     """
     locked: dict[int, ScheduledFire] = {}
     while True:
         found = select(Fire.id).where(_UNCLAIMED, *conditions)
         fresh = [row.id for row in bulk.read_rows(session, found) if row.id not in locked]
         rows = fires.by_id(select(*_COLUMNS)).where(Fire.id.in_(sorted(fresh)), _UNCLAIMED).order_by(Fire.id)
-        taken = bulk.read_rows(session, rows.with_for_update()) if fresh else []
-        locked |= {row.id: ScheduledFire._make(row) for row in taken}
-        if len(taken) == len(fresh):
+        newly_locked = bulk.read_rows(session, rows.with_for_update()) if fresh else []
+        locked |= {row.id: ScheduledFire._make(row) for row in newly_locked}
+        if len(newly_locked) == len(fresh):
             return _whole(list(locked.values()))
 
 

@@ -93,7 +93,7 @@ class LastWorkday:
     entry_day: ClassVar[int] = 1
 
     def day_in(self, year: int, month: int, from_day: int) -> int | None:
-        """Return that day; None in a month too short for the offset (the reference searches for ever)."""
+        """Return that day; None in a month too short for the offset (the reference searches forever)."""
         return _workday_near(year, month, days_in_month(year, month) - self.offset, from_day)
 
 

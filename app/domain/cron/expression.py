@@ -91,9 +91,7 @@ class CronExpression:
         )
 
     def next_after_ms(self, after_ms: Millis, tz: tzinfo) -> Millis | None:
-        """Return the first fire strictly after an instant, in whole seconds.
-
-        None if the bounded search finds none.
+        """Return the first fire strictly after an instant, in whole seconds; None if there is none in reach.
 
         A local time that does not exist is left out. One that exists twice fires the second time; a search
         from the first time starts as if from the second.

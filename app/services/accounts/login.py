@@ -49,7 +49,7 @@ ADDRESS_WINDOW_MS = 5 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A login attempt: what was entered, and the client it comes from."""
+    """Login attempt: the entered values and the client."""
 
     username: str
     password: str
@@ -84,7 +84,7 @@ class Visitor:
 
 
 def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Login:
-    """Check name and password and open a login. Opens its own transactions: the check takes long.
+    """Check name and password and open a login. Opens its own transactions, since the check takes long.
 
     Raises InvalidInput, with the same text for an unknown user and a wrong password, and TooManyAttempts
     before either is checked. ``keep_hash`` keeps an adopted hash, for a Java admin on the same database.

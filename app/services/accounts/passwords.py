@@ -20,7 +20,7 @@ MD5_PREFIX = "md5:"
 SHA256_PREFIX = "sha256:"
 
 _hasher = PasswordHasher()
-#: limit of parallel hashes: each takes 64 MiB, and a burst of logins must not fill the memory
+#: limits parallel hashes: each takes 64 MiB, and a burst of logins must not exhaust the memory
 _hashing = threading.BoundedSemaphore(4)
 
 

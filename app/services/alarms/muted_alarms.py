@@ -1,4 +1,4 @@
-"""Muted alarms: hold them back while a mute lasts, and find what its end has to report."""
+"""Muted alarms: hold them back while a mute lasts, and collect the data of its summary."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
 from app.store.jobs import JobName
 
-#: ended mutes taken in one round
+#: ended mutes claimed in one round
 ENDED_AT_ONCE = 20
 
 
@@ -36,7 +36,7 @@ class EndedMute:
     held: list[Held]
     #: ids of the jobs without a success since, according to the log
     failing: frozenset[int]
-    #: those whose failed run has been cleaned from the log, perhaps together with a success
+    #: failing jobs whose failed run has been cleared from the log, perhaps together with a success
     unknown: frozenset[int] = frozenset()
 
     @property
@@ -88,7 +88,7 @@ def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:
-    """Take ended mutes with something to report; delete those without.
+    """Claim ended mutes with something to report; delete the others.
 
     The failing jobs are found between two transactions: many runs may have to be read, and a
     transaction would block all writers meanwhile.
@@ -122,7 +122,7 @@ def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, 
 
 
 def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis) -> None:
-    """Retry the summary at ``next_ms``, for the targets that have not taken it."""
+    """Retry the summary at ``next_ms``, for the targets that have not accepted it."""
     mute = mutes.lock_taken(session, ended.mute)
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
@@ -134,7 +134,7 @@ def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_un
 
 
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
-    """Find the jobs of a taken mute that are still failing; no further alarms are held under it."""
+    """Find the jobs of a claimed mute that are still failing; no further alarms are held under it."""
     held = alarms.find_held(session, mute.id)
     jobs_by_id = jobs.find_jobs(session, [each.job_id for each in held])
     failing = jobs_by_id.keys() - alarms.find_successes(session, jobs_by_id.keys(), mute_id=mute.id).keys()

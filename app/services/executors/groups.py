@@ -40,7 +40,7 @@ class GroupDraft:
     address_type: int = 0
     #: comma separated; ignored for automatic groups
     address_list: str = ""
-    #: None: unchanged; empty: none of its own
+    #: None: unchanged; empty: the global token
     access_token: str | None = None
     #: one URL per line; None: unchanged
     alarm_urls: str | None = None

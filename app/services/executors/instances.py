@@ -52,7 +52,7 @@ class Instance:
     #: client program as registered; empty: not reported
     client: str
     load: Load
-    #: None: it takes new runs
+    #: None: not drained
     drain: Drain | None
 
     @property
@@ -78,7 +78,7 @@ class Instances:
 
     @property
     def gone_days(self) -> int:
-        """How many days back ``gone`` reaches."""
+        """Number of days that ``gone`` covers."""
         return LAST_SEEN_DAYS
 
     def unusable(self, networks: tuple[Network, ...]) -> dict[str, str]:

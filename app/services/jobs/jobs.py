@@ -129,7 +129,7 @@ def change_tag(
 
 
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Delete a job with its fires, runs and versions; runs in progress go on. Raises NotFound."""
+    """Delete a job with its fires, runs and versions; runs in progress continue. Raises NotFound."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
     job_lists.delete_job(session, job.id)
     _record(session, "job.remove", job, actor, now_ms, {"job_desc": job.job_desc, "job_group": job.job_group})
@@ -242,15 +242,15 @@ def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
 def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -> str | None:
     """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
     pieces = limited_text("addressList", entered, ADDRESS_LIST_MAX).split(",")
-    wanted = [piece.strip() for piece in pieces if piece.strip()]
-    if not wanted:
+    addresses = [piece.strip() for piece in pieces if piece.strip()]
+    if not addresses:
         return None
     group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     known = set[str]()
     if group is not None:
         live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name])
         known = {_without_slash(text) for text in [*group.addresses, *live.get(group.app_name, [])]}
-    for address in wanted:
+    for address in addresses:
         if _without_slash(address) not in known:
             raise InvalidInput(
                 "addressList",
@@ -259,7 +259,7 @@ def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -
                     address=address,
                 ),
             )
-    return ",".join(wanted)
+    return ",".join(addresses)
 
 
 def _without_slash(address: str) -> str:

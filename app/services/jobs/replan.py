@@ -100,7 +100,7 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
     """Void the instants of jobs whose schedules change, and set their next times.
 
     The caller holds the jobs' locks and writes the schedules afterwards. ``schedules`` is job id -> (new
-    schedule, its first instant when it was planned). That instant is computed anew only if it has passed or
+    schedule, its first instant when it was planned). That instant is recomputed only if it has passed or
     was fired already, which keeps the locks short.
     """
     rows = []

@@ -225,7 +225,10 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
         if own is not None and job_id not in known and lookup.leads_to(job_id, own.id):
             raise InvalidInput(
                 CHILDREN,
-                N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=job_id),
+                N_(
+                    "Child job %(id)s leads back to this job; they would trigger each other forever",
+                    id=job_id,
+                ),
             )
         if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
             raise PermissionDenied(N_("permission denied"))

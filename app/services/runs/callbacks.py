@@ -46,7 +46,7 @@ class CallbackStore:
         return stored.won
 
     def close(self) -> None:
-        """Write what is queued, then end the thread."""
+        """Write the queued results, then end the thread."""
         self._writer.close(CLOSE_TIMEOUT_S)
 
 
