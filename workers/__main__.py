@@ -19,7 +19,7 @@ EXIT_NOT_CONFIGURED = 2
 
 
 def main() -> int:
-    """Check everything, then run; a setting, a database or a schema that is wrong ends in one line and code 2."""
+    """Check settings, database and schema, then run; print one line and return 2 where a check fails."""
     try:
         config = Config.from_env()
         set_up_logging(config.log_level)

@@ -1,7 +1,7 @@
-"""Candidate search of FAILOVER and BUSYOVER: which executor says that it may take a run. Lives in the dispatcher's loop.
+"""Candidate search of FAILOVER and BUSYOVER: probe instances until one accepts a run.
 
-One more candidate is asked every PROBE_MS, so that a dead one costs no more than that; the earlier ones are listened to until
-the trigger time-out, so that one that is only slow is not given up.
+Runs in the dispatcher's loop. Another candidate is probed every PROBE_MS, so a dead one costs no more than
+that; answers to earlier probes are accepted until the trigger time-out, so a slow one is not lost.
 """
 
 import asyncio
@@ -16,39 +16,39 @@ PROBE_S = PROBE_MS / 1000
 
 
 class CandidateSearch:
-    """The candidates of one run: those not asked yet, and those that may still answer."""
+    """The candidates of one run: those not probed yet, and those that may still answer."""
 
     def __init__(self, sender: Sender, claimed: Claimed) -> None:
         self._sender = sender
         self._claimed = claimed
-        self._unasked = deque(claimed.peers)
-        #: probes whose answer has not been looked at, in the order of the candidates
-        self._asked: dict[str, asyncio.Task[Probed]] = {}
-        #: when each was asked, in seconds of the loop's clock
-        self._asked_at: dict[str, float] = {}
-        #: those whose silence is in the trace
+        self._unprobed = deque(claimed.peers)
+        #: probes whose answer has not been read yet, in the order of the candidates
+        self._probes: dict[str, asyncio.Task[Probed]] = {}
+        #: when each was probed, in seconds of the loop's clock
+        self._probed_at: dict[str, float] = {}
+        #: addresses whose missing answer is already in the trace
         self._unanswered: set[str] = set()
-        #: what the candidates said, for the run's trace
+        #: answers of the candidates, for the run's trace
         self.lines: list[str] = []
         self.unreachable: list[str] = []
 
     async def next_candidate(self, *, stopping: Callable[[], bool]) -> str | None:
-        """Return the next candidate that said yes, the first in order if several did.
+        """Return the next candidate that accepted, the first in order if several did.
 
-        None: all have said no or not answered in time, or ``stopping`` says that none is to be asked any more.
+        None: all refused or did not answer in time, or ``stopping`` returned True.
         """
         while not stopping():
-            for address in [address for address, probe in self._asked.items() if probe.done()]:
-                if self._note(self._asked.pop(address).result(), address):
+            for address in [address for address, probe in self._probes.items() if probe.done()]:
+                if self._trace(self._probes.pop(address).result(), address):
                     self._trace_unanswered()
                     return address
             wait_s = self._wait_s()
-            if self._unasked and wait_s <= 0:
-                self._ask(self._unasked.popleft())
-            elif not self._asked:
+            if self._unprobed and wait_s <= 0:
+                self._probe(self._unprobed.popleft())
+            elif not self._probes:
                 return None
             else:
-                await asyncio.wait(self._asked.values(), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(self._probes.values(), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
         return None
 
     def add(self, sent: Sent) -> None:
@@ -57,35 +57,36 @@ class CandidateSearch:
         self.unreachable += sent.unreachable
 
     def close(self) -> None:
-        """Stop listening to those that have not answered."""
-        for probe in self._asked.values():
+        """Cancel the probes that have not been answered."""
+        for probe in self._probes.values():
             probe.cancel()
-        self._asked.clear()
+        self._probes.clear()
 
     def _wait_s(self) -> float:
-        """Return how long the next candidate waits: for the answer of the one asked last, at most PROBE_S."""
-        last = next(reversed(self._asked_at), None)
-        if not self._unasked:
+        """Return the wait before the next probe: for the answer to the latest one, at most PROBE_S."""
+        last = next(reversed(self._probed_at), None)
+        if not self._unprobed:
             return PROBE_S
-        return self._asked_at[last] + PROBE_S - _now() if last is not None and last in self._asked else 0.0
+        return self._probed_at[last] + PROBE_S - _now() if last is not None and last in self._probes else 0.0
 
-    def _ask(self, address: str) -> None:
-        self._asked_at[address] = _now()
-        self._asked[address] = asyncio.create_task(self._sender.probe(self._claimed, address))
+    def _probe(self, address: str) -> None:
+        self._probed_at[address] = _now()
+        self._probes[address] = asyncio.create_task(self._sender.probe(self._claimed, address))
 
     def _trace_unanswered(self) -> None:
-        """Name in the trace, once, each candidate that has not answered when another is chosen."""
+        """Add to the trace, once each, the candidates that have not answered when another is chosen."""
         silent = [
             address
-            for address, probe in self._asked.items()
+            for address, probe in self._probes.items()
             if not probe.done() and address not in self._unanswered
         ]
         for address in silent:
-            took_ms = round((_now() - self._asked_at[address]) * 1000)
+            took_ms = round((_now() - self._probed_at[address]) * 1000)
             self.lines.append(trace_probe(self._claimed, address, OTHER_CHOSEN, took_ms))
         self._unanswered.update(silent)
 
-    def _note(self, probed: Probed, address: str) -> bool:
+    def _trace(self, probed: Probed, address: str) -> bool:
+        """Add an answer to the trace; return whether the candidate accepted."""
         self.lines.append(probed.line)
         if probed.unreachable:
             self.unreachable.append(address)

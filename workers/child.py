@@ -1,4 +1,4 @@
-"""First lines of every child: signals, logging, engine; then its part; then an end in order."""
+"""Child process: set up signals, logging and engine, run one part, shut down in order."""
 
 import logging
 import multiprocessing
@@ -14,14 +14,14 @@ from workers import monitor, scheduler
 
 logger = logging.getLogger(__name__)
 
-#: name of a child -> what it runs until its event is set
+#: name of a child -> the function it runs until its stop event is set
 PARTS = {"scheduler": scheduler.run, "monitor": monitor.run}
 
 
 def run_child(name: str, config: Config) -> None:
-    """Run one part until SIGTERM; the target of ``spawn``, so a module-level function of plain values.
+    """Run one part until SIGTERM; the target of ``spawn``, hence a module-level function of plain values.
 
-    Signals are blocked and waited for in the main thread: no handler, so no lock is ever taken in one.
+    Signals are blocked and awaited with ``sigwait`` in the main thread: no code runs in a signal handler.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     set_up_logging(config.log_level)
@@ -35,7 +35,7 @@ def run_child(name: str, config: Config) -> None:
     part.join()
     unbind_engine()
     logging.shutdown()
-    os._exit(0)  # a probe or a mail that still waits for somebody must not keep the process
+    os._exit(0)  # a probe or mail still waiting for an answer must not keep the process alive
 
 
 def _run_part(name: str, config: Config, stop: threading.Event) -> None:
@@ -47,7 +47,7 @@ def _run_part(name: str, config: Config, stop: threading.Event) -> None:
 
 
 def _follow_parent() -> None:
-    """End this child when its supervisor is gone, however it went."""
+    """End this child when its supervisor has exited, for whatever reason."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -55,7 +55,7 @@ def _follow_parent() -> None:
 
 
 def spawn_child(name: str, config: Config) -> SpawnProcess:
-    """Start a child; ``spawn`` gives it nothing of this process but the arguments."""
+    """Start a child; with ``spawn`` it inherits nothing but the arguments."""
     process = multiprocessing.get_context("spawn").Process(target=run_child, args=(name, config), name=name)
     process.start()
     return process

@@ -1,7 +1,7 @@
-"""The asyncio side of claim, send, record: due fires in, outcomes in the database.
+"""Dispatcher: claims due fires, sends them and records the outcomes, in one asyncio loop.
 
-One event loop sends; one thread writes. While the writer commits one group the next one gathers, so that groups grow with
-the load. Every address has its own slots: whoever hangs holds only these.
+The loop sends; one thread writes. While the writer commits one batch the next one gathers, so batches grow
+with the load. Every address has its own slots, so a hanging executor holds only those.
 """
 
 import asyncio
@@ -36,22 +36,23 @@ logger = logging.getLogger(__name__)
 
 #: renewals of a slow claim's lease before its runs are given back
 RENEWALS_MAX = 3
-#: with more claimed runs than this waiting for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S without progress
+#: while more claimed runs than this wait for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S
+#: without progress
 BACKLOG_MAX = 32
 BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
-#: period of the look for sends to demote from the fast lane
+#: period of the check for sends to demote from the fast lane
 OVERDUE_CHECK_S = 0.1
-#: outcomes are written when there are so many, or after OUTCOMES_WAIT_S, even while fires are due
+#: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
 OUTCOMES_MAX = 2_000
-#: outcomes gather for so long before they are written
+#: time in which outcomes gather before they are written
 GATHER_S = 0.01
 #: how long a stop waits for sends in flight, beyond the trigger time-out
 STOP_MARGIN_S = 3.0
 
 
 class Dispatcher:
-    """Claims, sends and records; start it, offer it due fires, stop it. Claims nothing while ``may_fire`` says no."""
+    """Claims, sends and records; claims nothing while ``may_fire`` returns False."""
 
     def __init__(
         self, config: Config, *, node: str, token: str, may_fire: Callable[[], bool] = lambda: True
@@ -84,7 +85,7 @@ class Dispatcher:
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns when the event loop runs and the first claim will not be slow."""
+        """Start the event loop, warmed up so that the first claim is not slow; return when it runs."""
         warm_up(self._claimer, now_ms=now_ms())
         self._thread.start()
         self._started.wait()
@@ -96,7 +97,7 @@ class Dispatcher:
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
         with suppress(RuntimeError):  # the loop has ended already
-            self._loop.call_soon_threadsafe(self._begin_stop)
+            self._loop.call_soon_threadsafe(self._start_stop)
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
             logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
@@ -104,7 +105,7 @@ class Dispatcher:
         self._writer.close()
 
     def _run(self) -> None:
-        """Run the event loop; should it ever break, the process ends and the supervisor starts a new one."""
+        """Run the event loop; if it breaks, end the process so that the supervisor starts a new one."""
         try:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._main())
@@ -121,7 +122,7 @@ class Dispatcher:
         self._wake_socket.drain()
         self._poll.wake()
 
-    def _begin_stop(self) -> None:
+    def _start_stop(self) -> None:
         self._stopping = True
         self._wake.set()
 
@@ -157,19 +158,19 @@ class Dispatcher:
             await self._sender.close()
 
     async def _write(self) -> None:
-        """Claim what is due; outcomes wait until nothing is, but not for long."""
+        """Claim due fires; write outcomes once no fire is due, or after OUTCOMES_WAIT_S."""
         while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
-            await self._let_sends_begin()
+            await self._wait_for_backlog()
             due = self._lanes.take(self._pace.group)
             if due:
                 await self._claim(due)
             else:
                 await self._gather()
-            kept_back = time.monotonic() - self._written_at
-            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX or kept_back > OUTCOMES_WAIT_S:
+            waited_s = time.monotonic() - self._written_at
+            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX or waited_s > OUTCOMES_WAIT_S:
                 await self._write_back()
 
-    async def _let_sends_begin(self) -> None:
+    async def _wait_for_backlog(self) -> None:
         """Wait while many claimed runs wait for a permit: claiming and sending share one interpreter."""
         until, least, stuck_at = (
             time.monotonic() + BACKLOG_WAIT_S,
@@ -192,13 +193,13 @@ class Dispatcher:
             self._lanes.demote_overdue(time.monotonic())
 
     async def _gather(self) -> None:
-        """Let outcomes gather for a moment; a fire that is due ends it at once."""
+        """Wait up to GATHER_S for more outcomes; a due fire ends the wait at once."""
         self._offered.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._offered.wait(), GATHER_S)
 
     async def _claim(self, due: list[DueFire]) -> None:
-        """Claim a group. Where that fails the fires are forgotten here: the poll finds those that are still PENDING."""
+        """Claim a batch; if that fails, forget the fires: the poll finds those still PENDING."""
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
@@ -207,7 +208,7 @@ class Dispatcher:
             return claim(session, group, claimer, now_ms=now_ms())
 
         try:
-            if self._may_fire():  # by a clock that is ahead everything would be due
+            if self._may_fire():  # a clock that is ahead would make everything due
                 await self._writer.write(
                     due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._back_off
                 )
@@ -216,23 +217,26 @@ class Dispatcher:
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
         if batches:
-            self._pace.observe_claim(len(due), time.monotonic() - batches[0][1].begun)
+            self._pace.observe_claim(len(due), time.monotonic() - batches[0][1].started)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
             claims, start_before = await self._in_time(batch.claimed, timing)
             for claimed in claims:
                 self._launch(claimed, start_before)
-            for address, waiting in batch.parked.items():  # what was claimed before them counts by now
+            for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_orphaned()
         await asyncio.sleep(wait_s)
 
     def _back_off(self, fire: DueFire) -> None:
-        """Look at a fire that cannot be claimed ever more rarely: it stays in the database, and in the log."""
+        """Retry a fire that cannot be claimed with a growing delay; it stays in the database."""
         self._lanes.back_off(fire.id, time.monotonic())
 
     async def _in_time(self, claims: list[Claimed], timing: Timing) -> tuple[list[Claimed], float]:
-        """Return the claims that are still ours, and until when their sends may begin; a claim that took too long gets a new lease."""
+        """Return the claims still ours and the deadline for starting their sends.
+
+        The lease of a claim that took too long is renewed, up to RENEWALS_MAX times.
+        """
         start_before = self._pace.start_before(timing, time.monotonic())
         for _ in range(RENEWALS_MAX):
             if not claims or time.monotonic() < start_before:
@@ -251,13 +255,13 @@ class Dispatcher:
                 break
             claims = [claimed for kept, _ in renewed for claimed in kept]
             committed, timing = time.monotonic(), renewed[-1][1] if renewed else timing
-            self._pace.observe(committed - timing.begun)
+            self._pace.observe(committed - timing.started)
             start_before = self._pace.start_before(timing, committed)
         return claims, start_before
 
     async def _write_back(self) -> None:
-        """Write outcomes; while the database is away they wait here, the claims' leases in the rows."""
-        self._written_at = begun = time.monotonic()
+        """Write outcomes and give unsent runs back; keep both while the database is away."""
+        self._written_at = started = time.monotonic()
         outcomes, self._outcomes = self._outcomes, []
         unsent, self._unsent = self._unsent, []
         try:
@@ -267,11 +271,11 @@ class Dispatcher:
                 )
                 outcomes = []
             if unsent:
-                given = await self._writer.write(
+                given_back = await self._writer.write(
                     unsent, lambda session, group: give_back(session, group, node=self._node)
                 )
-                logger.warning("runs given back count=%s", sum(given))
-            self._pace.observe(time.monotonic() - begun)
+                logger.warning("runs given back count=%s", sum(given_back))
+            self._pace.observe(time.monotonic() - started)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
             self._outcomes = outcomes + self._outcomes
@@ -286,7 +290,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, send: SendTask) -> None:
-        """Bring one run to its outcome; a pool task, so whatever happens ends here."""
+        """Bring one run to its outcome; the body of a task, so every exception is handled here."""
         try:
             sent = await send.run()
             if sent is None:
@@ -294,9 +298,8 @@ class Dispatcher:
             else:
                 self._outcomes.append(sent)
         except Exception:
-            logger.exception(
-                "send failed log_id=%s", send.claimed.log_id
-            )  # its lease ends, the resolver looks
+            # the resolver takes over when the lease has expired
+            logger.exception("send failed log_id=%s", send.claimed.log_id)
         finally:
             send.leave()
             self._wake.set()

@@ -1,4 +1,4 @@
-"""The only while-loop around a tick: whatever happens in one round, the next one comes."""
+"""Loop driver: call a tick again and again; an error in one round does not end the loop."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from app.database_faults import fault_log
 
 logger = logging.getLogger(__name__)
 
-#: one round of something: takes the wall clock, returns how long to wait for the next one, in ms
+#: one round: takes the wall clock, returns the wait until the next round, in ms
 Tick = Callable[[Millis], Millis]
 
 #: wait after a round that failed
@@ -19,7 +19,7 @@ ERROR_WAIT_MS: Millis = 1_000
 
 
 def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], Millis] = now_ms) -> None:
-    """Call ``tick`` until ``stop`` is set. An error is logged here, once, and costs one round."""
+    """Call ``tick`` until ``stop`` is set; log an error, once, and go on after ERROR_WAIT_MS."""
     logger.debug("loop started name=%s", name)
     while not stop.is_set():
         try:
@@ -35,7 +35,7 @@ def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], M
 
 
 class Loop:
-    """A named thread around ``run_loop`` with a stop that waits."""
+    """A named thread that runs ``run_loop``; ``stop`` waits for it."""
 
     def __init__(self, name: str, tick: Tick) -> None:
         self._name = name
@@ -45,15 +45,15 @@ class Loop:
         )
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
-    def ask_to_stop(self) -> None:
-        """Let the present round be the last."""
+    def request_stop(self) -> None:
+        """Stop after the current round, without waiting for it."""
         self._stop.set()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Ask the loop to end and wait for its round; a missed wait is logged."""
+        """Stop after the current round and wait for it; log a warning after ``timeout_s``."""
         self._stop.set()
         self._thread.join(timeout_s)
         if self._thread.is_alive():

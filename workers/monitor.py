@@ -1,4 +1,4 @@
-"""Child 2: the monitors. Each is a tick with its period; a slow one never holds up another."""
+"""Child 2: the monitors. Each is a tick in a thread of its own, so a slow one does not delay the others."""
 
 import logging
 import threading
@@ -20,15 +20,15 @@ from workers.loop import Loop, Tick
 
 logger = logging.getLogger(__name__)
 
-#: period of the registry round; dead after 90 s
+#: period of the registry round; an instance expires after 90 s
 REGISTRY_PERIOD_MS: Millis = 30_000
-#: a round that comes later than this was held up: by a database that was away, or by a stopped process
+#: a round later than this was delayed, by an unavailable database or a suspended process
 REGISTRY_LATE_MS: Millis = 5_000
-#: period of the look for expired leases
+#: period of the check for expired leases
 LEASE_PERIOD_MS: Millis = 500
-#: a round that a wrong clock has kept from its work is tried again after this
+#: wait after a round that was skipped because of a wrong clock
 CLOCK_WAIT_MS: Millis = 1_000
-#: wait for the round a loop is in, at a stop; whatever it does can be done again
+#: how long a stop waits for the current round of each loop; every round can be repeated
 STOP_S = 1.0
 
 
@@ -54,14 +54,14 @@ class Monitor:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start all loops."""
         for loop in self._loops:
             loop.start()
 
     def stop(self) -> None:
-        """End all loops, then say that this node is gone."""
+        """Stop all loops, then mark this node as stopped."""
         for loop in self._loops:
-            loop.ask_to_stop()
+            loop.request_stop()
         for loop in self._loops:
             loop.stop(STOP_S)
         self._resolver.close()
@@ -69,19 +69,19 @@ class Monitor:
         nodes.end(self._config, NodeKind.WORKERS)
 
     def tick_beat(self, at_ms: Millis) -> Millis:
-        """Say that this node lives, and how far its clock is off."""
+        """Record that this node is alive, and its clock skew."""
         return nodes.beat(self._config, NodeKind.WORKERS, now_ms=at_ms, skew_ms=self._clock.skew_ms)
 
     def tick_leases(self, at_ms: Millis) -> Millis:
-        """Call unknown what a sender took and never reported."""
+        """Mark runs as unknown whose sender never reported an outcome."""
         resolve.expire_leases(node=self._node, now_ms=at_ms)
         return LEASE_PERIOD_MS
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
-        """Tell people of failed runs, and of a clock that keeps this node from firing; return the wait until the next round.
+        """Send alarms for failed runs and for a wrong clock here; return the wait until the next round.
 
-        The clock is compared here once more, so that the scan has nobody to tell and nothing to wait for. A wrong one is put right by
-        what it is off: failures are told still, and no mute or lease ends too early for all nodes.
+        The clock is checked here as well, so that the scan need not send alarms. ``at_ms`` of a wrong clock
+        is corrected by its skew: alarms still go out, and no mute or lease ends too early for all nodes.
         """
         news = self._clock.news()
         if not self._clock.trusted:
@@ -92,9 +92,10 @@ class Monitor:
 
 
 def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
-    """Return a tick that pauses while this node's clock is wrong.
+    """Return a tick that does nothing while this node's clock is wrong.
 
-    By a clock that is ahead every executor would be silent, every lease over and every log row old, for all nodes of the database.
+    With a clock that is ahead, every instance would seem silent, every lease expired and every log row old,
+    for all nodes of the database.
     """
 
     def guarded(at_ms: Millis) -> Millis:
@@ -104,23 +105,24 @@ def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
 
 
 class RegistryRound:
-    """Forgets silent executors and keeps the address lists true.
+    """Registry round: removes silent instances and updates the address lists of the groups.
 
-    Silence proves nothing while nobody listens: no console, no database, a machine that sleeps. So nothing is forgotten before all
-    could have beaten since: every round of HEARD_AFTER_MS came in time and found somebody listening.
+    A missing heartbeat proves nothing while none could arrive: no console, no database, a suspended host. So
+    an instance is removed only if every round of the last HEARD_AFTER_MS was on time and found a listening
+    console.
     """
 
     def __init__(self, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._monotonic = monotonic
         #: of the last round: the monotonic clock, and how far the wall clock was ahead of it
         self._last: tuple[Millis, Millis] | None = None
-        #: since when somebody has listened, by the monotonic clock
+        #: since when a console has listened without a gap, by the monotonic clock
         self._since: Millis | None = None
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Do a round."""
+        """Do one round; return the wait until the next."""
         monotonic = self._monotonic()
-        since, self._since = self._since, None  # a round that fails has heard nobody
+        since, self._since = self._since, None  # a round that fails starts the period again
         with read_scope() as session:
             listening = registration.is_listening(session, now_ms=now_ms)
         if not listening:
@@ -134,7 +136,7 @@ class RegistryRound:
         return REGISTRY_PERIOD_MS
 
     def _is_regular(self, monotonic: Millis, now_ms: Millis) -> bool:
-        """Whether this round follows the last one in time, and the clock has not been set meanwhile."""
+        """Whether this round is on time after the last one, and the clock has not been set meanwhile."""
         if self._last is None:
             return False
         at_ms, ahead_ms = self._last

@@ -1,6 +1,6 @@
-"""Poll for due fires that no ring holds: written by the console, left by a dead node or by this node before a restart.
+"""Poll for due fires that no ring holds: written by the console or left by a dead or restarted node.
 
-It runs at once after a wake-up signal (``app.wake_up``), otherwise with its period.
+Runs at once after a wake-up signal (``app.wake_up``), otherwise periodically.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 #: period without wake-ups, and shortest interval between two polls
 PERIOD_S = 0.25
 APART_S = 0.02
-#: period while fires wait to be claimed: what it finds would wait behind them
+#: period while fires wait to be claimed: those the poll finds would wait behind them
 BUSY_PERIOD_S = 1.0
-#: between two looks whether they still do
+#: period of the check whether fires still wait
 BUSY_CHECK_S = 0.01
 #: rows of one poll
 ROWS = 1_000
@@ -35,7 +35,7 @@ DATABASE_WAIT_S = 1.0
 
 
 class Poll:
-    """Finds due fires and hands over those that are to run; ``run`` belongs to the dispatcher's loop."""
+    """Finds due fires and passes on those to be run; ``run`` belongs to the dispatcher's loop."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Poll:
         """Poll until cancelled."""
         loop, after_id = asyncio.get_running_loop(), 0
         while True:
-            begun = loop.time()
-            look = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
+            started = loop.time()
+            find = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
             try:
-                found = await loop.run_in_executor(self._reader, look)
+                found = await loop.run_in_executor(self._reader, find)
                 fresh = [fire for fire in found if not self._lanes.is_backed_off(fire.id, loop.time())]
                 if fresh and self._may_fire():
                     self._take(await self._without_late(fresh))
@@ -82,10 +82,10 @@ class Poll:
                 await asyncio.sleep(DATABASE_WAIT_S)
                 continue
             after_id = found[-1].id if len(found) == ROWS else 0
-            await self._pause(begun)
+            await self._pause(started)
 
     async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
-        """Settle late fires this process did not know of; return the others."""
+        """Settle late fires unknown to this process; return the others."""
         unseen = [
             fire for fire in found if fire.due_time <= now_ms() - LATE_MS and not self._lanes.knows(fire.id)
         ]
@@ -95,12 +95,12 @@ class Poll:
         settled = await asyncio.get_running_loop().run_in_executor(self._reader, settle)
         return [fire for fire in found if fire.id not in settled]
 
-    async def _pause(self, begun: float) -> None:
-        """Wait for a wake-up or the period, and while fires wait to be claimed for the longer one."""
+    async def _pause(self, started: float) -> None:
+        """Wait for a wake-up or PERIOD_S; while fires wait to be claimed, up to BUSY_PERIOD_S."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(APART_S)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), PERIOD_S - APART_S)
-        while self._lanes.waiting and loop.time() < begun + BUSY_PERIOD_S:
+        while self._lanes.waiting and loop.time() < started + BUSY_PERIOD_S:
             await asyncio.sleep(BUSY_CHECK_S)
         self._woken.clear()

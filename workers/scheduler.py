@@ -1,4 +1,4 @@
-"""Child 1: scan loop, ring loop and dispatcher, and the order they stop in."""
+"""Child 1: scan loop, ring loop and dispatcher, with their start and stop order."""
 
 import gc
 import logging
@@ -23,20 +23,21 @@ from workers.time_ring import TimeRing
 
 logger = logging.getLogger(__name__)
 
-#: period of the scan, and where in the second it begins: away from the full second most jobs are due at
+#: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
-#: the sending thread gives up the interpreter with every system call and must not wait the default 5 ms to get it back
+#: the sending thread releases the GIL with every system call; it must not wait the default 5 ms to get it
+#: back
 SWITCH_INTERVAL_S = 0.0005
-#: GC thresholds: collect young objects after 5,000, since each IN list leaves a reference cycle; older generations rarely, since
-#: they traverse every run in flight
+#: GC thresholds: collect young objects after 5,000, since each IN list leaves a reference cycle; older
+#: generations rarely, since that traverses every run in flight
 GC_THRESHOLDS = (5_000, 200, 50)
-#: how long a stop waits for the database when it hands back what was read ahead
+#: how long a stop waits for the database when it hands back fires read ahead
 HAND_BACK_WAIT_S = 2.5
 
 
 class Scheduler:
-    """All parts of the scheduler child; start, then stop."""
+    """All parts of the scheduler child."""
 
     def __init__(self, config: Config) -> None:
         self._zone = config.time_zone
@@ -50,15 +51,15 @@ class Scheduler:
         self._ring_loop = Loop("ring", self.tick_ring)
 
     def start(self) -> None:
-        """Begin: first whoever takes, then whoever gives."""
+        """Start consumers before producers."""
         self._dispatcher.start()
         self._ring_loop.start()
         self._scan.start()
-        gc.freeze()  # what lives as long as the process is not walked through again while fires are due
+        gc.freeze()  # keep long-lived objects out of later GC scans
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def stop(self) -> None:
-        """Stop scan, ring and sends in flight; then hand back what was read ahead, for the next scan of any scheduler."""
+        """Stop producers before consumers, then hand back fires read ahead for any scheduler's scan."""
         self._scan.stop()
         self._ring.wake()
         self._ring_loop.stop()
@@ -71,7 +72,7 @@ class Scheduler:
         logger.info("scheduler stopped node=%s left_in_ring=%s", self._node, len(self._ring))
 
     def _hand_back(self) -> None:
-        """Hand back what was read ahead. Where that fails it stays in the database, and the next start reads it back."""
+        """Hand back fires read ahead; if that fails, the next start reads them from the database."""
         try:
             count = hand_back(node=self._node, zone=self._zone, now_ms=now_ms())
         except DBAPIError as exc:
@@ -80,7 +81,7 @@ class Scheduler:
             logger.info("instants handed back fires=%s", count)
 
     def tick_scan(self, at_ms: Millis) -> Millis:
-        """Make fires of what is due and put them into the ring; return the wait until the next scan."""
+        """Scan once and push the fires into the ring; return the wait until the next scan."""
         if not self._guard.check():
             return SCAN_PERIOD_MS
         if self._guard.went_back:
@@ -93,7 +94,7 @@ class Scheduler:
         return SCAN_PERIOD_MS - (now_ms() - SCAN_OFFSET_MS) % SCAN_PERIOD_MS
 
     def tick_ring(self, at_ms: Millis) -> Millis:
-        """Hand over what is due, then wait for the next entry."""
+        """Offer due fires to the dispatcher, then wait for the next entry."""
         due = self._ring.take(at_ms)
         if due:
             self._dispatcher.offer(due)

@@ -1,6 +1,7 @@
-"""Concurrency limiter of sends: a slot of the run's address first, then one of its lane. Lives in the dispatcher's loop, no lock.
+"""Concurrency limiter for sends: a permit takes a slot of the run's address, then a slot of its lane.
 
-A run that may be sent at once costs two counters; one that must wait gets a future, resolved with ``None`` where it waits too long.
+Belongs to the dispatcher's loop; no lock. A send that need not wait costs two counters; one that must wait
+gets a future, resolved with ``None`` when it expires.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ SLOW_SEND_MS: Millis = 500
 
 
 class Lane(StrEnum):
-    """Which pool a job's sends belong to."""
+    """Pool to which a job's sends belong."""
 
     FAST = "fast"
     SLOW = "slow"
@@ -24,19 +25,19 @@ class Lane(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """A send in flight: it holds a slot of its address and one of its lane."""
+    """Right to one send: a slot of its address and a slot of its lane."""
 
     lane: Lane
     address: str
     #: monotonic seconds
-    began: float
+    granted: float
     #: demoted: it no longer counts in the fast lane
     overdue: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A run in a queue, how long it may wait, and the future of its permit."""
+    """A queued send, its deadline, and the future of its permit."""
 
     lane: Lane
     address: str
@@ -50,7 +51,7 @@ class SendLimiter:
     def __init__(self, slots: Mapping[Lane, int], *, address_max: int) -> None:
         self._free = dict(slots)
         self._address_max = address_max
-        #: slots taken, by address; also by runs that wait for their lane
+        #: slots taken, by address; includes sends that wait for their lane
         self._taken: Counter[str] = Counter()
         self._address_queues: dict[str, deque[_Waiter]] = {}
         self._lane_queues: dict[Lane, deque[_Waiter]] = {lane: deque() for lane in slots}
@@ -62,7 +63,10 @@ class SendLimiter:
     def acquire(
         self, lane: Lane, address: str, *, now: float, until: float
     ) -> Permit | asyncio.Future[Permit | None]:
-        """Return a permit, or its future: ``None`` where it does not come in time. Return each permit with ``release``."""
+        """Return a permit, or a future that becomes ``None`` if there is none before ``until``.
+
+        Give each permit back with ``release``.
+        """
         if self._taken[address] < self._address_max:
             self._taken[address] += 1
             if self._free[lane] > 0:
@@ -87,7 +91,7 @@ class SendLimiter:
         """Free the fast-lane slots of sends without an answer after SLOW_SEND_MS; return their addresses."""
         demoted: list[str] = []
         for permit in list(self._in_fast):
-            if now - permit.began < SLOW_SEND_MS / 1000:
+            if now - permit.granted < SLOW_SEND_MS / 1000:
                 break
             del self._in_fast[permit]
             permit.overdue = True
@@ -98,7 +102,7 @@ class SendLimiter:
         return demoted
 
     def drop_expired(self, now: float) -> None:
-        """Resolve expired waiters with ``None``; one behind a waiter that has not expired is resolved when it reaches the head."""
+        """Resolve expired waiters with ``None``, from the head only; those behind a live one follow later."""
         for queue in self._address_queues.values():
             while queue and queue[0].until < now:
                 _resolve(queue.popleft(), None)
@@ -118,7 +122,7 @@ class SendLimiter:
         return permit
 
     def _advance(self, freed: list[str], now: float) -> None:
-        """Give freed address slots, then free lane slots, to the waiters at the heads of their queues."""
+        """Give freed address slots, then free lane slots, to the waiters at the head of the queues."""
         while True:
             while freed:
                 self._pass_on(freed.pop())
@@ -133,7 +137,7 @@ class SendLimiter:
                 return
 
     def _pass_on(self, address: str) -> None:
-        """Give one slot of an address to the first waiter for it."""
+        """Give one slot of an address to its first waiter."""
         queue = self._address_queues.get(address)
         while queue:
             waiter = queue.popleft()

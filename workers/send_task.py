@@ -1,4 +1,7 @@
-"""One claimed run on its way: its permit, its candidates where the route asks for them, its one POST. Lives in the dispatcher's loop."""
+"""Send of one claimed run: its permit, its candidates if the route probes, its one POST.
+
+Belongs to the dispatcher's loop.
+"""
 
 import logging
 import time
@@ -24,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SendParts:
-    """What all runs of a dispatcher share."""
+    """Parts shared by all sends of a dispatcher."""
 
     lanes: Lanes
     sender: Sender
@@ -35,20 +38,20 @@ class SendParts:
 
 
 class SendTask:
-    """A claimed run and the slots it holds; ``enter`` before, ``leave`` after ``run``."""
+    """A claimed run and the slots it holds; call ``enter`` before and ``leave`` after ``run``."""
 
     __slots__ = ("_lane", "_parts", "_slots", "_start_before", "claimed")
 
     def __init__(self, parts: SendParts, claimed: Claimed, start_before: float) -> None:
         self._parts = parts
         self.claimed = claimed
-        #: the monotonic instant after which its call may no longer begin
+        #: deadline for starting the send, in monotonic seconds
         self._start_before = start_before
         self._lane = parts.lanes.lane_of(claimed.job_id)
         self._slots: list[str] = []
 
     def enter(self) -> None:
-        """Count the run in its lane and, where that is known, at its address."""
+        """Count the run in its lane and at its address, if that is known."""
         self._parts.lanes.enter(self._lane, self.claimed.address)
         if self.claimed.address is not None:
             self._slots.append(self.claimed.address)
@@ -60,12 +63,12 @@ class SendTask:
         self._parts.lanes.leave(self._lane)
 
     async def run(self) -> Sent | None:
-        """Return what came of the run; None: no byte of it was sent, it is to be given back."""
+        """Return the outcome; None: no byte was sent and the run is to be given back."""
         address = self.claimed.address
         return await (self._probe_and_send() if address is None else self._send_to(address))
 
     async def _send_to(self, address: str) -> Sent | None:
-        """Send, unless this process was held up for so long that another may have the row by now."""
+        """Send, or return None if the permit came too late: another node may have the row by now."""
         permit = await self._acquire(address)
         if permit is None:
             return None
@@ -78,10 +81,10 @@ class SendTask:
         return sent
 
     async def _acquire(self, address: str) -> Permit | None:
-        """Wait for a permit, no longer than the claim allows; None: it came too late or not at all."""
+        """Wait for a permit until the deadline; None: it came too late or not at all."""
         lanes = self._parts.lanes
-        begun = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
-        permit = begun if isinstance(begun, Permit) else await begun
+        acquired = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
+        permit = acquired if isinstance(acquired, Permit) else await acquired
         if permit is None:
             lanes.stop_prefetch(address)
         elif time.monotonic() > self._start_before:
@@ -91,7 +94,7 @@ class SendTask:
         return permit
 
     async def _probe_and_send(self) -> Sent | None:
-        """Take the first candidate that says yes, and the next one where it then refuses; at a stop none any more."""
+        """Send to the first candidate that accepts the probe, or to the next if it then refuses the run."""
         parts, fresh_until = self._parts, self._start_before
         search = CandidateSearch(parts.sender, self.claimed)
         try:
@@ -111,20 +114,20 @@ class SendTask:
             search.close()
 
     async def _fix(self, address: str, *, late: bool) -> bool:
-        """Commit to a candidate before the first byte leaves, with a lease that begins now and covers the asking of the others."""
+        """Store the candidate before the first byte is sent; the new lease covers probing the others."""
         parts, lease_ms = self._parts, self._parts.pace.lease_ms
-        asking_ms = probing_ms(parts.claimer, len(self.claimed.peers))
+        probe_ms = probing_ms(parts.claimer, len(self.claimed.peers))
 
         def fix(session: Session, group: Sequence[Claimed]) -> bool:
-            lease = Lease(parts.claimer.node, now_ms() + lease_ms + asking_ms)
+            lease = Lease(parts.claimer.node, now_ms() + lease_ms + probe_ms)
             return fix_address(session, group[0], address, lease, late=late)
 
         try:
             fixed = await parts.writer.write([self.claimed], timed(fix, lease_ms))
-        except AWAY as exc:  # no byte is out to this candidate: the run is given back
+        except AWAY as exc:  # nothing was sent to this candidate: the run is given back
             fault_log.write(logger, "candidate not fixed", exc)
             return False
-        for held, timing in fixed:
+        for stored, timing in fixed:
             self._start_before = parts.pace.start_before(timing, time.monotonic())
-            return held
+            return stored
         return False

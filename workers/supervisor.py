@@ -1,4 +1,4 @@
-"""The parent: starts the children, restarts a dead one with back-off, stops all in order."""
+"""Supervisor: starts the children, restarts dead ones with back-off, stops all in order."""
 
 import logging
 import signal
@@ -13,14 +13,14 @@ from workers.child import PARTS, spawn_child
 
 logger = logging.getLogger(__name__)
 
-#: wait before a dead child is started again: doubles up to the maximum, begins anew after a life longer than STABLE_S
+#: wait before a dead child is restarted: doubles up to the maximum, is reset after an uptime over STABLE_S
 RESTART_FIRST_S = 0.2
 RESTART_MAX_S = 30.0
 STABLE_S = 60.0
-#: seconds after which a child that has not ended is killed. The scheduler has the trigger time-out on top: its dispatcher may take
-#: 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
+#: seconds after which a child that has not ended is killed. The scheduler has the trigger time-out on top:
+#: its dispatcher may take 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
 STOP_TIMEOUTS_S = {"scheduler": 8.0, "monitor": 3.0}
-#: signals after which nothing is waited for any more
+#: number of signals after which children are killed at once
 IMPATIENT = 2
 
 
@@ -36,12 +36,12 @@ class _Child:
 
 
 def stop_timeout_s(name: str, config: Config) -> float:
-    """Return how long a child may take to end, in seconds: killed earlier, the scheduler would leave sends nobody knows the fate of."""
+    """Return how long a child may take to end; killed earlier, the scheduler would leave sends unresolved."""
     return STOP_TIMEOUTS_S[name] + (config.trigger_timeout_s if name == "scheduler" else 0)
 
 
 class Supervisor:
-    """Keeps the children alive until a signal; the handlers only set a number."""
+    """Keeps the children running until a signal; the signal handlers only count."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -51,7 +51,7 @@ class Supervisor:
     def run(self) -> int:
         """Run until SIGTERM or SIGINT; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note_signal)
+            signal.signal(number, self._count_signal)
         self._children = [self._start(name) for name in PARTS]
         logger.info("workers started children=%s", ",".join(PARTS))
         while not self._signals:
@@ -59,16 +59,17 @@ class Supervisor:
                 [child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2
             )
             for child in self._children:
-                self._look_after(child)
+                self._check(child)
         return self._stop()
 
-    def _note_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _count_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
 
     def _start(self, name: str) -> _Child:
         return _Child(name, spawn_child(name, self._config), time.monotonic())
 
-    def _look_after(self, child: _Child) -> None:
+    def _check(self, child: _Child) -> None:
+        """Restart a child that has died, after its back-off."""
         now = time.monotonic()
         if child.restart_at is None:
             if child.process.is_alive():
@@ -91,10 +92,10 @@ class Supervisor:
             )
 
     def _stop(self) -> int:
-        """End one child after the other, in the order of PARTS; after a second signal kill what is left.
+        """Stop the children one after the other, in the order of PARTS; after a second signal kill the rest.
 
-        The monitor beats for this node and says at last that it is gone: only once nothing it has sent waits for an answer any more,
-        or others would take those runs for lost.
+        The monitor is last: it sends this node's heartbeat and marks it as stopped, which is only right once
+        no send waits for an answer, or other nodes would treat those runs as lost.
         """
         logger.info("workers stopping")
         for child in self._children:
@@ -103,7 +104,7 @@ class Supervisor:
         return 0
 
     def _end(self, child: _Child) -> None:
-        """Ask a child to end and wait for it; kill it where it takes too long, or at once after a second signal."""
+        """Terminate a child and wait; kill it after its time-out, or at once after a second signal."""
         until = time.monotonic() + stop_timeout_s(child.name, self._config)
         if child.process.is_alive():
             child.process.terminate()

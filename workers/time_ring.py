@@ -1,6 +1,6 @@
-"""The time ring: fires of the next seconds, in 60 slots of a second, out again at their due millisecond.
+"""Time ring: fires of the next seconds in 60 slots of one second, taken out at their due millisecond.
 
-A cache, not a store: every entry is a row of `xxl_job_fire`, and the poll finds what a ring has lost.
+A cache, not a store: every entry is a row of `xxl_job_fire`, and the poll finds fires a ring has lost.
 """
 
 import threading
@@ -15,16 +15,16 @@ IDLE_WAIT_MS: Millis = 1_000
 
 
 class TimeRing:
-    """Entries by the second of their due time; one lock around all of it."""
+    """Fires by the second of their due time, behind one lock."""
 
     def __init__(self, now_ms: Millis) -> None:
         self._slots: list[list[DueFire]] = [[] for _ in range(SLOTS)]
-        #: second whose slot is looked at next; an entry that is late already goes there
+        #: second whose slot is read next; a fire that is already late goes there
         self._second = now_ms // 1000
         self._changed = threading.Condition()
 
     def push(self, fires: Iterable[DueFire]) -> None:
-        """Put fires in; late ones come out at the next look."""
+        """Add fires; late ones come out with the next ``take``."""
         with self._changed:
             self._place(fires)
             self._changed.notify()
@@ -34,20 +34,23 @@ class TimeRing:
             self._slots[max(fire.due_time // 1000, self._second) % SLOTS].append(fire)
 
     def take(self, now_ms: Millis) -> list[DueFire]:
-        """Take out everything due, earliest first, also after the clock has been set: forward all between, back nothing early."""
+        """Take out everything due, earliest first.
+
+        Holds after the clock has been set too: forward, all fires in between; back, none too early.
+        """
         with self._changed:
             last = now_ms // 1000
             first = max(min(self._second, last), last - SLOTS + 1)
-            seen: list[DueFire] = []
+            fires: list[DueFire] = []
             for number in {second % SLOTS for second in (self._second, *range(first, last + 1))}:
-                seen += self._slots[number]
+                fires += self._slots[number]
                 self._slots[number] = []
             self._second = last
-            self._place(fire for fire in seen if fire.due_time > now_ms)
-            return sorted((fire for fire in seen if fire.due_time <= now_ms), key=lambda fire: fire.due_time)
+            self._place(fire for fire in fires if fire.due_time > now_ms)
+            return sorted((fire for fire in fires if fire.due_time <= now_ms), key=lambda fire: fire.due_time)
 
     def wait(self, now_ms: Millis) -> None:
-        """Wait until the next entry is due or a new one comes, at most IDLE_WAIT_MS."""
+        """Wait until the next fire is due or a new one is pushed, at most IDLE_WAIT_MS."""
         with self._changed:
             next_ms = min(
                 (fire.due_time for slot in self._slots for fire in slot), default=now_ms + IDLE_WAIT_MS

@@ -68,7 +68,7 @@ def test_whatever_begins_in_time_ends_within_its_lease(took_s: float, commit_s: 
         + OUTCOMES_WAIT_S
         + BACKLOG_WAIT_S
     )
-    assert latest_outcome < claim.begun + claim.lease_s
+    assert latest_outcome < claim.started + claim.lease_s
 
 
 def test_a_claim_that_took_longer_than_its_lease_foresaw_is_too_late() -> None:
