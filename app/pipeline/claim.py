@@ -1,4 +1,7 @@
-"""Claim: routes, logs and marks due fires SENDING in one transaction. docs/reference/pipeline.md, section 3."""
+"""Claim: routes due fires, logs them and marks them SENDING in one transaction.
+
+docs/reference/pipeline.md, section 3.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +34,7 @@ from executor_client.protocol import RunRequest
 PROBE_MS: Millis = 300
 #: lease added per candidate: PROBE_MS, plus time to connect and for a busy host
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
-#: a fire of another node is orphaned this long after its due time: the owner is a hint, not a right
+#: any node may claim a fire of another one this long after its due time
 ORPHAN_MS: Millis = 500
 
 
@@ -44,8 +47,7 @@ class Claimer:
     #: the token of groups without one of their own
     token: str
     lease_ms: Millis
-    #: lease added for runs that need probes, besides PROBE_LEASE_MS per candidate: the wait for the last
-    #: answers
+    #: lease added for probing, besides PROBE_LEASE_MS per candidate: the wait for the last answers
     probing_ms: Millis
     routes: RouteState
     #: free slots of an address
@@ -55,7 +57,7 @@ class Claimer:
 class Claimed(NamedTuple):
     """A run this node may send until its lease ends.
 
-    ``address`` None: the candidates are probed first, in order.
+    ``address`` None: probe the candidates first, in order.
     """
 
     fire_id: int
@@ -102,8 +104,8 @@ class ClaimBatch:
 def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
     """Claim the fires that are still PENDING and whose address has capacity.
 
-    End runs without an address at once. Runs in the caller's transaction; after its commit the claimed runs
-    are safe to send.
+    Ends runs without an address at once. Works in the caller's transaction; the runs may be sent after its
+    commit.
     """
     batch = ClaimBatch()
     to_run, begun = _lock_due(session, due, now_ms)
@@ -145,9 +147,9 @@ def _lock_due(
 ) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, Begun]]:
     """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
 
-    Fires without a job, and those of runs that have ended, are deleted.
+    Deletes fires without a job and those of runs that have ended.
     """
-    # a fire that was due by a clock that has since been set back is found again when it is due
+    # if the clock has been set back, a fire may not be due any more: it is found again when it is
     pending = [
         fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms
     ]
@@ -172,7 +174,7 @@ class _Run(NamedTuple):
 def _write_logs(
     session: Session, routed: Sequence[RoutedFire], begun: Mapping[int, Begun], now_ms: Millis
 ) -> dict[int, _Run]:
-    """Insert the log rows of new runs and write the addresses of repeated ones.
+    """Insert the log rows of new runs and update the addresses of repeated ones.
 
     Return the runs by fire id.
     """
@@ -204,7 +206,7 @@ def _write_logs(
 def _refuse_unroutable(
     session: Session, routed: Sequence[RoutedFire], runs: Mapping[int, _Run], claimer: Claimer, now_ms: Millis
 ) -> None:
-    """End the runs that have no address to go to."""
+    """End the runs that have no address."""
     if not routed:
         return
     last = last_seen.find_last(session, {routed_fire.candidates.group.app_name for routed_fire in routed})
@@ -262,10 +264,8 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 
 def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> Claimed:
-    token, app_name = (
-        routed_fire.candidates.group.access_token or claimer.token,
-        routed_fire.candidates.group.app_name,
-    )
+    group = routed_fire.candidates.group
+    token, app_name = group.access_token or claimer.token, group.app_name
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
     return Claimed(
         fire_id=routed_fire.fire.id,

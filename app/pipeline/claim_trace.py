@@ -33,7 +33,7 @@ TRACE_ADDRESSES = 50
 
 
 def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> tuple[str, ...]:
-    """Return the first lines of a run's trace, or the lines about another claim of it."""
+    """Return the first lines of a run's trace, or the lines that a repeated claim adds."""
     fire, job, at = routed.fire, routed.job, format_instant(now_ms, zone)
     drained = _drained_lines(fire, routed.candidates)
     if fire.log_id is not None and fire.attempt > 0:
@@ -53,16 +53,13 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
 
 
 def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") -> str:
-    """Return the line that says what caused a run; ``seen_by``: the node that read its instant ahead."""
+    """Return the line with the cause of a run; ``seen_by``: the node that read its instant ahead."""
     due = format_instant(due_ms, zone)
     return fill(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
 
 
 def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis], zone: str) -> str:
-    """Return the result line of a run without an address.
-
-    ``last_seen``: by application, of its last executor.
-    """
+    """Return the result line of a run without an address; ``last_seen``: by AppName, of its last executor."""
     app_name = candidates.group.app_name
     if not app_name:
         return GROUP_GONE

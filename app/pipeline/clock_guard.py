@@ -37,10 +37,10 @@ class ClockNews:
 
 
 class JumpHold:
-    """Jump hold: how far to trust a wall clock when the database has none to compare it with.
+    """Jump hold: whether to trust a wall clock when the database has none to compare it with.
 
     A clock that was set ahead may be right, as after a correction, or wrong: it is trusted once it has been
-    steady for HOLD_MS. One that goes back is trusted at once: nothing starts early because of it.
+    steady for HOLD_MS. One that was set back is trusted at once: nothing starts early because of it.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,7 @@ class JumpHold:
 
 
 class ClockGuard:
-    """Clock guard of one node.
-
-    Called from several threads, of which one compares the clocks when it is time.
-    """
+    """Clock guard of one node; called from several threads, one of which compares the clocks when due."""
 
     def __init__(self, now: Callable[[], Millis], monotonic: Callable[[], Millis] = elapsed_ms) -> None:
         self._now = now
@@ -98,10 +95,7 @@ class ClockGuard:
 
     @property
     def seen_back(self) -> bool:
-        """Whether this process has seen its clock go back.
-
-        Otherwise ``went_back`` is only true after a start.
-        """
+        """Whether this process has seen its clock go back; if not, ``went_back`` is assumed at the start."""
         return self._hold.seen_back
 
     def forget_return(self) -> None:
@@ -111,7 +105,7 @@ class ClockGuard:
     def is_steady(self) -> bool:
         """Whether the clock was right at the last check and has not been set since.
 
-        Reads no database, any thread.
+        Does not read the database; may be called from any thread.
         """
         last = self._last
         compared = self._compared_at is not None
@@ -147,7 +141,7 @@ class ClockGuard:
             return self.trusted
 
     def look(self) -> bool:
-        """Compare if it is time to, or if the clock was set; return whether this node may fire.
+        """Compare the clocks if due, or if ours was set; return whether this node may fire.
 
         Reads the database.
         """
@@ -162,15 +156,15 @@ class ClockGuard:
             self._compared_at = monotonic
 
     def _compare(self, jump_ms: Millis) -> None:
-        before, begun = self._now(), self._monotonic()
+        before, started = self._now(), self._monotonic()
         with read_scope() as session:
-            theirs = database_now_ms(session)
-        took_ms = self._monotonic() - begun
-        self.compares = theirs is not None
+            database_ms = database_now_ms(session)
+        took_ms = self._monotonic() - started
+        self.compares = database_ms is not None
         self.skew_ms = (
-            self._hold.judge(before, begun, jump_ms=jump_ms)
-            if theirs is None
-            else _skew(before - theirs, took_ms)
+            self._hold.judge(before, started, jump_ms=jump_ms)
+            if database_ms is None
+            else _skew(before - database_ms, took_ms)
         )
 
     def _take_jump(self) -> Millis:
@@ -200,10 +194,7 @@ def _skew(least_ms: Millis, took_ms: Millis) -> Millis:
 
 
 class ClockWatch:
-    """Reports changes of a guard: when the clock goes wrong, and when it has been right for STEADY_MS.
-
-    One thread.
-    """
+    """Reports changes of a guard: the clock goes wrong, or has been right again for STEADY_MS. One thread."""
 
     def __init__(self, guard: ClockGuard, monotonic: Callable[[], Millis] = monotonic_ms) -> None:
         self._guard = guard
@@ -222,10 +213,7 @@ class ClockWatch:
         return self._guard.trusted
 
     def news(self) -> ClockNews | None:
-        """Return a change to report, almost always None.
-
-        Reads the database; call it outside of transactions.
-        """
+        """Return a change to report, or None; reads the database, so call it outside of transactions."""
         if not self._guard.look():
             self._right_since = None
             if self._reported_wrong:

@@ -1,8 +1,8 @@
-"""Clock return: recalculates what a clock that was ahead has scheduled, once it is set back.
+"""Clock return: recalculates schedules after a clock that was ahead has been set back.
 
-Only needed if the database has no clock to compare with (SQLite): elsewhere such a node stops before it
-schedules anything. An instant that was started early never starts again: its job continues after it. Instants
-in the future that were skipped or read ahead are open again.
+Only needed if the database has no clock to compare with (SQLite): with other databases such a node stops
+before it schedules anything. An instant that was started early does not start again: its job continues after
+it. Future instants that were skipped or read ahead are scheduled again.
 """
 
 import logging
@@ -29,7 +29,7 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
-#: no check and no lease is set further ahead than this
+#: checks and leases are at most this far ahead
 FAR_MS: Millis = 120_000
 
 
@@ -43,7 +43,7 @@ class _Future:
 
 @dataclass(slots=True)
 class _Return:
-    """A job whose future is recalculated; instants up to ``decided_ms`` stay as they are."""
+    """A job whose future is recalculated; instants up to ``decided_ms`` are not changed."""
 
     job: DueJob
     decided_ms: Millis
@@ -72,8 +72,8 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
     """Bring next times, fires read ahead, checks and leases back from the future. Opens its own transactions.
 
     ``zone`` is the zone of schedules without one of their own. ``seen``: this process has seen the clock go
-    back; otherwise, at a start, crons with nothing but their next time in the future are left alone, as some
-    depend on where a search starts. If the clock was never ahead nothing changes.
+    back; otherwise, at a start, crons with only their next time in the future are left alone, as some depend
+    on where a search starts. If the clock was never ahead nothing changes.
     """
     with read_scope() as session:
         returns = _recalculate_all(session, zone, now_ms, seen=seen)
@@ -161,7 +161,7 @@ def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
 
 
 def _write(session: Session, page: Sequence[_Return]) -> None:
-    """Write the results for jobs that are still as they were read."""
+    """Write the results for jobs that have not changed since they were read."""
     locks.take_schedule_lock(session)
     current = jobs.lock_planned(session, [made.job.id for made in page])
     valid = [made for made in page if current.get(made.job.id) == made.job]

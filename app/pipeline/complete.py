@@ -1,7 +1,8 @@
 """Completion: the single place where runs end, by callback, refusal, kill or resolver.
 
-docs/reference/pipeline.md, section 6. One transaction, the caller's: the log row conditionally (the first result wins),
-child fires, the retry fire, the alarm row, the fire row deleted. A batch costs a handful of statements.
+docs/reference/pipeline.md, section 6. In the caller's transaction it updates the log row (the first result
+wins), inserts child fires, the retry fire and the alarm row, and deletes the fire. A batch costs a handful of
+statements.
 """
 
 import logging
@@ -38,7 +39,7 @@ from app.store.logs import RunState
 
 logger = logging.getLogger(__name__)
 
-#: a result may still come while the row says one of these
+#: trigger codes of a run that may still get a result
 OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
 #: a handle code must fit the column
 HANDLE_CODE_MAX = 2**31 - 1
@@ -60,8 +61,8 @@ class Source(StrEnum):
 class Result:
     """Result of one run.
 
-    ``trigger_code`` None keeps the row's, but 0 becomes 200. ``handle_code`` 0: no handler reported anything
-    (refused, unresolved). ``trace`` is appended to `trigger_msg`.
+    ``trigger_code`` None keeps the row's, except that 0 becomes 200. ``handle_code`` 0: no handler reported a
+    result (refused, unresolved). ``trace`` is appended to `trigger_msg`.
     """
 
     log_id: int
@@ -74,26 +75,23 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Effect of a batch: the runs it ended, and results that came too late: log id -> the row's handle code."""
+    """Effect of a batch: the runs it ended, and late results: log id -> handle code of the row."""
 
     won: tuple[int, ...]
     late: dict[int, int]
 
 
 def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Result:
-    """Return the Result of an executor's report.
-
-    A code that does not fit the column becomes a failure naming it.
-    """
+    """Return the Result of a callback; a code that does not fit the column becomes a failure naming it."""
     if 0 < handle_code <= HANDLE_CODE_MAX:
         return Result(log_id, Source.CALLBACK, handle_code, handle_msg)
-    said = (handle_msg or "").rstrip("; ")
-    text = fill(BAD_CODE_SAYING if said else BAD_CODE, code=handle_code, said=said)
+    message = (handle_msg or "").rstrip("; ")
+    text = fill(BAD_CODE_SAYING if message else BAD_CODE, code=handle_code, said=message)
     return Result(log_id, Source.CALLBACK, HandleCode.FAIL, text)
 
 
 def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> Completion:
-    """End runs, each at most once, however often it is called. Runs in the caller's transaction."""
+    """End runs, each at most once, even if called repeatedly; works in the caller's transaction."""
     first = {result.log_id: result for result in reversed(results)}
     of_jobs = jobs.find_of_results(session, first)
     delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
@@ -173,7 +171,7 @@ def _result_text(result: Result, job: JobOfResult | None) -> str | None:
 
 
 def _child_id(name: str, own_id: int) -> int | None:
-    """Return the id a part of `child_jobid` names; a job is never its own child."""
+    """Return the job id in a part of `child_jobid`, or None; a job is never its own child."""
     name = name.strip()
     child = int(name) if name.isascii() and name.isdigit() else 0
     return child if 0 < child < 2**31 and child != own_id else None
@@ -218,7 +216,7 @@ def _write_successors(
 def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
     """Whether a failed run is retried.
 
-    An unresolved run only if the job allows duplicates; and then its late failure does not cause a second
+    An unresolved run is retried only if the job allows duplicates; its late failure then causes no second
     retry.
     """
     if result.trigger_code == TriggerCode.UNRESOLVED:

@@ -22,8 +22,8 @@ def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> 
     if not job_ids:
         return 0
     locked = locks.lock_jobs(session, job_ids)
-    out = fires.count_scheduled_out(session, job_ids)
-    waiting = [job for job in locked if not out[job.id] and _waits(job)]
+    open_runs = fires.count_scheduled_out(session, job_ids)
+    waiting = [job for job in locked if not open_runs[job.id] and _waits(job)]
     next_times = [
         {"id": job.id, "trigger_next_time": now_ms + int(job.schedule_conf or "1") * 1000} for job in waiting
     ]
@@ -36,15 +36,12 @@ def _waits(job: Job) -> bool:
 
 
 def tick_delays(now_ms: Millis) -> Millis:
-    """Resume jobs whose run has vanished without a result, as when its log row was cleared.
-
-    Return the wait.
-    """
+    """Resume jobs whose run vanished without a result, as when its log row was cleared; return the wait."""
     with read_scope() as session:
         waiting = jobs.find_after_current_run(session)
         stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
     if not stuck:
         return PERIOD_MS
     if transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
-        logger.warning("fixed delay goes on, its run was cleared job_ids=%s", stuck)
+        logger.warning("fixed delay resumed, its run was cleared job_ids=%s", stuck)
     return PERIOD_MS

@@ -17,14 +17,14 @@ from app.store.fires import PendingFire
 
 
 class GroupCandidates(NamedTuple):
-    """A group, the addresses of its list that take new runs, and those that are drained."""
+    """A group, the listed addresses that take new runs, and the drained ones."""
 
     group: Group
     open: tuple[str, ...]
     drained: tuple[str, ...]
-    #: all drained addresses of the group, bare: also those that are not in its list
+    #: all drained addresses of the group in their bare form, including those not in its list
     bare_drained: frozenset[str]
-    #: addresses that start a log id once, even if it is sent again; others might start it twice
+    #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
 
 
@@ -36,7 +36,9 @@ def find_group_candidates(
     drained = drains.find_drained(session, group_ids)
     resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
     boots = registry.find_boots(session, resent) if resent else {}
-    durable = frozenset(address for address, (_, said) in boots.items() if "durable-dedup" in said)
+    durable = frozenset(
+        address for address, (_, capabilities) in boots.items() if "durable-dedup" in capabilities
+    )
     found = {}
     for group_id in group_ids:
         group = of_groups.get(group_id) or Group(

@@ -1,4 +1,4 @@
-"""Hand-over at a stop: returns instants this node has read ahead to the next scan of any scheduler."""
+"""Hand-over at a stop: returns instants read ahead by this node, for the next scan of any scheduler."""
 
 import logging
 import time
@@ -29,11 +29,11 @@ HAND_BACK_S = 1.5
 def hand_back(
     *, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], float] = time.monotonic
 ) -> int:
-    """Remove unclaimed fires this node has read ahead and set back their jobs' next times.
+    """Remove unclaimed fires read ahead by this node and set back their jobs' next times; return how many.
 
-    Return how many fires. For a scheduler that has stopped. Fires that are due stay, as a late scan would
-    treat them as missed: other nodes, or the next start, send them. Misfires stay too: their skips are
-    already recorded. Opens its own transactions.
+    Call it once the scheduler has stopped. Due fires stay, as a late scan would treat them as missed: other
+    nodes or the next start send them. Misfires stay too: their skips are already recorded. Opens its own
+    transactions.
     """
     until = monotonic() + HAND_BACK_S
     ahead = (Fire.owner == node, Fire.trigger_type == TriggerType.CRON, Fire.due_time > now_ms)

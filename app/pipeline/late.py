@@ -1,7 +1,7 @@
-"""Late fires: planned by a schedule, found unclaimed long after their instant.
+"""Late fires: scheduled fires found unclaimed long after their instant.
 
-The node that planned them was down, or the database was away. The misfire strategy of their job applies, as
-it does to instants that no scan has seen.
+The node that wrote them was down, or the database was unavailable. The misfire strategy of their job applies,
+as for instants that no scan has read.
 """
 
 import logging
@@ -33,10 +33,10 @@ LATE_MS: Millis = 60_000
 def settle_late(found: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis) -> frozenset[int]:
     """Settle late fires by the misfire strategies of their jobs; return the ids of those that will not run.
 
-    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; it skips all
-    of them if a later instant of the job is due, which runs instead. ``found`` must not contain fires that
-    wait in this process: these were seen in time. Fires of other live nodes, manual runs, retries and child
-    runs are left alone. Opens its own transactions.
+    DO_NOTHING skips them. FIRE_ONCE_NOW fires the latest one as a misfire and skips the others; if a later
+    instant of the job is due, it skips all and that instant runs instead. ``found`` must not contain fires
+    that wait in this process, which were found in time. Fires of other live nodes, manual runs, retries and
+    child runs are left alone. Opens its own transactions.
     """
     late = [fire.id for fire in found if fire.due_time <= now_ms - LATE_MS]
     if not late:

@@ -62,8 +62,9 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
 def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
     """Whether an outcome may still change its fire.
 
-    It counts even after the lease, until the fire is claimed again.     A definite refusal also overrides a
-    resolver that took a busy executor for one that has the run, unless an earlier send may have started it.
+    It counts even after the lease, until the fire is claimed again. A definite refusal also overrides a
+    resolver that mistook a busy executor for one that has the run, unless an earlier send may have started
+    it.
     """
     fate = sent.verdict.fate
     if fire.state == FireState.ACCEPTED:
@@ -96,9 +97,9 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
 def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
     """Reset runs of which no byte was sent to PENDING, as before the claim; return how many were still held.
 
-    The log row and its id stay. The address does not, unless the run had it before the claim: an executor
-    without a free permit for so long may be hanging. The log row of a run that was sent before shows that
-    address again.
+    The log row and its id stay. The address is dropped unless the run had it before the claim: an executor
+    without a free permit for so long may be hanging. The log row of a run that was sent earlier shows the
+    address of that send again.
     """
     held = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
@@ -131,7 +132,7 @@ def renew(session: Session, claims: Sequence[Claimed], lease: Lease) -> list[Cla
 def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list[Claimed]:
     """Lock runs of which no byte was sent; return those that are still held and have no result.
 
-    This also overrides a resolver that took a busy executor for one that has the run, and resets its row.
+    This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
     runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
     held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
@@ -151,7 +152,7 @@ def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list
 
 
 def _is_mistaken(claimed: Claimed, fire: SentFire, node: str) -> bool:
-    """Whether a resolver marked this run as started, by evidence alone, before its first send."""
+    """Whether a resolver marked this run as started on mere evidence, before its first send."""
     return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
 
 
@@ -163,10 +164,10 @@ def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
 def fix_address(
     session: Session, claimed: Claimed, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
-    """Commit to the address a probe has chosen, ROUTING -> SENDING.
+    """Store the address that a probe has chosen, ROUTING -> SENDING.
 
-    False if the claim has been lost meanwhile. After long probing (``late``) the address may have been
-    drained since the claim: False then too, and the run is routed again.
+    False if the claim has been lost meanwhile. Also False after long probing (``late``) if the address has
+    been drained since the claim: the run is then routed again.
     """
     logs.lock_runs(session, [claimed.log_id])  # logs before fires, as everywhere
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)

@@ -22,15 +22,15 @@ logger = logging.getLogger(__name__)
 APP_MAX = 200
 TOTAL_MAX = 5_000
 APP_NAME_MAX = 255
-#: executors beat every 30 s: within this time every live one has been heard
+#: executors send a heartbeat every 30 s: within this time one of every live executor has arrived
 HEARD_AFTER_MS: Millis = 40_000
 
 
 def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
     """Raise InvalidInput for a registration that can never be used.
 
-    If a field is missing the text is the original's. An address that lacks only its scheme is accepted, as in
-    the original, but nothing is routed to it.
+    A missing field gets the message of XXL-JOB. An address that lacks only its scheme is accepted, as in
+    XXL-JOB, but nothing is routed to it.
     """
     if not (
         request.registry_group.strip() and request.registry_key.strip() and request.registry_value.strip()
@@ -42,36 +42,35 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
-def register(session: Session, request: RegistryRequest, said: Capabilities, *, now_ms: Millis) -> None:
+def register(session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis) -> None:
     """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
-    Raises Conflict for too many. An executor that registers again, or with a new boot id, has restarted: its
-    runs are checked at once.
+    Raises Conflict if too many are registered. An executor that registers again, or with a new boot id, has
+    restarted: its runs are checked at once.
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
-    if group not in RegistryGroup.__members__:  # the original answers 200 as well and fills no address list
+    if group not in RegistryGroup.__members__:  # XXL-JOB answers 200 as well and fills no address list
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
         return
-    words = "durable-dedup" if said.durable_dedup else ""
-    boot_id = registry.find_boot(session, group, app_name, address) if said.boot_id else ""
-    if registry.touch(
-        session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms
-    ):
-        if boot_id != said.boot_id:
-            _check_runs_after_restart(session, address, said.boot_id, now_ms)
+    stored = {
+        "capabilities": "durable-dedup" if announced.durable_dedup else "",
+        "boot_id": announced.boot_id,
+    }
+    boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
+    if registry.touch(session, group, app_name, address, **stored, now_ms=now_ms):
+        if boot_id != announced.boot_id:
+            _check_runs_after_restart(session, address, announced.boot_id, now_ms)
         return
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
-    registry.insert_registration(
-        session, group, app_name, address, capabilities=words, boot_id=said.boot_id, now_ms=now_ms
-    )
+    registry.insert_registration(session, group, app_name, address, **stored, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     refresh_addresses(session, [app_name], now_ms=now_ms)
-    _check_runs_after_restart(session, address, said.boot_id, now_ms)
+    _check_runs_after_restart(session, address, announced.boot_id, now_ms)
 
 
 def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:
@@ -80,7 +79,7 @@ def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_
 
 
 def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) -> None:
-    """Remove an address, keeping when it was last seen; it leaves its groups' lists in this transaction."""
+    """Remove an address and store when it was last seen; it leaves its groups' lists in this transaction."""
     row = registry.find_registration(
         session, request.registry_group, request.registry_key, request.registry_value
     )
@@ -103,45 +102,44 @@ def refresh_addresses(
 
     With ``forget`` False no address leaves a list.
     """
-    automatic = groups.lock_automatic(
-        session, app_names
-    )  # first: a transaction that waits here then reads what the previous one wrote
+    # locked first: a transaction that waits here then reads what the previous one wrote
+    automatic = groups.lock_automatic(session, app_names)
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
     for group in automatic:
         addresses = {*live.get(group.app_name, []), *(() if forget else group.addresses)}
-        wanted = ",".join(sorted(addresses)) or None
-        if wanted != (group.address_list or None):
-            changed += groups.set_addresses(session, group.id, wanted, now_ms=now_ms)
+        address_list = ",".join(sorted(addresses)) or None
+        if address_list != (group.address_list or None):
+            changed += groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
             logger.info(
-                "addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, wanted
+                "addresses changed group_id=%s app_name=%s addresses=%s",
+                group.id,
+                group.app_name,
+                address_list,
             )
     return changed
 
 
 def is_listening(session: Session, *, now_ms: Millis) -> bool:
-    """Whether heartbeats arrive: a console is running, or another program's has received one recently."""
+    """Whether heartbeats can arrive: a console is running, or an XXL-JOB admin has received one recently."""
     return nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms) > 0 or registry.has_beat(
         session, since_ms=now_ms - HEARD_AFTER_MS
     )
 
 
 def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> None:
-    """Refresh all lists.
-
-    Unless ``forget`` is False, first remove silent executors and store when last seen.
-    """
+    """Remove silent executors unless ``forget`` is False, then update all address lists."""
     if forget and (dead := registry.find_dead(session, now_ms=now_ms)):
         _remember(session, dead)
         logger.warning(
-            "executors silent for 90 s forgotten count=%s", registry.delete_dead(session, now_ms=now_ms)
+            "executors removed after 90 s of silence count=%s", registry.delete_dead(session, now_ms=now_ms)
         )
     _drop_returned(session, now_ms)
     refresh_addresses(session, None, now_ms=now_ms, forget=forget)
 
 
 def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:
-    """Store when these executors were last seen: at their last heartbeats, or ``at_ms``."""
+    """Store when these executors were last seen: at ``at_ms``, else at their last heartbeats."""
     executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
     last_seen.record(
         session,
@@ -157,10 +155,10 @@ def _drop_returned(session: Session, now_ms: Millis) -> None:
 
     A Java admin may remove their rows later, and then the stored time would be wrong.
     """
-    remembered = last_seen.find_ids(session)
-    if remembered:
-        live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in remembered})
-        back = [
-            number for (app_name, address), number in remembered.items() if address in live.get(app_name, [])
+    departed = last_seen.find_ids(session)
+    if departed:
+        live = registry.find_live(session, now_ms=now_ms, app_names={app_name for app_name, _ in departed})
+        returned = [
+            row_id for (app_name, address), row_id in departed.items() if address in live.get(app_name, [])
         ]
-        last_seen.delete_rows(session, back)
+        last_seen.delete_rows(session, returned)

@@ -1,7 +1,7 @@
-"""Resolver: settles runs whose fate is open, by evidence and the job's delivery policy, never by age alone.
+"""Resolver: settles runs of unknown fate, by evidence and the job's delivery policy, never by age alone.
 
-docs/reference/pipeline.md, section 7. A check reads in one transaction, probes the executors outside of any, and writes
-in another, which leaves alone whatever a callback has settled meanwhile.
+docs/reference/pipeline.md, section 7. A check reads in one transaction, probes executors outside of any, and
+writes in another, which skips runs that a callback has settled meanwhile.
 """
 
 import logging
@@ -40,7 +40,7 @@ PROBES_AT_ONCE = 16
 #: fires of one round
 LEASE_ROWS = 500
 CHECK_ROWS = 200
-#: an executor that has not answered a probe by then counts as silent
+#: an executor that does not answer a probe within this time counts as silent
 PROBE_TIMEOUT_S = 2.0
 #: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
@@ -48,7 +48,7 @@ RECHECK_MS: Millis = 15_000
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """An open run with everything the database knows about it."""
+    """An open run with everything known about it from the database."""
 
     fire: OpenFire
     peer: Peer
@@ -73,8 +73,8 @@ class _Resolved(NamedTuple):
 def expire_leases(*, node: str, now_ms: Millis) -> int:
     """Mark sends as UNKNOWN whose lease has expired or whose node is dead; return how many.
 
-    ``node`` is the caller's own: it is alive, however late its heartbeats reach a slow database. Opens its
-    own transaction.
+    ``node`` is the caller's own: it is alive even if its heartbeats reach a slow database late. Opens its own
+    transaction.
     """
 
     def work(session: Session) -> int:
@@ -101,7 +101,7 @@ class Resolver:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def tick(self, now_ms: Millis) -> Millis:
-        """Check the open runs that are due for it; return the wait until the next round."""
+        """Check the open runs that are due for a check; return the wait until the next round."""
         with read_scope() as session:
             if not open_fires.has_open(session, now_ms=now_ms):
                 return PERIOD_MS
@@ -116,7 +116,7 @@ class Resolver:
 
 
 def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
-    """Take the runs that are due for a check, with all that is known about them."""
+    """Take the runs that are due for a check."""
     due = open_fires.take_open(session, now_ms=now_ms, next_check_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
     taken = [fire for fire in due if fire.log_id in unfinished]
@@ -154,7 +154,7 @@ def _peer(fire: OpenFire, group: Group | None, token: str) -> Peer:
 
 
 def _is_registered(fire: OpenFire, group: Group | None) -> bool:
-    """Whether the address is in the registry; one that a person has entered counts as registered."""
+    """Whether the address is registered; one entered by hand counts as registered."""
     return group is not None and (group.address_type == AddressType.MANUAL or fire.address in group.addresses)
 
 
@@ -182,7 +182,7 @@ def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:
-    """Whether the address answers at all, with whatever content."""
+    """Whether the address answers at all, even with an error."""
     try:
         gateway.beat(peer, timeout_s=PROBE_TIMEOUT_S)
     except ExecutorUnreachable:
@@ -191,7 +191,7 @@ def _is_alive(gateway: Gateway, peer: Peer) -> bool:
 
 
 def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sign:
-    """Probe for one run; an address that has just left ``/idleBeat`` unanswered is not waited for again."""
+    """Probe for one run; do not wait again for an address that has just left ``/idleBeat`` unanswered."""
     if not alive:
         return Sign.SILENT
     if case.peer.address in hanging:
@@ -229,7 +229,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
 
 
 def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: str, now_ms: Millis) -> None:
-    """Carry out the decisions on runs that are still as they were read."""
+    """Carry out the decisions on runs that have not changed since they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
     held = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
     ended: list[OpenFire] = []
@@ -251,7 +251,7 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: 
 
 
 def _write_resolved(session: Session, resolved: Sequence[_Resolved], zone: str, now_ms: Millis) -> None:
-    """Write what ends a wait: runs that have started, runs to send again, and runs that stay unresolved."""
+    """Write the decisions that end a wait: started, send again, unresolved."""
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     again: list[bulk.Row] = []
@@ -287,7 +287,7 @@ def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list
 
 
 def _unreported(fire: OpenFire, zone: str) -> list[str]:
-    """Return what the fire shows of a send whose node ended before it could record it."""
+    """Return the trace, from the fire, of a send whose node ended before recording it."""
     return [
         trace_trigger(fire.trigger_type, fire.due_time, zone),
         fill(

@@ -16,7 +16,7 @@ from app.store.jobs import JobToRun
 
 
 class RoutedFire(NamedTuple):
-    """A fire with everything its log row needs."""
+    """A routed fire, with everything its log row needs."""
 
     fire: PendingFire
     job: JobToRun
@@ -66,10 +66,7 @@ def route_fire(
 
 
 def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread: bool) -> str | None:
-    """Return the address of a shard.
-
-    One beyond the list goes to the first, or is spread if addresses are drained.
-    """
+    """Return the address of a shard; one beyond the list gets the first, or is spread if any is drained."""
     if not addresses:
         return None
     index = shard.index if shard else 0

@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 #: jobs of one transaction
 PAGE = 500
-#: pages of one pass; the next pass continues, so that a stop never waits long
+#: pages of one scan; the next scan continues, so that a stop never waits long
 MAX_PAGES = 200
-#: reason of a skip of missed instants
+#: skip reason of missed instants
 MISFIRE = "misfire"
-#: reason of the skip that marks a job whose schedule could not be evaluated
+#: skip reason of a job whose schedule could not be evaluated
 BROKEN = "invalid"
 #: characters of the reason in the audit trail
 REASON_MAX = 500
@@ -70,7 +70,7 @@ def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
 
 
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
-    """Plan one job; a job that cannot be planned is stopped, the scan continues."""
+    """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
         return Planned(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
@@ -116,8 +116,8 @@ def schedule_of(job: DueJob, zone: str) -> Schedule:
 def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis | None:
     """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
-    By the job's present schedule the instants must lead up to its next time without a gap: a missing one was
-    claimed. No instant matches if a Java admin, which does not know fires, has stopped the job or changed its
+    By the job's current schedule the instants must lead up to its next time without a gap: a missing one was
+    claimed. None matches if a Java admin, which does not know fires, has stopped the job or changed its
     schedule.
     """
     if job.trigger_status != TriggerStatus.RUNNING:
@@ -195,7 +195,7 @@ def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
 
 
 def _advanced(planned: Planned) -> bulk.Row:
-    """Return the job's new times; a schedule without a next time stops its job, as in the original."""
+    """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
     job, decided = planned.job, planned.plan
     last_ms = decided.last_ms
     ended = decided.next_ms is None

@@ -1,7 +1,7 @@
-"""Sending: one POST for one claimed run, and its outcome as a value. docs/reference/pipeline.md, section 4.
+"""Sending: one POST for one claimed run, and its outcome as a value.
 
-The POST is repeated in one case: the executor does not serve its path, and so has not read the run.
-docs/reference/protocol.md, section 9.1.
+docs/reference/pipeline.md, section 4. The POST is repeated in one case: the executor does not serve the path
+and so has not read the run (docs/reference/protocol.md, section 9.1).
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
 
-#: path of a run up to 3.4, and from 3.5 on
+#: path of a run up to XXL-JOB 3.4, and from 3.5 on
 RUN, TRIGGER = "run", "trigger"
-#: addresses remembered as serving TRIGGER; when full, all are forgotten, which costs each one more call
+#: addresses known to serve TRIGGER; when full, all are dropped, which costs each an extra call
 TRIGGER_ADDRESSES_MAX = 5_000
 
 
@@ -55,7 +55,7 @@ class Probed(NamedTuple):
 
 
 class Sender:
-    """Sends claimed runs; create and close it in the event loop it is used in."""
+    """Sends claimed runs; create, use and close it in one event loop."""
 
     def __init__(self, config: Config) -> None:
         self._client = DispatchClient(config.executor_networks)
@@ -122,7 +122,7 @@ def probe_action(claimed: Claimed) -> str:
 
 
 def trace_probe(claimed: Claimed, address: str, reason: str, took_ms: Millis, *, yes: bool = False) -> str:
-    """Return the line of the run's trace about one probe."""
+    """Return the trace line of one probe."""
     template = PROBE_YES if yes else PROBE_NO
     return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
 

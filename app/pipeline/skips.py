@@ -1,4 +1,4 @@
-"""Skip rows: instants that were due and deliberately not fired; each is in one row at most."""
+"""Skip rows: instants that were due and deliberately not fired; each is in at most one row."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ from app.store.jobs import DueJob
 def skip_rows(
     job: DueJob, instants: Iterable[Millis], *, zone: str, reason: str, now_ms: Millis
 ) -> list[bulk.Row]:
-    """Return a row per run of consecutive instants, so that none covers an instant handled otherwise."""
+    """Return a row per series of consecutive instants, so that no row covers an instant that was fired."""
     schedule = schedule_of(job, zone)
 
     def next_after(instant: Millis) -> Millis | None:
@@ -28,6 +28,6 @@ def skip_rows(
 
 
 def skip_row(job_id: int, run: Skipped, *, reason: str, now_ms: Millis) -> bulk.Row:
-    """Return the row of one run."""
+    """Return the row of one series."""
     counted = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
     return {"job_id": job_id, **counted, "reason": reason, "recorded_ms": now_ms}
