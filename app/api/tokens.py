@@ -1,4 +1,4 @@
-"""Access tokens of the executor API: the global ones and those of groups. Compared in constant time."""
+"""Access tokens of the executor API: global ones and those of groups, compared in constant time."""
 
 import hmac
 import threading

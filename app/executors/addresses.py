@@ -1,4 +1,4 @@
-"""Which addresses may be called at all, and how a call's URL is made of one."""
+"""Executor addresses: which may be called, and the URLs of calls to them."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -10,13 +10,14 @@ from app.errors import InvalidInput
 
 IPAddress = IPv4Address | IPv6Address
 
-#: length of the column an address is kept in
+#: length of the column that stores an address
 ADDRESS_MAX = 255
-#: web ports; else only ports that need no privilege
+#: web ports; other ports must be unprivileged
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
-#: metadata services of clouds that lie inside private ranges (AWS, Google, Alibaba, Oracle); link-local ones are refused anyway
+#: metadata services of clouds inside private ranges (AWS, Google, Alibaba, Oracle); link-local is refused
+#: anyway
 METADATA = frozenset(
     ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")
 )
@@ -26,7 +27,7 @@ _HOST_NAME = re.compile(
 
 
 def check_address(address: str, networks: tuple[Network, ...]) -> None:
-    """Raise InvalidInput where ``refusal`` has a reason against an address."""
+    """Raise InvalidInput if an address may not be called."""
     reason = refusal(address, networks)
     if reason is not None:
         raise InvalidInput(
@@ -36,9 +37,10 @@ def check_address(address: str, networks: tuple[Network, ...]) -> None:
 
 
 def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
-    """Return why an address is never called: it is no base URL of an executor, or lies outside the allowed networks. None: it may be.
+    """Return why an address may not be called, or None.
 
-    A host name is only checked as text here: what it resolves to is checked at every call.
+    It must be the base URL of an executor inside the allowed networks. Host names are checked as text only;
+    the addresses they resolve to are checked at every call.
     """
     if len(address) > ADDRESS_MAX:
         return N_("it is longer than %(limit)s characters", limit=ADDRESS_MAX)
@@ -77,7 +79,11 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
 
 
 def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
-    """Whether an IP address may be called: in an allowed network, and never link-local (metadata services), multicast or unspecified."""
+    """Whether an IP address may be called.
+
+    It must be in an allowed network; link-local (metadata services), multicast and unspecified ones are
+    refused.
+    """
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA:
@@ -91,5 +97,5 @@ def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:
 
 
 def join(address: str, action: str) -> str:
-    """Return the URL of an action: exactly one slash between the address and the name."""
+    """Return the URL of an action, with exactly one slash between address and action."""
     return f"{address.strip().rstrip('/')}/{action}"

@@ -1,7 +1,6 @@
-"""Calls to executors: what both clients share, ``dispatch_client`` (asyncio) and ``gateway`` (blocking).
+"""Calls to executors: parts shared by both clients, ``dispatch_client`` (asyncio) and ``gateway`` (blocking).
 
-The address rule, the headers, the bounds of an answer and the reasons of a failure are defined here and in ``addresses``,
-once.
+Headers, limits of responses and reasons of failures are defined here, the address rule in ``addresses``.
 """
 
 import re
@@ -18,7 +17,7 @@ from app.errors import InvalidInput
 from app.executors.addresses import check_address, join
 from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, Reply
 
-#: longest answer read, in bytes: of /run, /beat, /idleBeat and /kill, and of /log
+#: longest response read, in bytes: of /run, /beat, /idleBeat and /kill; of /log
 REPLY_MAX = 64 * 1024
 LOG_REPLY_MAX = 512 * 1024
 #: longest reason of a failed call, in characters
@@ -26,43 +25,43 @@ REASON_MAX = 300
 
 
 class Peer(NamedTuple):
-    """An executor to call, with the name and the token it knows us by."""
+    """An executor to call, with AppName and token for its request headers."""
 
     address: str
     app_name: str
     token: str
 
     def __repr__(self) -> str:
-        """Name the executor; the token stays out of logs."""
+        """Identify the executor without its token."""
         return f"Peer({self.address!r}, {self.app_name!r})"
 
 
 class Prepared(NamedTuple):
-    """A call that may be made: its URL, and the headers both clients send."""
+    """A checked call: its URL, and the headers that both clients send."""
 
     url: SplitResult
     headers: dict[str, str]
 
 
 class Delivered(StrEnum):
-    """Whether the executor can have received the request."""
+    """Whether the executor may have received the request."""
 
-    #: an answer came
+    #: it responded
     ANSWERED = "answered"
     #: certainly not: no byte was written
     NO = "no"
-    #: perhaps: bytes were written, no complete answer came
+    #: perhaps: bytes were written, but no complete response arrived
     PERHAPS = "perhaps"
 
 
 class CallOutcome(NamedTuple):
-    """Outcome of one call: ``reply`` if an answer came, ``reason`` otherwise."""
+    """Outcome of one call: ``reply`` if the executor responded, ``reason`` otherwise."""
 
     delivered: Delivered
     reply: Reply | None
     reason: str
     took_ms: Millis
-    #: boot id our own executors answer with; empty for others
+    #: boot id in responses of our own executors; empty for others
     boot_id: str = ""
 
 
@@ -84,7 +83,7 @@ def _header(field: str, text: str) -> str:
 
 
 def reason_of(error: BaseException, host: str | None) -> str:
-    """Return why a call failed, in one line; a reason that our own code raised stays as it is."""
+    """Return why a call failed, in one line; a reason raised by our own code is returned unchanged."""
     if isinstance(error, ConnectionRefusedError):
         return CONNECTION_REFUSED
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection to an executor, for dispatch: a request out in one write, its answer in.
+"""HTTP/1.1 connection to an executor, for dispatch: one request, one response at a time.
 
-An asyncio protocol around httptools (llhttp, Node's parser): a call costs a quarter of the CPU of a whole HTTP client library,
-which is what decides how long a herd of runs takes. Never repeats anything.
+An asyncio protocol around httptools (llhttp, Node's parser): a call costs a quarter of the CPU of a full HTTP
+client library, which limits how fast many runs due at once are sent. Never repeats a request.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from app.domain.trace_templates import CLOSED
 from app.executors.calls import REPLY_MAX
 from executor_client.protocol import CAPABILITIES_HEADER
 
-#: longest head of an answer, and longest stretch of it that is no body: sizes of chunks, what follows the last
+#: longest head of a response; also the limit of other data outside the body, such as chunk sizes and trailers
 HEAD_MAX = 64 * 1024
 _CAPABILITIES = CAPABILITIES_HEADER.lower().encode()
 _FIRST_FINAL_STATUS = 200
 
 
 class Broken(Exception):
-    """No whole answer came, whatever the executor has got of the request; the text says why."""
+    """No complete response arrived; the executor may have received the request. The text is the reason."""
 
 
 class Answer(NamedTuple):
-    """An answer, its body cut at REPLY_MAX; ``capabilities`` is that header's text."""
+    """Response, its body cut at REPLY_MAX; ``capabilities`` is the value of that header."""
 
     status: int
     content: bytes
@@ -33,19 +33,19 @@ class Answer(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """Carries one exchange at a time; ``when_lost`` is told once when it has ended."""
+    """Connection for one exchange at a time; ``on_lost`` is called once when it has ended."""
 
-    def __init__(self, when_lost: Callable[["Connection"], None]) -> None:
-        self._when_lost = when_lost
+    def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
+        self._on_lost = on_lost
         self._answer: asyncio.Future[Answer] | None = None
         self._parser = HttpResponseParser(self)
-        # servers written by hand: colons without care, line feeds alone
+        # for hand-written servers: sloppy colons in headers, line feeds without carriage return
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_optional_cr_before_lf=True)
         self._transport: asyncio.Transport
         self._clear()
         #: whether another exchange may follow
         self.usable = False
-        #: loop time at which the last answer was whole
+        #: loop time at which the last response was complete
         self.idle_since = 0.0
 
     def _clear(self) -> None:
@@ -57,9 +57,9 @@ class Connection(asyncio.Protocol):
         self._capabilities = b""
 
     async def exchange(self, request: bytes, deadline: float) -> Answer:
-        """Send a request and return its answer; by the loop's clock no later than ``deadline``.
+        """Send a request and return the response, by ``deadline`` of the loop's clock at the latest.
 
-        Raises Broken, TimeoutError and OSError: the executor may have got the request, also where it was cut.
+        Raises Broken, TimeoutError and OSError: the executor may have received the request, or a part of it.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         try:
             self._transport.write(request)
             return await answer
-        except BaseException:  # what may still come on it belongs to nobody
+        except BaseException:  # a late response must not be taken for that of another request
             self.close()
             raise
         finally:
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
             self._answer = None
 
     def close(self) -> None:
-        """End the connection at once, unsent bytes and all."""
+        """Close the connection at once and discard unsent bytes."""
         self.usable = False
         self._transport.abort()
 
@@ -92,30 +92,30 @@ class Connection(asyncio.Protocol):
         if self._in_body and self._until_end and self._parts and exc is None:
             self._finish()
         self._fail(Broken(CLOSED) if exc is None else exc)
-        self._when_lost(self)
+        self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # an answer nobody asked for
+        if self._answer is None or self._answer.done():  # a response without a request
             self.close()
             return
         self._bodiless_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as exc:
-            self._fail(Broken(f"the answer is no HTTP: {exc}"))
+            self._fail(Broken(f"the answer is not HTTP: {exc}"))
             self.usable = False
-        if self._bodiless_bytes > HEAD_MAX:  # at once: the parser joins a long value piece by piece
+        if self._bodiless_bytes > HEAD_MAX:  # checked here: the parser joins a long value piece by piece
             self._fail(Broken(f"the head of the answer is longer than {HEAD_MAX} bytes"))
             self.close()
 
     def on_message_begin(self) -> None:
-        """Notice an answer behind the answer: it must not become the next call's."""
+        """Detect a second response, which must not become that of the next request; called by the parser."""
         if self._answer is None or self._answer.done():
             self.usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take note of the few headers that matter; called by the parser."""
-        if self._in_body:  # of a chunked body's end
+        """Store the few headers that matter; called by the parser."""
+        if self._in_body:  # a trailer
             return
         lowered = name.lower()
         if lowered == b"content-length" or (
@@ -126,12 +126,12 @@ class Connection(asyncio.Protocol):
             self._capabilities = value
 
     def on_headers_complete(self) -> None:
-        """Begin with the body."""
+        """Start the body; called by the parser."""
         self._in_body = self._parser.get_status_code() >= _FIRST_FINAL_STATUS
         self._until_end = self._until_end or not self._in_body
 
     def on_body(self, part: bytes) -> None:
-        """Keep a part of the body; what is too long is cut, and the connection with it."""
+        """Keep a part of the body; cut a body that is too long and close the connection."""
         self._bodiless_bytes = 0
         self._parts.append(part)
         self._body_bytes += len(part)
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def on_message_complete(self) -> None:
-        """Hand over the answer, unless it is one of those that announce another."""
+        """Return the response, unless it is an interim one (1xx); called by the parser."""
         if self._in_body:
             self.usable = self.usable and self._parser.should_keep_alive()
             self._finish()

@@ -1,7 +1,7 @@
-"""The one way out to executors, asynchronous: for dispatch, where a call's CPU decides how long a herd takes.
+"""Dispatch client: asynchronous calls to executors, with little CPU per call and reused connections.
 
-A request is never repeated by this layer. Idle connections are dropped before any known executor drops them (Node after 5 s),
-so that a reused one is rarely a dead one.
+Never repeats a request. Idle connections are closed before any known executor closes them (Node after 5 s),
+so that a reused one is rarely dead. The console and the monitors use ``gateway``.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from app.executors.names import Names
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import Capabilities, Reply
 
-#: an idle connection is closed after so long
+#: an idle connection is closed after this
 KEEP_ALIVE_S = 3.0
-#: an answer may end so much later than the time-out where connecting took long
+#: a response may end this much after the time-out if connecting took long
 LATE_S = 1.0
-#: with more connections open than this, one that has become idle is closed at once
+#: with more open connections than this, one that becomes idle is closed at once
 KEPT_MAX = 512
-#: calls whose request lines are remembered
+#: cached request heads
 KNOWN_CALLS = 4_096
-#: and answers, where they are shorter than this: nearly all are the same
+#: cached parsed responses, and their greatest length in bytes: nearly all are equal
 KNOWN_ANSWERS = 256
 KNOWN_ANSWER_MAX = 256
 
 
 class _Origin(NamedTuple):
-    """Where connections lead."""
+    """Target of a connection."""
 
     secure: bool
     host: str
@@ -43,11 +43,11 @@ class _Origin(NamedTuple):
 
 
 class _NotConnected(Exception):
-    """No connection came about: surely no byte of the request left."""
+    """No connection was made, so no byte of the request was sent."""
 
 
 class DispatchClient:
-    """Calls executors from an event loop; make it and close it there."""
+    """Calls executors; create, use and close it in one event loop."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
@@ -67,7 +67,7 @@ class DispatchClient:
         await asyncio.sleep(0)  # the transports end in the loop's next round
 
     async def call(self, peer: Peer, action: str, body: dict[str, Any], *, timeout_s: float) -> CallOutcome:
-        """Call once; never raises for what an executor or a network can do."""
+        """Call once; never raises for failures of the executor or the network."""
         started = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)
@@ -89,7 +89,7 @@ class DispatchClient:
         return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
-        """Check an address; return where it leads and the request's head up to its length. Raises InvalidInput."""
+        """Check an address; return its origin and the request head up to the length. Raises InvalidInput."""
         url, headers = prepare(peer, action, self._networks)
         origin = _Origin(url.scheme == "https", url.hostname or "", url.port or DEFAULT_PORTS[url.scheme])
         lines = (
@@ -115,7 +115,7 @@ class DispatchClient:
         return answer
 
     def _take(self, origin: _Origin, now: float) -> Connection | None:
-        """Return the connection that was used last, if it is fresh enough."""
+        """Return the idle connection used last, if it is fresh enough."""
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
@@ -129,7 +129,7 @@ class DispatchClient:
         now = asyncio.get_running_loop().time()
         for origin, connections in list(self._idle.items()):
             fresh = [connection for connection in connections if now - connection.idle_since < KEEP_ALIVE_S]
-            for connection in connections[: len(connections) - len(fresh)]:  # the longest idle stand in front
+            for connection in connections[: len(connections) - len(fresh)]:  # sorted, longest idle first
                 connection.close()
             self._idle[origin] = fresh
             if not fresh:
@@ -143,7 +143,10 @@ class DispatchClient:
             idle.remove(connection)
 
     async def _connect(self, origin: _Origin, timeout_s: float) -> Connection:
-        """Connect to the first address of the host that takes the connection; each gets its share of the time. Raises _NotConnected."""
+        """Connect to the first address of the host that accepts; each gets its share of the time.
+
+        Raises _NotConnected.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         try:
@@ -165,7 +168,7 @@ class DispatchClient:
         raise _NotConnected(fill(NAME_UNKNOWN, host=origin.host))
 
     async def _connect_to(self, origin: _Origin, host: str) -> Connection:
-        """Open a connection; where this process may not have more files open, in the place of the idle ones."""
+        """Open a connection; close all idle ones first if the process has no file descriptor left."""
         try:
             return await self._open_connection(origin, host)
         except OSError as exc:
@@ -188,7 +191,7 @@ class DispatchClient:
         return connection
 
 
-#: replies are only read, so one will do for all who get the same
+#: replies are immutable, so equal responses can share one
 _parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 
 

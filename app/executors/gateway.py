@@ -1,7 +1,7 @@
-"""The one way out to executors, blocking (requests): for the console and the monitors. Dispatch has ``dispatch_client``.
+"""Gateway: blocking calls to executors, for the console and the monitors. Dispatch uses ``dispatch_client``.
 
-Every call: a checked address, the peer checked again once connected, no redirect, no proxy of the environment, a bounded
-answer within a bounded time, one attempt.
+The address is checked before each call and the peer again once connected. Redirects and proxies of the
+environment are not followed; size and duration of a response are limited; there is one attempt.
 """
 
 import socket
@@ -33,29 +33,29 @@ CONNECT_TIMEOUT_S = 3.0
 
 
 class Gateway:
-    """Calls executors; one instance a process, usable from several threads at once."""
+    """Calls executors; one instance per process, thread-safe."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
 
     def beat(self, peer: Peer, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
-        """Ask whether the executor is alive. Raises ExecutorUnreachable."""
+        """Probe whether the executor is alive. Raises ExecutorUnreachable."""
         return self._call(peer, "beat", {}, limit=REPLY_MAX, timeout_s=timeout_s)
 
     def idle_beat(self, peer: Peer, job_id: int, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
-        """Ask whether a job is idle there. Raises ExecutorUnreachable."""
+        """Probe whether a job is idle there. Raises ExecutorUnreachable."""
         return self._call(
             peer, "idleBeat", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=timeout_s
         )
 
     def kill(self, peer: Peer, job_id: int) -> Reply:
-        """Ask to end a job's run and to drop its queue. Raises ExecutorUnreachable."""
+        """Request the end of a job's run and queued runs. Raises ExecutorUnreachable."""
         return self._call(
             peer, "kill", JobRequest(job_id).to_wire(), limit=REPLY_MAX, timeout_s=CALL_TIMEOUT_S
         )
 
     def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
-        """Read a piece of a run's log. Raises ExecutorUnreachable, also where the executor refuses."""
+        """Read a piece of a run's log. Raises ExecutorUnreachable, also if the executor refuses."""
         reply = self._call(peer, "log", request.to_wire(), limit=LOG_REPLY_MAX, timeout_s=timeout_s)
         if reply.code != requests.codes.ok:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
@@ -63,10 +63,10 @@ class Gateway:
 
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
         until = time.monotonic() + timeout_s
-        line = _Line(self._networks)
+        guard = _ConnectionGuard(self._networks)
         try:
             url, headers = prepare(peer, action, self._networks)
-            with line.cut_after(timeout_s), _session(line) as http:
+            with guard.cut_after(timeout_s), _session(guard) as http:
                 response = http.post(
                     url.geturl(),
                     data=dump_json(body),
@@ -90,7 +90,7 @@ def _read(response: requests.Response, limit: int, until: float) -> bytes:
         size += len(part)
         if size > limit:
             raise requests.RequestException(N_("the answer is longer than %(limit)s bytes", limit=limit))
-    if time.monotonic() >= until:  # an answer without a length ends where the line was cut
+    if time.monotonic() >= until:  # a response without a length ends where the connection was cut
         raise requests.Timeout
     return b"".join(parts)
 
@@ -106,35 +106,35 @@ def _reason(error: Exception, peer: Peer) -> str:
     return reason_of(cause, urlsplit(peer.address).hostname)
 
 
-class _Line:
-    """The connections of one call: to allowed peers only, cut when its time is over.
+class _ConnectionGuard:
+    """Guards the connections of one call: allowed peers only, cut when the time is up.
 
-    Time-outs of sockets count from byte to byte; only the cut bounds an answer that drips.
+    Socket time-outs apply to each read; only the cut limits a response that arrives byte by byte.
     """
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
         self._sockets: list[socket.socket] = []
-        self._over = False
+        self._is_cut = False
 
     def check(self, connection: socket.socket) -> socket.socket:
-        """Close a connection whose peer lies outside, before a byte is sent: a name may resolve to anything."""
+        """Close a connection to a forbidden peer before a byte is sent: a name may resolve to anything."""
         peer = connection.getpeername()[0]
         if not may_connect(peer, self._networks):
             connection.close()
             raise OSError(fill(NAME_OUTSIDE, peer=peer))
-        return self.hold(connection)
+        return self.register(connection)
 
-    def hold(self, connection: socket.socket) -> socket.socket:
-        """Note a connection that is to be cut; at once where the time is over."""
+    def register(self, connection: socket.socket) -> socket.socket:
+        """Register a connection to be cut; cut it at once if the time is up."""
         self._sockets.append(connection)
-        if self._over:
+        if self._is_cut:
             self._cut()
         return connection
 
     @contextmanager
     def cut_after(self, timeout_s: float) -> Iterator[None]:
-        """End all connections made inside after a time."""
+        """Cut all connections made inside the block after ``timeout_s``."""
         timer = threading.Timer(timeout_s, self._cut)
         timer.daemon = True
         timer.start()
@@ -144,43 +144,43 @@ class _Line:
             timer.cancel()
 
     def _cut(self) -> None:
-        self._over = True
+        self._is_cut = True
         for connection in self._sockets:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-def _session(line: _Line) -> requests.Session:
+def _session(guard: _ConnectionGuard) -> requests.Session:
     session = requests.Session()
     session.trust_env = False
-    adapter = _CheckedAdapter(line)
+    adapter = _CheckedAdapter(guard)
     session.mount("http://", adapter)
     session.mount("https://", adapter)
     return session
 
 
 class _CheckedAdapter(HTTPAdapter):
-    """Makes connections by a line."""
+    """Adapter that passes its connections to a guard."""
 
-    def __init__(self, line: _Line) -> None:
-        self._line = line
+    def __init__(self, guard: _ConnectionGuard) -> None:
+        self._guard = guard
         super().__init__(max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        line = self._line
+        guard = self._guard
 
         class CheckedHTTP(HTTPConnection):
             def _new_conn(self) -> socket.socket:
-                return line.check(super()._new_conn())
+                return guard.check(super()._new_conn())
 
         class CheckedHTTPS(HTTPSConnection):
             def _new_conn(self) -> socket.socket:
-                return line.check(super()._new_conn())
+                return guard.check(super()._new_conn())
 
             def connect(self) -> None:
                 super().connect()
-                line.hold(self.sock)  # what TLS has made of the connection
+                guard.register(self.sock)  # the TLS socket
 
         class HTTPPool(HTTPConnectionPool):
             ConnectionCls = CheckedHTTP

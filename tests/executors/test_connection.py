@@ -142,12 +142,12 @@ def test_a_body_may_end_with_its_connection(head: bytes) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is no HTTP"),
-        (b"HTTP/1.1 OK\r\n\r\n", "the answer is no HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is not HTTP"),
+        (b"HTTP/1.1 OK\r\n\r\n", "the answer is not HTTP"),
         (CHUNKED + b"0\r\nX: " + b"y" * (8 * HEAD_MAX), "the head of the answer is longer than"),
         (CHUNKED + b"1;" + b"y" * (8 * HEAD_MAX), "the head of the answer is longer than"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: twelve\r\n\r\n", "the answer is no HTTP"),
-        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: twelve\r\n\r\n", "the answer is not HTTP"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * (HEAD_MAX // 6 + 1), "the head of the answer is longer than"),
         (b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"code":200}', "no answer in time"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "no answer in time"),
