@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Set up, run and check the program: ``python3 manage.py WORD [ARGUMENTS]``, or ``make WORD ARGS="…"``.
+"""Set up, run and check the program: ``python3 manage.py COMMAND [ARGUMENTS]``, or ``make COMMAND ARGS="…"``.
 
-setup         create .venv, install the requirements, unpack the browser's files, compile the translations
+setup         create .venv, install the requirements, unpack the browser assets, compile the translations
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments, a worker for each processor
+test          setup with the test tools, then pytest with the arguments, a worker per processor
 test-all      the same with extensive tests, and all tests on every kind of database
-check         ruff, mypy and pytest: what must pass on every commit
-bench         without an argument list the benches, with a name run it
+check         ruff, mypy and pytest; must pass on every commit
+bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
 translations  extract the texts and update both catalogues; ARGS: check, or compile
-pictures      take pictures of the pages into build/pictures; ARGS: --docs for those of docs/img, --help
+pictures      take screenshots of the pages into build/pictures; ARGS: --docs for those of docs/img, --help
 
 Standard library only, and only syntax of Python 3.6: an old interpreter must be able to read this file to
 report that it is too old.
@@ -31,17 +31,17 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
-#: a worker for each processor; one that has finished takes over tests of another
+#: one worker per processor; an idle one takes over tests of another
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
-#: what was installed into .venv: its folder, and the hash of each requirements file
+#: contents of .venv: its root folder, and the hash of each installed requirements file
 STAMP = os.path.join(VENV, "installed.json")
 VENDOR = os.path.join(ROOT, "app", "static", "vendor")
 VENDOR_STAMP = os.path.join(VENDOR, "unpacked")
 #: the oldest version the program runs on; the locks are resolved for it
 OLDEST_PYTHON = "3.11"
-#: interpreters looked for on PATH when this one is too old
+#: interpreters searched for on PATH if this one is too old
 NEWER_PYTHONS = ("python3.11", "python3.12", "python3.13")
-#: the browser's files: folder under vendor/, and their place in a wheel of requirements-assets.txt
+#: browser assets: folder under vendor/, and path in a wheel of requirements-assets.txt
 ASSETS = (
     ("bootstrap", "flask_bootstrap/static/bootstrap5/css/bootstrap.min.css"),
     ("bootstrap", "flask_bootstrap/static/bootstrap5/js/bootstrap.min.js"),
@@ -55,22 +55,22 @@ ASSETS = (
 TRANSLATIONS = os.path.join("app", "translations")
 #: functions that mark a text, besides gettext and ngettext
 KEYWORDS = ("_l", "N_", "lazy_gettext")
-#: files of bench/ that benches use
+#: modules of bench/ that are not benchmarks
 NO_BENCHES = ("harness", "stub_executor")
 
 
 class Failed(Exception):
-    """A word cannot go on; the text is the one line shown."""
+    """A command failed; the text is the one line shown."""
 
 
 def main():
     os.chdir(ROOT)
     require_python()
-    if len(sys.argv) < 2 or sys.argv[1] not in WORDS:
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
         print(__doc__.strip())
         return 0 if sys.argv[1:] in ([], ["help"], ["--help"], ["-h"]) else 2
     try:
-        return WORDS[sys.argv[1]](sys.argv[2:]) or 0
+        return COMMANDS[sys.argv[1]](sys.argv[2:]) or 0
     except Failed as exc:
         print("error: " + str(exc), file=sys.stderr)
         return 1
@@ -80,7 +80,7 @@ def main():
 
 
 def require_python():
-    """Continue under a newer interpreter when this one is too old, or exit with one line."""
+    """Restart with a newer interpreter if this one is too old; exit with one line if there is none."""
     if sys.version_info >= tuple(int(part) for part in OLDEST_PYTHON.split(".")):
         return
     for name in NEWER_PYTHONS:
@@ -95,9 +95,9 @@ def require_python():
 
 
 def setup(_arguments=(), tools=False):
-    """Bring .venv, the browser's files and the translations up to date; quick when they already are."""
+    """Bring .venv, the browser assets and the translations up to date; quick if they already are."""
     if not os.access(ROOT, os.W_OK):
-        raise Failed("%s is not writable; .venv and the program's files go there" % ROOT)
+        raise Failed("%s is not writable; .venv and other files are created there" % ROOT)
     make_venv()
     install("requirements.txt", covered_by="requirements-dev.txt")
     if tools:
@@ -107,7 +107,7 @@ def setup(_arguments=(), tools=False):
 
 
 def make_venv():
-    """Create .venv; again if it is broken or was moved from another folder (its scripts name that one)."""
+    """Create .venv; again if it is broken, or was moved (its scripts contain the folder)."""
     moved = read_stamp().get("root", ROOT) != ROOT
     if os.path.exists(PYTHON) and not moved:
         return
@@ -118,33 +118,33 @@ def make_venv():
 
 
 def install(requirements, covered_by=None):
-    """Install a requirements file unless the stamp says that it, or one that contains it, is installed."""
+    """Install a requirements file unless it, or one that contains it, is already installed."""
     stamp = read_stamp()
-    wanted = {name: file_hash(name) for name in (requirements, covered_by) if name}
-    if any(stamp.get(name) == text for name, text in wanted.items()):
+    hashes = {name: file_hash(name) for name in (requirements, covered_by) if name}
+    if any(stamp.get(name) == text for name, text in hashes.items()):
         return
     print("Installing %s ..." % requirements, flush=True)
     pip("install", "--require-hashes", "-r", requirements, failure="installing %s failed" % requirements)
     with open(STAMP, "w") as stream:
-        json.dump({**stamp, "root": ROOT, requirements: wanted[requirements]}, stream)
+        json.dump({**stamp, "root": ROOT, requirements: hashes[requirements]}, stream)
 
 
 def unpack_assets():
     """Fill app/static/vendor/ from the pinned wheels, completely or not at all."""
-    wanted = "%s %r" % (file_hash("requirements-assets.txt"), ASSETS)
-    if os.path.exists(VENDOR_STAMP) and read_text(VENDOR_STAMP) == wanted:
+    stamp = "%s %r" % (file_hash("requirements-assets.txt"), ASSETS)
+    if os.path.exists(VENDOR_STAMP) and read_text(VENDOR_STAMP) == stamp:
         return
-    print("Unpacking the browser's files ...", flush=True)
+    print("Unpacking the browser assets ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="vendor-", dir=VENV) as work:
         options = ("--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", "requirements-assets.txt")
-        pip("download", "-d", work, *options, failure="downloading the browser's files failed")
+        pip("download", "-d", work, *options, failure="downloading the browser assets failed")
         for wheel in glob.glob(os.path.join(work, "*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(work)
         new = os.path.join(work, "vendor")
         for folder, pattern in ASSETS:
             copy_assets(os.path.join(work, pattern), os.path.join(new, folder))
-        write_text(os.path.join(new, "unpacked"), wanted)
+        write_text(os.path.join(new, "unpacked"), stamp)
         shutil.rmtree(VENDOR, ignore_errors=True)
         os.makedirs(os.path.dirname(VENDOR), exist_ok=True)
         os.rename(new, VENDOR)
@@ -197,16 +197,16 @@ def babel(*arguments, failure):
 
 
 def command(*words, failure):
-    """Run a command whose output people see; raise Failed if it fails."""
+    """Run a command with its output shown; raise Failed if it fails."""
     if subprocess.call(words, cwd=ROOT) != 0:
         raise Failed(failure + "; see the message above")
 
 
-# --- the other words ---------------------------------------------------------------------------------------
+# --- other commands ----------------------------------------------------------------------------------------
 
 
 def run(_arguments):
-    """Become the development runner."""
+    """Replace this process by the development runner."""
     setup()
     os.execv(PYTHON, [PYTHON, "-m", "app.run_all"])
 
@@ -221,7 +221,7 @@ def test_all(arguments):
 
 
 def check(_arguments):
-    """Run all checks, also after one that failed, and print at the end which did."""
+    """Run all checks, even if one fails, and print at the end which failed."""
     setup(tools=True)
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), PYTEST)
     failed = [" ".join(words) for words in checks if subprocess.call((PYTHON, "-m") + words) != 0]
@@ -230,7 +230,7 @@ def check(_arguments):
 
 
 def bench(arguments):
-    """List the benches, or run the named one: bench/NAME.py."""
+    """Run the benchmark bench/NAME.py; without a name, list them."""
     files = {os.path.basename(path)[:-3]: path for path in sorted(glob.glob(os.path.join("bench", "*.py")))}
     benches = {name: path for name, path in files.items() if name not in NO_BENCHES}
     if not arguments:
@@ -239,7 +239,7 @@ def bench(arguments):
             print("  %-14s %s" % (name, first_line(path)))
         return 0
     if arguments[0] not in benches:
-        raise Failed("there is no bench %r, only %s" % (arguments[0], ", ".join(benches)))
+        raise Failed("unknown benchmark %r; choose from %s" % (arguments[0], ", ".join(benches)))
     setup(tools=True)
     return subprocess.call([PYTHON, benches[arguments[0]]] + arguments[1:])
 
@@ -256,19 +256,19 @@ def faults(arguments):
 
 
 def lock(arguments):
-    """Resolve requirements.in, then requirements-dev.in with the same versions; pins stay unless upgraded."""
+    """Resolve requirements.in, then requirements-dev.in with the same versions; keep pins unless upgraded."""
     setup(tools=True)
     options = ("--universal", "--python-version", OLDEST_PYTHON, "--generate-hashes", "--quiet")
     options += ("--custom-compile-command", "python3 manage.py lock") + tuple(arguments)
     for name, more in (("requirements", ()), ("requirements-dev", ("-c", "requirements.txt"))):
-        words = ("pip", "compile", name + ".in", "-o", name + ".txt") + more + options
-        command(PYTHON, "-m", "uv", *words, failure="locking %s.in failed" % name)
+        compile_ = ("pip", "compile", name + ".in", "-o", name + ".txt") + more + options
+        command(PYTHON, "-m", "uv", *compile_, failure="locking %s.in failed" % name)
 
 
 def translations(arguments):
     """Extract the texts and bring the catalogues up to date; ``check`` only reports whether they are."""
     if arguments not in ([], ["check"], ["compile"]):
-        raise Failed("translations takes check, compile or nothing")
+        raise Failed("translations: expected check, compile or nothing")
     setup()
     if arguments == ["compile"]:
         return
@@ -288,7 +288,7 @@ def pictures(arguments):
     return subprocess.call([PYTHON, "-m", "tests.browser.screenshots"] + arguments)
 
 
-WORDS = {
+COMMANDS = {
     word.__name__.replace("_", "-"): word
     for word in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures)
 }

@@ -114,9 +114,9 @@ def _prepare(config: Config) -> Any:
 def _connection_limit() -> int:
     """Return the connection limit: CONNECTION_LIMIT, or less if the file descriptor limit is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTION_LIMIT + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = CONNECTION_LIMIT + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return (
         CONNECTION_LIMIT

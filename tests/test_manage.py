@@ -41,18 +41,18 @@ def run_under_an_old_python(path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_a_word_all_words_are_listed() -> None:
+def test_commands_are_listed_without_arguments() -> None:
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py")], capture_output=True, text=True)
     assert ended.returncode == 0
-    assert all(f"\n{word} " in ended.stdout for word in manage.WORDS)
+    assert all(f"\n{word} " in ended.stdout for word in manage.COMMANDS)
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py"), "rnu"], capture_output=True, text=True)
     assert ended.returncode == 2
 
 
-def test_the_makefile_has_a_target_for_every_word() -> None:
+def test_the_makefile_has_a_target_for_every_command() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = next(line for line in makefile.splitlines() if line.startswith("setup "))
-    assert set(targets.rstrip(":").split()) >= set(manage.WORDS)
+    assert set(targets.rstrip(":").split()) >= set(manage.COMMANDS)
 
 
 def test_a_folder_that_is_not_writable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
