@@ -13,9 +13,9 @@ from app.console.web.current import (
     context_path,
     current_user,
     remote_address,
-    say_error,
     set_cookie,
     settings,
+    translate_error,
 )
 from app.console.web.envelope import as_json
 from app.db import read_scope
@@ -60,7 +60,7 @@ def log_in() -> BaseResponse:
         made = check_login(request.form)
     except (InvalidInput, TooManyAttempts) as exc:
         shown = render_template(
-            "account/login.html", error=say_error(exc), username=request.form.get("userName", "")
+            "account/login.html", error=translate_error(exc), username=request.form.get("userName", "")
         )
         response = make_response(shown, 429 if isinstance(exc, TooManyAttempts) else 400)
         if isinstance(exc, TooManyAttempts):

@@ -9,7 +9,8 @@ from app.console.ui.filters import absolute
 from app.console.web.language import _, ngettext
 from app.models.session import LoginSession
 
-#: what a browser calls itself -> its name; the first that is found counts, because all of them say "Mozilla", most "Safari"
+#: what a browser calls itself -> its name; the first that is found counts, because all of them say "Mozilla",
+#: most "Safari"
 BROWSERS = {
     "Edg": "Edge",
     "EdgA": "Edge",
@@ -36,7 +37,10 @@ PROGRAM_MAX = 40
 
 
 def browser_name(agent: str) -> str:
-    """Return ``Firefox 128 · Linux`` of what a browser says of itself, ``curl/8.5.0`` of a script; empty where nothing was said."""
+    """Return ``Firefox 128 · Linux`` of what a browser says of itself, ``curl/8.5.0`` of a script.
+
+    Empty where nothing was said.
+    """
     for word, name in BROWSERS.items():
         found = re.search(rf"{word}/(\d{{1,4}})", agent)
         if found is not None:

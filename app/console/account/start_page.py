@@ -1,4 +1,7 @@
-"""Where a login and the name of the product lead: the run report, or what one has chosen. ``/`` itself stays the run report."""
+"""Where a login and the name of the product lead: the run report, or what one has chosen.
+
+``/`` itself stays the run report.
+"""
 
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.executors.detail import instances_page
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, say_reason
+from app.console.web.current import current_actor, executor_caller, translate_reason
 from app.services.executors import checks
 
 blueprint = Blueprint("group_checks", __name__)
@@ -24,5 +24,5 @@ def test(group_id: int) -> ResponseReturnValue:
         return redirect(url_for("group_page.show", group_id=group_id))
     found = checks.check_group(group_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
     return instances_page(
-        group_id, {each.address: replace(each, reason=say_reason(each.reason)) for each in found}
+        group_id, {each.address: replace(each, reason=translate_reason(each.reason)) for each in found}
     )

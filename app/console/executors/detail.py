@@ -12,7 +12,7 @@ from app.clock import now_ms
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.notices import done
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say_reason, settings
+from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
 from app.db import read_scope, session_scope
 from app.domain.draining import bare_address
@@ -50,7 +50,7 @@ def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
         group=group,
         instances=instances,
         unusable={
-            address: say_reason(why)
+            address: translate_reason(why)
             for address, why in instances.unusable(settings().executor_networks).items()
         },
         checked=checked,

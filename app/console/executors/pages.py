@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.listing import asked_length, asked_start, chips, paging
+from app.console.ui.listing import chips, paging, requested_length, requested_start
 from app.console.ui.notices import done, way_back
 from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
@@ -45,7 +45,7 @@ def index() -> ResponseReturnValue:
     )
     with read_scope() as session:
         page = groups.list_groups(
-            session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
+            session, wanted, actor=current_actor(), start=requested_start(), length=requested_length()
         )
         shown = rows.group_rows(session, page.rows)
         groupless = overview.find_groupless(

@@ -12,7 +12,7 @@ from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, say, settings
+from app.console.web.current import current_actor, executor_caller, settings, translate
 from app.console.web.language import _
 from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
@@ -186,7 +186,7 @@ def _first_run(job: Job) -> str:
     try:
         next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
     except (InvalidInput, ValueError) as exc:
-        return _("The schedule is invalid: %(reason)s", reason=say(getattr(exc, "message", str(exc))))
+        return _("The schedule is invalid: %(reason)s", reason=translate(getattr(exc, "message", str(exc))))
     if next_ms is None:
         return _("The schedule never fires again: it cannot be switched on.")
     return _("The first run starts at %(time)s.", time=absolute(next_ms))

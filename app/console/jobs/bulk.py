@@ -15,7 +15,7 @@ from app.console.ui.listing import address_with, here, ticked_ids
 from app.console.ui.notices import way_back
 from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say, say_error
+from app.console.web.current import current_actor, translate, translate_error
 from app.console.web.language import _, ngettext
 from app.db import read_scope
 from app.domain.permissions import Right, require_right
@@ -62,7 +62,7 @@ def bulk(act: str) -> ResponseReturnValue:
             if act in {Act.TAG, Act.UNTAG}:
                 check_tag(request.form.get("tag", ""))
         except InvalidInput as exc:
-            return _question(Act(act), found, left_out, say(exc.message)), 400
+            return _question(Act(act), found, left_out, translate(exc.message)), 400
         names = {job.id: job.job_desc for job in found}
         return _do(Act(act), Progress(list(names), names, key=asked_key(request.form.get("once", ""))))
     if (
@@ -144,7 +144,7 @@ def _do(act: Act, progress: Progress) -> ResponseReturnValue:
     """Change some jobs; show how far it is, or at the end what became of each."""
     aim = Aim(to_id(request.form.get("job_group", "")), request.form.get("tag", ""), progress.key)
     for each in job_bulk.change_piece(act, progress.rest, aim, actor=current_actor(), clock=now_ms):
-        progress.note(each.job_id, say_error(each.error) if each.error else "", already=each.already)
+        progress.note(each.job_id, translate_error(each.error) if each.error else "", already=each.already)
     told = [
         Told(job_id, progress.names[job_id], progress.errors.get(job_id, ""), job_id in progress.already)
         for job_id in progress.ids[: progress.count]

@@ -14,7 +14,7 @@ from app.console.jobs.forms import JobForm
 from app.console.ui.base_form import whole
 from app.console.ui.preferences import zone_names
 from app.console.ui.ranges import read_local, write_local
-from app.console.web.current import say
+from app.console.web.current import translate
 from app.console.web.language import _
 from app.domain.cron_words import describe
 from app.domain.enums import GlueType, ScheduleType
@@ -176,7 +176,7 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         description = _describe(schedule, language)
         instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
     except (InvalidInput, ValueError) as exc:
-        return Preview(schedule.time_zone, error=say(getattr(exc, "message", str(exc))))
+        return Preview(schedule.time_zone, error=translate(getattr(exc, "message", str(exc))))
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
     return Preview(

@@ -21,12 +21,12 @@ from app.console.jobs.draft import (
 from app.console.jobs.forms import ADVANCED, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.strips import strip_drawer
-from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import done
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
-from app.console.web.current import current_actor, current_user, say, settings
+from app.console.web.current import current_actor, current_user, settings, translate
 from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.db import read_scope, session_scope, transact
@@ -65,7 +65,9 @@ def index() -> ResponseReturnValue:
     wanted = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        page = jobs.list_jobs(session, wanted, actor=actor, start=asked_start(), length=asked_length())
+        page = jobs.list_jobs(
+            session, wanted, actor=actor, start=requested_start(), length=requested_length()
+        )
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
     active, draw = chips(_filter_labels(wanted, groups)), strip_drawer()
@@ -228,7 +230,7 @@ def _preview_of_form(form: JobForm) -> Preview:
     try:
         return preview(schedule_of(form, zone_name), language_of_request(), now_ms=now_ms())
     except InvalidInput as exc:
-        return Preview(form.time_zone.data or zone_name, error=say(exc.message))
+        return Preview(form.time_zone.data or zone_name, error=translate(exc.message))
 
 
 def _filter_labels(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:

@@ -31,14 +31,14 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
     def draw(newest_first: Sequence[Run]) -> Markup:
         runs = newest_first[::-1]
         durations = [run_duration(run) or 0 for run in runs]
-        longest_ms, good, bars = max(durations, default=0), 0, []
+        longest_ms, succeeded, bars = max(durations, default=0), 0, []
         for number, (run, duration_ms) in enumerate(zip(runs, durations, strict=True)):
             height = max(LEAST_HEIGHT, round(AREA_HEIGHT * duration_ms / (longest_ms or 1)))
             kind = SIGNS[outcome(run)][0]
-            good += kind == "success"
+            succeeded += kind == "success"
             bar = f"<title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}"
             bars.append(f'<a href="{base}{run.id}">{bar}</a>')
-        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=good)
+        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=succeeded)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         return Markup(f'{opening} width="{len(runs) * STEP}" height="{HEIGHT}">{"".join(bars)}</svg>')
 

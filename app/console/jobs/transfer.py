@@ -10,7 +10,7 @@ from app.console.jobs.list_filter import requested_filter
 from app.console.ui.listing import ticked_ids
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say, settings
+from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
 from app.db import read_scope
 from app.domain.texts import N_, Text
@@ -70,7 +70,7 @@ def import_file() -> ResponseReturnValue:
             dry=is_dry,
         )
     except InvalidInput as exc:
-        return _page(text, None, say(exc.message)), 400
+        return _page(text, None, translate(exc.message)), 400
     failed = any(finding.kind is Kind.ERROR for finding in findings)
     return _page(text, findings, is_done=not (is_dry or failed)), 400 if failed else 200
 
@@ -97,7 +97,7 @@ def _told(finding: Finding) -> Told:
 
 def _said(text: str) -> str:
     """Return a text in the reader's language where it is ours; what stands in a job is left as it is."""
-    return say(text) if isinstance(text, Text) else text
+    return translate(text) if isinstance(text, Text) else text
 
 
 def _sent_text() -> str:

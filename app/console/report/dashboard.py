@@ -8,9 +8,9 @@ from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.report.gantt import asked_hours, gantt_of, within_ms
+from app.console.report.gantt import gantt_of, requested_hours, within_ms
 from app.console.ui.labels import RANGES, choices
-from app.console.ui.ranges import TimeRange, asked_days, day_names, named_range
+from app.console.ui.ranges import TimeRange, day_names, named_range, requested_days
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
@@ -34,21 +34,21 @@ DAY_RANGES = ("today", "yesterday", "week", "month", "this_month", "last_month",
 @blueprint.get("/")
 def index() -> ResponseReturnValue:
     """Show the dashboard."""
-    hours = asked_hours()
+    hours = requested_hours()
     with read_scope() as session:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
         runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     report = _report()
-    asked = {
-        "range": _asked_range(),
-        **({"from": report.first, "to": report.last} if _asked_range() == "custom" else {}),
+    period = {
+        "range": _requested_range(),
+        **({"from": report.first, "to": report.last} if _requested_range() == "custom" else {}),
     }
     return render_template(
         "report/dashboard.html",
         board=shown,
         ranges=ranges,
-        asked=asked,
+        period=period,
         gantt=gantt_of(runs, hours),
         report=report,
     )
@@ -81,33 +81,35 @@ class Report:
 def _report() -> Report:
     """Return the days of the range in the report's time zone; days without runs have zeros."""
     zone = ZoneInfo(settings().time_zone)
-    asked = _asked_days(zone)
-    names = day_names(asked, zone)
+    days_range = _requested_days(zone)
+    names = day_names(days_range, zone)
     with read_scope() as session:
         found = dashboard.chart(
-            session, current_actor(), from_ms=asked.from_ms or 0, to_ms=asked.to_ms or now_ms()
+            session, current_actor(), from_ms=days_range.from_ms or 0, to_ms=days_range.to_ms or now_ms()
         )
     counted = {day.day: day for day in found.days}
-    told = [name for name in names if name > found.uncounted]
-    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in told]
-    return Report(Chart(days), names[0], names[-1], _cut_sentence(told) if found.uncounted else "")
+    counted_days = [name for name in names if name > found.uncounted]
+    days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in counted_days]
+    return Report(Chart(days), names[0], names[-1], _cut_sentence(counted_days) if found.uncounted else "")
 
 
-def _asked_days(zone: ZoneInfo) -> TimeRange:
-    if _asked_range() == "custom":
-        return asked_days((request.args.get("from", ""), request.args.get("to", "")), zone, now_ms=now_ms())
-    return named_range(_asked_range(), zone, now_ms=now_ms())
+def _requested_days(zone: ZoneInfo) -> TimeRange:
+    if _requested_range() == "custom":
+        return requested_days(
+            (request.args.get("from", ""), request.args.get("to", "")), zone, now_ms=now_ms()
+        )
+    return named_range(_requested_range(), zone, now_ms=now_ms())
 
 
-def _cut_sentence(told: Sequence[str]) -> str:
-    if not told:
+def _cut_sentence(counted_days: Sequence[str]) -> str:
+    if not counted_days:
         return _("Runs of your executor groups on these days have not been counted yet.")
     return _(
         "Runs of your executor groups before %(day)s have not been counted yet.",
-        day=told[0],
+        day=counted_days[0],
     )
 
 
-def _asked_range() -> str:
+def _requested_range() -> str:
     name = request.args.get("range", DEFAULT_RANGE)
     return name if name in DAY_RANGES else DEFAULT_RANGE

@@ -41,7 +41,7 @@ SHAPES = {
 }
 #: sign per kind; success has none
 MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
-MARK_WORDS = {
+MARK_LABELS = {
     "success": _l("Success"),
     "danger": _l("Failed"),
     "warning": _l("Unresolved"),
@@ -96,7 +96,7 @@ class Meaning:
     y: int
     height: int
     sign: str
-    word: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ class Gantt:
     def legend(self) -> list[Meaning]:
         """Kinds of marks."""
         return [
-            Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(word)) for kind, word in MARK_WORDS.items()
+            Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(label)) for kind, label in MARK_LABELS.items()
         ]
 
 
-def asked_hours() -> int:
+def requested_hours() -> int:
     """Return the requested hours."""
     hours = whole_number("hours", DEFAULT_HOURS)
     return hours if hours in HOURS else DEFAULT_HOURS
@@ -186,7 +186,7 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
 
 
 def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, base: str) -> Mark:
-    kind, _sign, _word = SIGNS[outcome(run)]
+    kind, _sign, _label = SIGNS[outcome(run)]
     x, width = scale.place(*span)
     top, height = SHAPES[kind]
     label = scale.named.replace("{id}", str(run.id)) + " · " + scale.label_of(run)
@@ -223,10 +223,10 @@ def _with_room(marks: list[Mark]) -> list[Mark]:
     kept = []
     for mark in marks:
         at, line = float(mark.x[:-1]), (mark.sign_y, mark.sign)
-        crowded = mark.sign and at - last.get(line, -SIGN_ROOM) < SIGN_ROOM
-        if mark.sign and not crowded:
+        overlaps = mark.sign and at - last.get(line, -SIGN_ROOM) < SIGN_ROOM
+        if mark.sign and not overlaps:
             last[line] = at
-        kept.append(replace(mark, sign="") if crowded else mark)
+        kept.append(replace(mark, sign="") if overlaps else mark)
     return kept
 
 

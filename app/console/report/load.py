@@ -32,7 +32,7 @@ STARTERS = 8
 
 @blueprint.get("/load")
 def index() -> ResponseReturnValue:
-    """Show both."""
+    """Show planned load and calendar."""
     actor, at_ms, zone = current_actor(), now_ms(), ZoneInfo(settings().time_zone)
     if not actor.has_anywhere(Right.VIEW):
         return render_template("report/load.html", load=None)

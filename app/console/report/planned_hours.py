@@ -1,4 +1,4 @@
-"""The starts to come by hour: bars of the next 24 hours, and a table of a week. Drawn on the server."""
+"""Planned hours: scheduled starts per hour, as SVG bars of the next 24 hours and a table of a week."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ from app.domain.heat import level_bounds, level_of, level_tops
 from app.domain.planned_starts import QUARTER_MS, HourOfDay, hours_of
 from app.services.report.planned_load import PlannedLoad
 
-#: hours drawn as bars, and hours between two times below them
+#: hours drawn as bars, and hours between the time labels below them
 NEXT_HOURS, TICK_HOURS = 24, 3
 #: quarters in an hour
 QUARTERS = 4
-#: pixels: the highest bar, the lowest that is not nothing, the words below
-AREA_HEIGHT, LEAST_HEIGHT, WORDS_HEIGHT = 110, 2, 20
-#: share of its place that a bar takes
+#: pixels: the highest bar, the lowest one above zero, the labels below
+AREA_HEIGHT, LEAST_HEIGHT, LABEL_HEIGHT = 110, 2, 20
+#: share of its slot that a bar fills
 BAR_SHARE = 0.72
-#: quiet hours that are named
+#: number of quiet hours listed
 QUIET = 3
 HOURS_A_DAY, DAYS_A_WEEK = 24, 7
-#: any one
+#: any Monday
 MONDAY = date(2024, 1, 1)
 THOUSAND, MILLION = 1_000, 1_000_000
-#: of smaller counts the first place behind the point is told too: of 10.0k it would take a fifth letter
+#: smaller counts are shown with one decimal; 10.0k would take a fifth character
 SHORT = 9.95
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour of the reader's clock, and how many runs begin in it."""
+    """Hour of the reader's clock, with the number of runs that start in it."""
 
     at: HourOfDay
     starts: int
@@ -49,7 +49,7 @@ class Hour:
 
     @property
     def short(self) -> str:
-        """The count in four letters at most: ``850``, ``1.2k``, ``36k``, ``1.2M``."""
+        """The count in at most four characters: ``850``, ``1.2k``, ``36k``, ``1.2M``."""
         for unit, letter in ((MILLION, "M"), (THOUSAND, "k")):
             if self.starts >= unit:
                 count = self.starts / unit
@@ -59,11 +59,11 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class HourBar:
-    """An hour of the next 24 as a bar; places are percentages of the width."""
+    """Bar of one of the next 24 hours; positions are percentages of the width."""
 
     hour: Hour
     x: str
-    place_x: str
+    slot_x: str
     middle: str
     y: int
     height: int
@@ -72,7 +72,7 @@ class HourBar:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A row of the table; None where an hour is past, or where the clock leaves it out."""
+    """Row of the table; None for an hour that is past or skipped by a clock change."""
 
     name: str
     hours: list[Hour | None]
@@ -80,7 +80,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHours:
-    """Both drawings, and the hour whose jobs are named."""
+    """Bars and table, and the hour whose jobs are listed."""
 
     bars: list[HourBar]
     days: list[Day]
@@ -90,39 +90,39 @@ class PlannedHours:
     #: level, label
     legend: list[tuple[int, str]]
     bar_width: str
-    place_width: str
+    slot_width: str
     height: int = AREA_HEIGHT
-    whole_height: int = AREA_HEIGHT + WORDS_HEIGHT
+    whole_height: int = AREA_HEIGHT + LABEL_HEIGHT
 
     @property
     def next_starts(self) -> int:
-        """Starts of the next 24 hours."""
+        """Number of starts in the next 24 hours."""
         return sum(bar.hour.starts for bar in self.bars)
 
 
-def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours:
-    """Return the drawings.
+def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> PlannedHours:
+    """Return bars and table; ``first_quarter`` (quarter hours since 1970) chooses the hour to list.
 
-    ``asked`` is the quarter since 1970 that the hour to look at begins with, where there is such an hour.
+    If no hour starts with it, the busiest one is listed.
     """
     found = hours_of(load.window, zone_name)
     sums = [sum(load.starts[hour] for hour in each.hours) for each in found]
-    # what starts in every hour is no reason to prefer one, so colours begin above the quietest
+    # starts that occur in every hour do not distinguish hours, so colours start above the quietest
     least = min(sums)
     tops, first = level_tops(sums, least=least), load.window.from_ms // QUARTER_MS
-    named = day_namer()
-    base, names = url_for("load.index"), {day: named(day) for day in {each.day for each in found}}
+    name_of = day_namer()
+    base, names = url_for("load.index"), {day: name_of(day) for day in {each.day for each in found}}
     hours = []
     for each, starts in zip(found, sums, strict=True):
         href = f"{base}?hour={first + each.hours[0] * QUARTERS}#starters"
         hours.append(Hour(each, starts, level_of(starts, tops), _label(each, names[each.day], starts), href))
     soon = hours[:NEXT_HOURS]
     busiest = max(soon, key=lambda hour: hour.starts)
-    chosen = next((hour for hour in hours if first + hour.at.hours[0] * QUARTERS == asked), busiest)
+    chosen = next((hour for hour in hours if first + hour.at.hours[0] * QUARTERS == first_quarter), busiest)
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.hours)
     legend = [(0, number(least))] + [
-        (level, range_words(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
+        (level, range_label(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
     ]
     step = 100 / len(soon)
     return PlannedHours(
@@ -138,7 +138,7 @@ def planned_hours(load: PlannedLoad, zone_name: str, asked: int) -> PlannedHours
 
 
 def day_namer() -> Callable[[date], str]:
-    """Return what names days in the reader's language: ``Sat 2026-11-21``."""
+    """Return a function that names days in the reader's language: ``Sat 2026-11-21``."""
     weekdays = [format_date(MONDAY + timedelta(days=day), "EEE") for day in range(DAYS_A_WEEK)]
     return lambda day: f"{weekdays[day.weekday()]} {day.isoformat()}"
 
@@ -153,22 +153,22 @@ def _bars(hours: list[Hour], step: float) -> list[HourBar]:
     bars = []
     for place, hour in enumerate(hours):
         height = max(LEAST_HEIGHT, round(AREA_HEIGHT * hour.starts / highest)) if hour.starts else 0
-        x, place_x, middle = (
+        x, slot_x, middle = (
             f"{step * share:.2f}%" for share in (place + (1 - BAR_SHARE) / 2, place, place + 0.5)
         )
         tick = hour.clock if hour.at.hour % TICK_HOURS == 0 else ""
-        bars.append(HourBar(hour, x, place_x, middle, AREA_HEIGHT - height, height, tick))
+        bars.append(HourBar(hour, x, slot_x, middle, AREA_HEIGHT - height, height, tick))
     return bars
 
 
 def _days(hours: list[Hour], names: dict[date, str]) -> list[Day]:
-    places = {(hour.at.day, hour.at.hour): hour for hour in hours}
+    hours_by_clock = {(hour.at.day, hour.at.hour): hour for hour in hours}
     first, last = hours[0].at.day, hours[-1].at.day
     days = (first + timedelta(days=past) for past in range((last - first).days + 1))
-    return [Day(names[day], [places.get((day, hour)) for hour in range(HOURS_A_DAY)]) for day in days]
+    return [Day(names[day], [hours_by_clock.get((day, hour)) for hour in range(HOURS_A_DAY)]) for day in days]
 
 
-def range_words(low: int, high: int | None) -> str:
+def range_label(low: int, high: int | None) -> str:
     """``1 – 850``, ``2,551 and more``."""
     if high is None:
         return _("%(n)s and more", n=number(low))

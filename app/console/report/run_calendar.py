@@ -13,7 +13,7 @@ from flask_babel import format_date
 from markupsafe import Markup, escape
 
 from app.clock import Millis
-from app.console.report.planned_hours import day_namer, range_words
+from app.console.report.planned_hours import day_namer, range_label
 from app.console.ui.filters import number, reader_zone
 from app.console.ui.ranges import write_local
 from app.console.web.language import _, ngettext
@@ -35,7 +35,7 @@ MANY_PERCENT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Label:
     """Label of a month or a day of the week."""
 
     x: int
@@ -57,7 +57,7 @@ class RunCalendar:
     """The calendar and its table, newest day first."""
 
     squares: Markup
-    words: list[Word]
+    labels: list[Label]
     rows: list[Row]
     #: level, label
     legend: list[tuple[int, str]]
@@ -91,25 +91,25 @@ def run_calendar(
         href = _log_address(day, zone) if _runs(count) and day >= kept_from else ""
         is_known = day.isoformat() > chart.uncounted
         kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
-        told = _told(count) if is_known else _("not counted yet")
-        label = f"{named(day)} · {told}"
+        summary = _summary(count) if is_known else _("not counted yet")
+        label = f"{named(day)} · {summary}"
         x, y = LEFT + place // DAYS_A_WEEK * STEP, TOP + day.weekday() * STEP
         squares.append(_square(x, y, kind, _sign(count), escape(label), escape(href)))
         if _runs(count):
             rows.append(Row(named(day), count, href))
     cut = _cut_sentence(days, chart.uncounted) if chart.uncounted else ""
-    legend = [(level, range_words(low, high)) for level, low, high in level_bounds(tops)]
+    legend = [(level, range_label(low, high)) for level, low, high in level_bounds(tops)]
     runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
-    return RunCalendar(Markup("".join(squares)), _words(days), rows[::-1], legend, runs, failed, cut)
+    return RunCalendar(Markup("".join(squares)), _labels(days), rows[::-1], legend, runs, failed, cut)
 
 
 def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
-    told = [day.isoformat() for day in days if day.isoformat() > uncounted]
-    if not told:
+    counted_days = [day.isoformat() for day in days if day.isoformat() > uncounted]
+    if not counted_days:
         return _("Runs of your executor groups on these days have not been counted yet.")
     return _(
         "Runs of your executor groups before %(day)s have not been counted yet.",
-        day=told[0],
+        day=counted_days[0],
     )
 
 
@@ -135,7 +135,7 @@ def _sign(count: DayCount) -> str:
     return "many" if count.failed * 100 >= MANY_PERCENT * (count.success + count.failed) else "some"
 
 
-def _told(count: DayCount) -> str:
+def _summary(count: DayCount) -> str:
     runs = _runs(count)
     if not runs:
         return _("no run")
@@ -153,10 +153,10 @@ def _log_address(day: date, zone: ZoneInfo) -> str:
     return f"{url_for('logs.index')}?range=custom&from={begin}&to={end}"
 
 
-def _words(days: Sequence[date]) -> list[Word]:
+def _labels(days: Sequence[date]) -> list[Label]:
     """Return the labels of months and days."""
-    words = [
-        Word(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
+    labels = [
+        Label(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
         for row in NAMED_DAYS
         if row < len(days)
     ]
@@ -164,6 +164,6 @@ def _words(days: Sequence[date]) -> list[Word]:
     for place in range(0, len(days), DAYS_A_WEEK):
         week, monday = place // DAYS_A_WEEK, days[place]
         if (place == 0 or monday.day <= DAYS_A_WEEK) and week - last >= MONTH_ROOM and week < WEEKS - 1:
-            words.append(Word(LEFT + week * STEP, TOP - 7, format_date(monday, "MMM")))
+            labels.append(Label(LEFT + week * STEP, TOP - 7, format_date(monday, "MMM")))
             last = week
-    return words
+    return labels

@@ -16,7 +16,7 @@ from app.console.ui.listing import whole_number
 from app.console.ui.notices import done, way_back
 from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say, seal
+from app.console.web.current import current_actor, seal, translate
 from app.db import read_scope, session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput
@@ -79,7 +79,7 @@ def _go_on(form: CleanForm) -> ResponseReturnValue:
             try:
                 require_phrase(deletion_phrase(total))
             except InvalidInput as exc:
-                return _confirm(form, clearing, total, say(exc.message)), 400
+                return _confirm(form, clearing, total, translate(exc.message)), 400
         with session_scope() as session:
             run_clearing.record(session, clearing, kind, total, actor=current_actor(), now_ms=now_ms())
     deleted, is_over = run_clearing.clear_piece(clearing)

@@ -1,7 +1,7 @@
 """The runs of a list as a table for a spreadsheet: what the filters show, in the order of the list.
 
-The ids are read at once and the runs piece by piece while the table is sent: no run stands in it twice or is left out because others
-begin meanwhile, and memory and transactions are those of one piece.
+The ids are read at once and the runs piece by piece while the table is sent: no run stands in it twice or is
+left out because others begin meanwhile, and memory and transactions are those of one piece.
 """
 
 import csv
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from flask import Blueprint, Response, stream_with_context
 
 from app.clock import now_ms
-from app.console.runs.list_filter import asked_logs
+from app.console.runs.list_filter import requested_logs
 from app.console.ui.filters import absolute, outcome, reader_zone, run_duration
 from app.console.web.access import Access
 from app.console.web.current import current_actor
@@ -60,7 +60,7 @@ def export() -> Response:
     """Return the runs that match the filters, ROWS_MAX at most; times are those of the reader's zone."""
     actor = current_actor()
     with read_scope() as session:
-        asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
+        asked = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
         ids = logs.list_ids(session, asked.wanted, actor=actor, limit=ROWS_MAX)
     response = Response(stream_with_context(_pieces(ids, actor)), content_type="text/csv; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)

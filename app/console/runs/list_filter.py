@@ -21,7 +21,7 @@ DEFAULT_RANGE = "today"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedLogs:
+class RequestedLogs:
     """The filters as they were asked for; 0 means all."""
 
     wanted: LogFilter
@@ -33,12 +33,12 @@ class AskedLogs:
     to_text: str
 
 
-def asked_query() -> dict[str, str]:
+def requested_query() -> dict[str, str]:
     """Return the parameters of the filters that are in use, for another address of the same runs."""
     return kept_filters(ListName.LOGS, request.args)
 
 
-def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> AskedLogs:
+def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> RequestedLogs:
     """Read the filters; a job alone brings its group along, as in the original."""
     group_id, job_id = max(0, whole_number("jobGroup", 0)), max(0, whole_number("jobId", 0))
     job = job_lists.find_job(session, job_id) if job_id else None
@@ -47,7 +47,7 @@ def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis
             job_id = 0
         group_id = group_id or job.job_group
     status = whole_number("logStatus", -1)
-    name, texts = _asked_range(), (request.args.get("from", ""), request.args.get("to", ""))
+    name, texts = _requested_range(), (request.args.get("from", ""), request.args.get("to", ""))
     bounds = _bounds(name, texts, zone, now_ms)
     wanted = LogFilter(
         group_id=group_id,
@@ -57,10 +57,10 @@ def asked_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis
         to_ms=bounds.to_ms,
         order=requested_order(LOGS),
     )
-    return AskedLogs(wanted, group_id, job_id, status, name, *texts)
+    return RequestedLogs(wanted, group_id, job_id, status, name, *texts)
 
 
-def _asked_range() -> str:
+def _requested_range() -> str:
     name = request.args.get("range", "")
     if not name and ("from" in request.args or "to" in request.args):
         return "custom"

@@ -15,7 +15,10 @@ PIECES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Some lines of a log; ``last`` below ``first``: nothing new. ``note`` is what the executor said instead of a line."""
+    """Some lines of a log; ``last`` below ``first``: nothing new.
+
+    ``note`` is what the executor said instead of a line.
+    """
 
     first: int
     last: int
@@ -36,7 +39,8 @@ def has_log(log: JobLog) -> bool:
 def ask_lines(log_id: int, first: int, *, actor: Actor, caller: Caller) -> Lines:
     """Ask the executor for the lines from ``first`` on.
 
-    The end is where nothing new comes and the run has its result: executors also say "end" of a log that has not begun.
+    The end is where nothing new comes and the run has its result: executors also say "end" of a log that has
+    not begun.
     """
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=actor)

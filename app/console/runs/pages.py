@@ -6,19 +6,19 @@ from werkzeug.utils import redirect
 
 from app.clock import now_ms
 from app.console.runs.chain import Chain, chain_of
-from app.console.runs.list_filter import AskedLogs, asked_logs, asked_query
+from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
 from app.console.runs.log_reader import ask_lines, has_log, whole_text
 from app.console.ui import labels
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.listing import asked_length, asked_start, chips, here, paging, whole_number
+from app.console.ui.listing import chips, here, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import done, way_back
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import LOGS, Sorting
 from app.console.ui.waiting import waiting_fires
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, say_error
+from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
 from app.db import read_scope
 from app.domain.list_filters import ListName
@@ -48,8 +48,10 @@ def index() -> ResponseReturnValue:
     """List the runs, today's unless asked otherwise."""
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
-        asked = asked_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page = logs.list_page(session, asked.wanted, actor=actor, start=asked_start(), length=asked_length())
+        asked = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        page = logs.list_page(
+            session, asked.wanted, actor=actor, start=requested_start(), length=requested_length()
+        )
         shown = rows.log_rows(session, page.rows, actor=actor)
         views = views_of(session, ListName.LOGS)
         offered = groups.visible_groups(session, actor)
@@ -80,7 +82,7 @@ def index() -> ResponseReturnValue:
         sorting=Sorting(LOGS, asked.wanted.order),
         may_clean=actor.has_anywhere(Right.OPERATE),
         here=here(),
-        export_query=asked_query(),
+        export_query=requested_query(),
     )
 
 
@@ -116,7 +118,10 @@ def note(log_id: int) -> ResponseReturnValue:
 
 @blueprint.get(f"{ONE_LOG}/lines")
 def lines(log_id: int) -> ResponseReturnValue:
-    """Return the lines of a run's log from ``?from=`` on as JSON; where the executor cannot be asked, its ``error``."""
+    """Return the lines of a run's log from ``?from=`` on as JSON.
+
+    Where the executor cannot be asked, its ``error``.
+    """
     try:
         found = ask_lines(
             log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
@@ -124,7 +129,7 @@ def lines(log_id: int) -> ResponseReturnValue:
     except NotFound:
         raise
     except XxlJobError as exc:
-        return jsonify(error=say_error(exc))
+        return jsonify(error=translate_error(exc))
     return jsonify(
         {"from": found.first, "to": found.last, "lines": found.lines, "end": found.is_end, "note": found.note}
     )
@@ -169,7 +174,7 @@ def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
         return row, chain_of(session, row.log, actor=current_actor())
 
 
-def _filter_words(asked: AskedLogs, title: str) -> list[tuple[str, str, str]]:
+def _filter_words(asked: RequestedLogs, title: str) -> list[tuple[str, str, str]]:
     return [
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), str(asked.job_id or "")),

@@ -1,4 +1,7 @@
-"""The story of a run in the reader's language and zone. It is stored in English, as scripts read it; notes of others stay as they are."""
+"""The story of a run in the reader's language and zone.
+
+It is stored in English, as scripts read it; notes of others stay as they are.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -8,7 +11,7 @@ from flask import Flask
 
 from app.console.ui.filters import absolute, plain_text
 from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
-from app.console.web.current import say
+from app.console.web.current import translate
 from app.console.web.language import lazy_gettext as _l
 from app.domain.evidence import Fate, ResolveAction, Sign
 from app.domain.texts import Text
@@ -51,7 +54,7 @@ def _said(text: str, templates: Sequence[Text]) -> str:
     found = find_template(text, templates)
     if found is None:
         return text
-    return say(
+    return translate(
         Text(found.msgid, {name: SPOKEN.get(name, str)(value) for name, value in found.values.items()})
     )
 

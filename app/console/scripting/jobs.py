@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.scripting.rows import job_row
 from app.console.web.access import Access
-from app.console.web.current import current_actor, say, settings
+from app.console.web.current import current_actor, settings, translate
 from app.console.web.envelope import (
     FAIL,
     bean_int,
@@ -139,7 +139,9 @@ def next_trigger_time() -> Response:
         check_schedule(schedule)
         times = next_times(schedule, now_ms())
     except (InvalidInput, InvalidCronExpression) as exc:
-        return envelope(code=FAIL, msg=say(N_("Schedule type is invalid: %(reason)s", reason=exc.message)))
+        return envelope(
+            code=FAIL, msg=translate(N_("Schedule type is invalid: %(reason)s", reason=exc.message))
+        )
     return envelope([_local(time_ms, zone) for time_ms in times])
 
 

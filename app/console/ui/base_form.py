@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from wtforms import Form
 from wtforms.fields.core import Field
 
-from app.console.web.current import say
+from app.console.web.current import translate
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
@@ -31,9 +31,9 @@ class ConsoleForm(Form):
         name = self.ALIASES.get(snake, SERVICE_FIELDS.get(snake, snake))
         field: Field | None = self._fields.get(name)
         if field is None or field.type == "HiddenField":
-            self.form_errors.append(say(error.message))
+            self.form_errors.append(translate(error.message))
         else:
-            field.errors = [*field.errors, say(error.message)]
+            field.errors = [*field.errors, translate(error.message)]
 
 
 def whole(field: Field, *, least: int = 0) -> int:

@@ -39,30 +39,27 @@ def reader_zone() -> ZoneInfo:
 
 
 def absolute(ms: Millis) -> str:
-    """``2024-05-01 10:00:00`` in the reader's zone."""
+    """Return ``2024-05-01 10:00:00`` in the reader's zone."""
     return absolute_in(ms, reader_zone())
 
 
 def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
-    """``2024-05-01 10:00:00`` in a zone."""
+    """Return ``2024-05-01 10:00:00`` in a zone."""
     return _written(datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone))
 
 
 def iso(ms: Millis) -> str:
-    """``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
+    """Return ``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
     return _written(datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC), "T") + "Z"
 
 
 def _written(at: datetime, between: str = " ") -> str:
-    """Format date and time without the zone.
-
-    Strftime() takes three times as long, and a list has a thousand.
-    """
+    """Format date and time without the zone; strftime() takes three times as long."""
     return at.isoformat(between, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:
-    """``3 minutes ago``, ``in 2 hours``, in the reader's language; beyond 30 days the date."""
+    """Return ``3 minutes ago`` or ``in 2 hours`` in the reader's language; beyond 30 days the date."""
     distance = ms - now_ms()
     if abs(distance) < NOW_MS:
         return _("just now")
@@ -73,10 +70,7 @@ def relative(ms: Millis) -> str:
 
 @lru_cache(DISTANCES_KEPT)
 def _distance(seconds: int, _locale: object) -> str:
-    """Return ``in 2 hours`` in the reader's language.
-
-    Cached, because jobs of a list are often due in the same second.
-    """
+    """Return ``in 2 hours``; cached, because jobs of a list are often due in the same second."""
     return str(format_timedelta(timedelta(seconds=seconds), add_direction=True, threshold=1.5))
 
 
@@ -96,7 +90,7 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
 
 
 def duration(ms: Millis | None) -> str:
-    """``850 ms``, ``12 s``, ``3 min 20 s``, ``5 h 2 min``; empty for None."""
+    """Return ``850 ms``, ``12 s``, ``3 min 20 s`` or ``5 h 2 min``; empty for None."""
     if ms is None:
         return ""
     ms = max(0, ms)
@@ -132,7 +126,7 @@ def muted_until(until_ms: Millis) -> str:
     )
 
 
-def next_time_word(ms: Millis) -> str:
+def next_time_label(ms: Millis) -> str:
     """Return the text for a next time that is not an instant; empty for an instant."""
     if ms == AFTER_THE_CURRENT_RUN:
         return _("after the current run")
@@ -140,12 +134,12 @@ def next_time_word(ms: Millis) -> str:
 
 
 def host(address: str) -> str:
-    """``10.0.0.7:9999`` of ``http://10.0.0.7:9999/``."""
+    """Return ``10.0.0.7:9999`` for ``http://10.0.0.7:9999/``."""
     return address.partition("://")[2].rstrip("/") or address
 
 
 def number(value: int) -> str:
-    """``12,345``, formatted for the reader's language."""
+    """Return ``12,345``, formatted for the reader's language."""
     return _number(value, get_locale())
 
 
@@ -177,7 +171,7 @@ def init_app(app: Flask) -> None:
         outcome,
         run_duration,
         muted_until,
-        next_time_word,
+        next_time_label,
         host,
         number,
     ):

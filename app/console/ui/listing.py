@@ -12,7 +12,7 @@ PAGE_SIZES = (10, 25, 50, 100)
 DEFAULT_PAGE_SIZE = 10
 #: the pager shows this many pages to either side of the current one
 NEIGHBOURS = 2
-#: pages beyond are not turned to: their offsets grow slow, and nobody reads them
+#: highest page number served: larger offsets are slow
 MAX_PAGE = 100_000
 #: highest id a table of the original can hold
 MAX_ID = 2**31 - 1
@@ -66,23 +66,23 @@ class Chip:
 
 def paging(total: int, *, capped: bool = False) -> Paging:
     """Return the paging state of this request for a number of rows."""
-    return Paging(page=asked_page(), length=asked_length(), total=total, capped=capped)
+    return Paging(page=requested_page(), length=requested_length(), total=total, capped=capped)
 
 
-def asked_page() -> int:
+def requested_page() -> int:
     """Return the requested page number, from 1."""
     return min(MAX_PAGE, max(1, whole_number("page", 1)))
 
 
-def asked_length() -> int:
+def requested_length() -> int:
     """Return the requested page size, one of PAGE_SIZES."""
     length = whole_number("length", DEFAULT_PAGE_SIZE)
     return length if length in PAGE_SIZES else DEFAULT_PAGE_SIZE
 
 
-def asked_start() -> int:
+def requested_start() -> int:
     """Return the offset of the first requested row."""
-    return (asked_page() - 1) * asked_length()
+    return (requested_page() - 1) * requested_length()
 
 
 def whole_number(name: str, default: int) -> int:
@@ -115,14 +115,10 @@ def address_with(**changes: Any) -> str:
         query.poplist(name)
         if value is not None:
             query[name] = value
-    for passing in (
-        "done",
-        "at",
-        "mark",
-        "endpoint",
-        *(name for name in request.args if name.startswith("_")),
-    ):  # endpoint, _scheme and others are parameters of url_for
-        query.poplist(passing)
+    # endpoint, _scheme and others are parameters of url_for
+    reserved = ("endpoint", *(name for name in request.args if name.startswith("_")))
+    for name in ("done", "at", "mark", *reserved):
+        query.poplist(name)
     values: dict[str, Any] = {**query.to_dict(flat=False), **(request.view_args or {})}
     return url_for(request.endpoint or "dashboard.index", **values)
 

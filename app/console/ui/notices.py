@@ -82,7 +82,7 @@ def way_back(endpoint: str, **values: Any) -> str:
     return urlunsplit(("", "", given.path, given.query, ""))
 
 
-def asked_notice() -> Notice | None:
+def requested_notice() -> Notice | None:
     """Return the notice of the URL, or None."""
     code = request.args.get("done", "")
     if code not in TEXTS:

@@ -19,7 +19,7 @@ POLICY = {
 }
 
 #: allowed values of ``right``: only groups on which the user has it are offered
-ASKED = {"operate": Right.OPERATE, "edit": Right.EDIT}
+RIGHTS_OFFERED = {"operate": Right.OPERATE, "edit": Right.EDIT}
 
 
 @blueprint.get("/jobs")
@@ -54,7 +54,7 @@ def _typed() -> str:
 
 
 def _right() -> Right:
-    return ASKED.get(request.args.get("right", ""), Right.VIEW)
+    return RIGHTS_OFFERED.get(request.args.get("right", ""), Right.VIEW)
 
 
 def _fragment(offer: Offer) -> str:

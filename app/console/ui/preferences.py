@@ -10,7 +10,7 @@ from flask import Flask, Response, current_app, request
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.list_columns import TABLES
 from app.console.ui.listing import here
-from app.console.ui.notices import Notice, asked_notice
+from app.console.ui.notices import Notice, requested_notice
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
 from executor_client.version import VERSION
@@ -81,7 +81,7 @@ def frame() -> Frame:
         dense=request.cookies.get(ROWS_COOKIE) == "dense",
         zone=str(reader_zone()),
         here=here() if request.method == "GET" else request.script_root + request.path,
-        notice=asked_notice(),
+        notice=requested_notice(),
         cookie_path=cookie_path(),
     )
 

@@ -41,11 +41,11 @@ def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
     }
     if name not in days:
         return TimeRange(None, None)
-    begin, end = days[name]
-    return TimeRange(_ms(begin), _ms(end) - 1)
+    start, end = days[name]
+    return TimeRange(_ms(start), _ms(end) - 1)
 
 
-def asked_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
+def requested_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:
     """Return the days between two dates in either order.
 
     With one date a week from or up to it, with none the last week.
@@ -55,10 +55,10 @@ def asked_days(texts: tuple[str, str], zone: ZoneInfo, *, now_ms: Millis) -> Tim
     last = last or (min(first + timedelta(days=6), today) if first and first <= today else first) or today
     first, last = sorted((first or last - timedelta(days=6), last))
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
-    begin, end = (
+    start, end = (
         datetime(day.year, day.month, day.day, tzinfo=zone) for day in (first, last + timedelta(days=1))
     )
-    return TimeRange(_ms(begin), _ms(end) - 1)
+    return TimeRange(_ms(start), _ms(end) - 1)
 
 
 def _read_day(text: str) -> date | None:
@@ -88,7 +88,7 @@ def read_local(text: str, zone: ZoneInfo) -> Millis | None:
 
 
 def write_local(ms: Millis, zone: ZoneInfo) -> str:
-    """``2024-05-01 10:00:00``; empty for 0."""
+    """Return ``2024-05-01 10:00:00``; empty for 0."""
     return datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if ms else ""
 
 

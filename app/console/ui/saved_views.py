@@ -141,8 +141,8 @@ def view_href(view: SavedView) -> str:
 
 def views_of(session: Session, name: ListName) -> ListViews:
     """Return the views of the requested list: built-in ones, then the reader's own."""
-    actor, asked = current_actor(), kept_filters(name, request.args)
-    values: dict[str, Any] = {"list_name": name.value, **asked}
+    actor, requested = current_actor(), kept_filters(name, request.args)
+    values: dict[str, Any] = {"list_name": name.value, **requested}
     shown = [
         (str(each.title), built_in_filters(key, actor))
         for key, each in BUILT_IN.items()
@@ -152,8 +152,8 @@ def views_of(session: Session, name: ListName) -> ListViews:
         (view.name, read_filters(name, view.filters))
         for view in saved_views.list_views(session, actor, name=name)
     ]
-    links = [ViewLink(title, list_href(name, filters), filters == asked) for title, filters in shown]
-    is_new = bool(asked) and not any(link.current for link in links)
+    links = [ViewLink(title, list_href(name, filters), filters == requested) for title, filters in shown]
+    is_new = bool(requested) and not any(link.current for link in links)
     return ListViews(links, url_for("saved_views.add", **values) if is_new else "")
 
 

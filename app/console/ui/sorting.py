@@ -1,4 +1,4 @@
-"""Sorting: the addresses that sort a list, as links in column heads, and as a select where rows are cards."""
+"""Sorting: links in the column heads that sort a list, and a select where rows are shown as cards."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """How the list of this request is sorted, and how else it could be."""
+    """Current order of the requested list, and links to the other orders."""
 
     table: ColumnTable
     order: Order
@@ -40,14 +40,14 @@ class Sorting:
         return "descending" if order.descending else "ascending"
 
     def href(self, column: str) -> str:
-        """Return where a click on the head of a column leads."""
+        """Return the URL of a click on the head of a column."""
         falls = self.table.sortable[column].descends_first
         order = next_order(self.order, column, falls=falls, default=self.table.default)
         return address_with(sort=order.text or None, page=None)
 
     @property
     def choices(self) -> list[Choice]:
-        """Every column in both directions."""
+        """Options of the select: every sortable column in both directions."""
         orders = [Order(column, descending) for column in self.table.sortable for descending in (False, True)]
         return [self._choice(order) for order in orders]
 
@@ -63,6 +63,6 @@ class Sorting:
 
 
 def requested_order(table: ColumnTable) -> Order:
-    """Return the order in the address. The list's default order counts as unsorted, also when named."""
+    """Return the order in the URL; the list's default order counts as unsorted."""
     order = read_order(request.args.get("sort", ""), table.sortable)
     return UNSORTED if order == table.default else order

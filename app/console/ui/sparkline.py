@@ -16,7 +16,7 @@ from app.store.recent_runs import Run
 
 #: pixels
 STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
-#: outcome -> (kind of colour, sign, word)
+#: outcome -> (kind of colour, sign, label)
 SIGNS = {
     "success": ("success", "✓", _l("Success")),
     "failed": ("danger", "✗", _l("Failed")),
@@ -60,24 +60,23 @@ def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     bars = []
     for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
         height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
-        kind, sign, _word = SIGNS[outcome(run)]
+        kind, sign, _label = SIGNS[outcome(run)]
         bars.append(Bar(run.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label_of(run)))
     return Timeline(bars, duration(longest_ms), len(bars) * STEP)
 
 
 def labeller() -> Callable[[JobLog | Run], str]:
-    """Return a function that labels runs, ``Failed · 12 s · 2024-05-01 10:00:00``.
-
-    Words are translated once.
-    """
-    words = {name: str(word) for name, (_kind, _sign, word) in SIGNS.items()}
-    spoken, zone = cache(duration), reader_zone()
+    """Return a function that labels runs: ``Failed · 12 s · 2024-05-01 10:00:00``."""
+    labels = {name: str(label) for name, (_kind, _sign, label) in SIGNS.items()}
+    duration_text, zone = cache(duration), reader_zone()
 
     def label(run: JobLog | Run) -> str:
-        took = spoken(run_duration(run))
-        return " · ".join(
-            text for text in (words[outcome(run)], took, absolute_in(run.trigger_time or 0, zone)) if text
+        parts = (
+            labels[outcome(run)],
+            duration_text(run_duration(run)),
+            absolute_in(run.trigger_time or 0, zone),
         )
+        return " · ".join(text for text in parts if text)
 
     return label
 
@@ -86,5 +85,5 @@ def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return statistics of the finished runs."""
     outcomes = [(log, outcome(log)) for log in logs]
     return statistics_of(
-        [Ended(word == "success", run_duration(log)) for log, word in outcomes if word not in OPEN]
+        [Ended(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
     )

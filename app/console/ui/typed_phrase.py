@@ -5,16 +5,16 @@ from flask import request
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
-#: the field it is typed into
+#: name of the input
 FIELD = "typed"
 
 
 def deletion_phrase(count: int) -> str:
-    """``delete 12``: the same in every language, so that it can be typed on every keyboard."""
+    """Return ``delete 12``: the same in every language, so that it can be typed on every keyboard."""
     return f"delete {count}"
 
 
 def require_phrase(phrase: str) -> None:
-    """Raise InvalidInput unless the form holds the phrase, in whatever case."""
+    """Raise InvalidInput unless the form contains the phrase, ignoring case."""
     if " ".join(request.form.get(FIELD, "").lower().split()) != phrase:
         raise InvalidInput(FIELD, N_("Type %(phrase)s to continue", phrase=phrase))

@@ -9,7 +9,7 @@ from app.clock import now_ms
 from app.console.account import sessions
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.labels import RIGHTS, choices
-from app.console.ui.listing import asked_length, asked_start, chips, paging, whole_number
+from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.forms import UserForm
@@ -49,7 +49,9 @@ def index() -> ResponseReturnValue:
     )
     actor = current_actor()
     with read_scope() as session:
-        page = users.list_users(session, wanted, actor=actor, start=asked_start(), length=asked_length())
+        page = users.list_users(
+            session, wanted, actor=actor, start=requested_start(), length=requested_length()
+        )
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
     role = {0: _("Normal user"), 1: _("Administrator")}.get(wanted.role, "")
     active = chips([("role", _("Role"), role), ("username", _("User name"), wanted.username)])
@@ -164,7 +166,7 @@ def audit() -> ResponseReturnValue:
     wanted = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
     with read_scope() as session:
         page = trail.list_entries(
-            session, wanted, actor=current_actor(), start=asked_start(), length=asked_length()
+            session, wanted, actor=current_actor(), start=requested_start(), length=requested_length()
         )
     active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
     shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}

@@ -184,7 +184,7 @@ def is_scripting() -> bool:
     return (request.blueprint or "").startswith("scripting")
 
 
-def say(message: str) -> str:
+def translate(message: str) -> str:
     """Return a message in the reader's language."""
     if isinstance(message, Text):
         return str(
@@ -196,17 +196,17 @@ def say(message: str) -> str:
 def _translated(value: object) -> object:
     """Translate a parameter that is itself a message."""
     text = value.message if isinstance(value, InvalidCronExpression) else value
-    return say(text) if isinstance(text, Text) else text
+    return translate(text) if isinstance(text, Text) else text
 
 
-def say_reason(reason: str) -> str:
+def translate_reason(reason: str) -> str:
     """Translate the reason of a failed call; an executor's own text stays as it is."""
-    return say(reason) if isinstance(reason, Text) else reason
+    return translate(reason) if isinstance(reason, Text) else reason
 
 
-def say_error(error: XxlJobError) -> str:
+def translate_error(error: XxlJobError) -> str:
     """Return an error's text in the reader's language."""
     if isinstance(error, ExecutorUnreachable):
-        return f"{error.address}: {say_reason(error.reason)}"
+        return f"{error.address}: {translate_reason(error.reason)}"
     text = error.args[0] if error.args else ""
-    return say(text if isinstance(text, str) else str(text))
+    return translate(text if isinstance(text, str) else str(text))

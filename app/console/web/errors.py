@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
-from app.console.web.current import OUTSIDE, is_scripting, say, say_error
+from app.console.web.current import OUTSIDE, is_scripting, translate, translate_error
 from app.console.web.envelope import FAIL, envelope, status_answer
 from app.console.web.guards import may_enter, to_login
 from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
@@ -60,7 +60,7 @@ def init_app(app: Flask) -> None:
 
 
 def _on_own_error(error: XxlJobError) -> Response:
-    text = say_error(error)
+    text = translate_error(error)
     if is_scripting():
         response = envelope(code=FAIL, msg=text)
         if isinstance(error, TooManyAttempts):
@@ -96,7 +96,7 @@ def _on_database_error(error: DBAPIError) -> Response:
     if fault is None:
         return _on_failure(error)
     fault_log.write(logger, f"request failed method={request.method} path={request.path}", error)
-    text = say(FAULTS[fault])
+    text = translate(FAULTS[fault])
     if is_scripting():
         return envelope(code=FAIL, msg=text)
     response = _page(503, text)
@@ -109,7 +109,7 @@ def _on_failure(error: Exception) -> Response:
     logger.error(
         "request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error
     )
-    text = say(N_("Internal error. It is logged under number %(number)s.", number=number))
+    text = translate(N_("Internal error. It is logged under number %(number)s.", number=number))
     return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
 
 
