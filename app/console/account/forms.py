@@ -7,7 +7,7 @@ from app.console.web.language import lazy_gettext as _l
 
 
 class PasswordForm(ConsoleForm):
-    """Change one's own password."""
+    """Change the user's own password."""
 
     ALIASES = {"password": "new_password"}
 
@@ -17,7 +17,7 @@ class PasswordForm(ConsoleForm):
 
 
 class SettingsForm(ConsoleForm):
-    """One's own language and zone."""
+    """The user's language and time zone."""
 
     language = SelectField(_l("Language"), validate_choice=False)
     time_zone = SelectField(_l("Time zone"), validate_choice=False)

@@ -1,4 +1,4 @@
-"""The login page, and the health check of load balancers: what answers without a login."""
+"""Login page, and the health check for load balancers. Neither needs a login."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ POLICY = {
 @blueprint.get("/health")
 @blueprint.get("/actuator/health")
 def health() -> Response:
-    """Say whether the console can work, and nothing else."""
+    """Return whether the console can reach its database, and nothing else."""
     try:
         with read_scope() as session:
             health_check.ping(session)
@@ -46,7 +46,7 @@ def health() -> Response:
 
 @blueprint.get("/toLogin")
 def login_page() -> BaseResponse:
-    """Show the login form; whoever is logged in goes to their start page."""
+    """Show the login form; redirect a logged-in user to the start page."""
     user = current_user()
     if user is not None:
         return redirect(context_path() if user.must_change_password else start_address(user.actor), 303)
@@ -55,9 +55,9 @@ def login_page() -> BaseResponse:
 
 @blueprint.post("/toLogin")
 def log_in() -> BaseResponse:
-    """Take the login form of the page, which works without JavaScript."""
+    """Log in with the form of the page, which works without JavaScript."""
     try:
-        made = check_login(request.form)
+        new_login = check_login(request.form)
     except (InvalidInput, TooManyAttempts) as exc:
         shown = render_template(
             "account/login.html", error=translate_error(exc), username=request.form.get("userName", "")
@@ -66,11 +66,10 @@ def log_in() -> BaseResponse:
         if isinstance(exc, TooManyAttempts):
             response.headers["Retry-After"] = str(exc.retry_after_s)
         return response
-    welcome = Response(
-        status=303, headers={"Location": context_path() if made.must_change else start_address(made.actor)}
-    )
-    set_cookie(welcome, made.token, max_age_s=made.max_age_s)
-    return welcome
+    target = context_path() if new_login.must_change else start_address(new_login.actor)
+    redirection = Response(status=303, headers={"Location": target})
+    set_cookie(redirection, new_login.token, max_age_s=new_login.max_age_s)
+    return redirection
 
 
 def check_login(values: Any) -> Login:

@@ -1,4 +1,4 @@
-"""One's own account: password, language, zone, and how the pages look."""
+"""Account page: the user's password, language, time zone, logins and display preferences."""
 
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -53,7 +53,7 @@ POLICY = {
     "end_other_logins": Access.LOGIN,
 }
 
-#: choices kept in a cookie: parameter -> (cookie, values it may have, seconds)
+#: preferences kept in a cookie: parameter -> (cookie, allowed values, seconds)
 KEPT = {
     "theme": (THEME_COOKIE, THEMES, YEAR_S),
     "sidebar": (SIDEBAR_COOKIE, SIDEBARS, WEEK_S),
@@ -64,13 +64,13 @@ KEPT = {
 
 @blueprint.get("/account")
 def show() -> ResponseReturnValue:
-    """Show one's account; with a first password only the change of it."""
+    """Show the account; with an initial password only the form to change it."""
     return _page()
 
 
 @blueprint.post("/account/password")
 def change_password() -> ResponseReturnValue:
-    """Change one's own password; every login of the account ends."""
+    """Change the user's own password; ends every login of the account."""
     form = PasswordForm(request.form)
     user = _user()
     try:
@@ -91,7 +91,7 @@ def change_password() -> ResponseReturnValue:
 
 @blueprint.post("/account/settings")
 def change_settings() -> ResponseReturnValue:
-    """Keep one's own language and zone."""
+    """Save the user's language and time zone."""
     form = SettingsForm(request.form)
     language, zone = form.language.data or "", form.time_zone.data or ""
     try:
@@ -107,7 +107,10 @@ def change_settings() -> ResponseReturnValue:
 
 @blueprint.post("/preferences")
 def preferences() -> ResponseReturnValue:
-    """Keep a choice of the top bar, before a login too: language, dark mode, width of the sidebar, rows and columns of lists."""
+    """Save display preferences, with or without a login.
+
+    These are language, dark mode, width of the sidebar, and rows and columns of lists.
+    """
     response = make_response(
         redirect(way_back("auth.login_page" if current_user() is None else "dashboard.index"), 303)
     )
@@ -135,7 +138,7 @@ def log_out() -> ResponseReturnValue:
 
 @blueprint.route("/account/logins/<int(max=9223372036854775807):login_id>/end", methods=["GET", "POST"])
 def end_login(login_id: int) -> ResponseReturnValue:
-    """End another login of one's own."""
+    """End another login of the user."""
     user, at_ms = _user(), now_ms()
     if request.method == "POST":
         with session_scope() as session:
@@ -143,12 +146,12 @@ def end_login(login_id: int) -> ResponseReturnValue:
         return done("ended", url_for("account.show"))
     with read_scope() as session:
         row = login.get_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
-    return confirm_page(sessions.end_one(row), back=url_for("account.show"))
+    return confirm_page(sessions.confirm_end_one(row), back=url_for("account.show"))
 
 
 @blueprint.route("/account/logins/end", methods=["GET", "POST"])
 def end_other_logins() -> ResponseReturnValue:
-    """End every login of one's own but this one."""
+    """End all logins of the user except this one."""
     user, at_ms = _user(), now_ms()
     if request.method == "POST":
         with session_scope() as session:
@@ -159,13 +162,13 @@ def end_other_logins() -> ResponseReturnValue:
     with read_scope() as session:
         live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
     return confirm_page(
-        sessions.end_others(user.username, max(0, live.total - 1)), back=url_for("account.show")
+        sessions.confirm_end_others(user.username, max(0, live.total - 1)), back=url_for("account.show")
     )
 
 
 def _user() -> LoggedIn:
     user = current_user()
-    assert user is not None, "the gate lets nobody else in"
+    assert user is not None, "the gate requires a login"
     return user
 
 

@@ -1,4 +1,4 @@
-"""The logins of a user as the pages show them, and the questions before some of them end."""
+"""Logins of a user: browser names, and the confirmations before logins are ended."""
 
 import re
 
@@ -9,8 +9,7 @@ from app.console.ui.filters import absolute
 from app.console.web.language import _, ngettext
 from app.models.session import LoginSession
 
-#: what a browser calls itself -> its name; the first that is found counts, because all of them say "Mozilla",
-#: most "Safari"
+#: product in a user agent -> browser; the first match counts, because most user agents name several products
 BROWSERS = {
     "Edg": "Edge",
     "EdgA": "Edge",
@@ -22,7 +21,7 @@ BROWSERS = {
     "CriOS": "Chrome",
     "Version": "Safari",
 }
-#: the same of systems: Android says "Linux" too
+#: text in a user agent -> system; the first match counts, because Android's contain "Linux" too
 SYSTEMS = {
     "Windows": "Windows",
     "Android": "Android",
@@ -32,25 +31,22 @@ SYSTEMS = {
     "CrOS": "ChromeOS",
     "Linux": "Linux",
 }
-#: longer names of programs that are no browser are cut
+#: longer names of other programs are cut
 PROGRAM_MAX = 40
 
 
 def browser_name(agent: str) -> str:
-    """Return ``Firefox 128 · Linux`` of what a browser says of itself, ``curl/8.5.0`` of a script.
-
-    Empty where nothing was said.
-    """
-    for word, name in BROWSERS.items():
-        found = re.search(rf"{word}/(\d{{1,4}})", agent)
+    """Return ``Firefox 128 · Linux`` for a browser's user agent, ``curl/8.5.0`` for a script's."""
+    for product, name in BROWSERS.items():
+        found = re.search(rf"{product}/(\d{{1,4}})", agent)
         if found is not None:
             system = next((title for part, title in SYSTEMS.items() if part in agent), "")
             return " · ".join(text for text in (f"{name} {found.group(1)}", system) if text)
     return agent.partition(" ")[0][:PROGRAM_MAX]
 
 
-def end_one(row: LoginSession) -> Question:
-    """Return the question before one login ends."""
+def confirm_end_one(row: LoginSession) -> Question:
+    """Return the confirmation before one login is ended."""
     subject = " · ".join(
         text for text in (browser_name(row.agent), row.address, absolute(row.created_ms)) if text
     )
@@ -60,8 +56,8 @@ def end_one(row: LoginSession) -> Question:
     )
 
 
-def end_others(username: str, count: int) -> Question:
-    """Return the question before all logins end but the one in use."""
+def confirm_end_others(username: str, count: int) -> Question:
+    """Return the confirmation before all logins but the current one are ended."""
     subject = ngettext(
         "%(num)d other login of %(name)s", "%(num)d other logins of %(name)s", count, name=username
     )
@@ -71,8 +67,8 @@ def end_others(username: str, count: int) -> Question:
     )
 
 
-def end_all(username: str, count: int) -> Question:
-    """Return the question before all logins of somebody else end."""
+def confirm_end_all(username: str, count: int) -> Question:
+    """Return the confirmation before all logins of another user are ended."""
     subject = ngettext("%(num)d login of %(name)s", "%(num)d logins of %(name)s", count, name=username)
     consequences = [
         _("Every browser and script of the user has to log in again. To keep them out, disable the user.")
@@ -83,5 +79,5 @@ def end_all(username: str, count: int) -> Question:
 
 
 def init_app(app: Flask) -> None:
-    """Make the name of a browser known to the templates: ``login.agent|browser_name``."""
+    """Register the template filter ``login.agent|browser_name``."""
     app.add_template_filter(browser_name, "browser_name")

@@ -1,6 +1,6 @@
-"""Where a login and the name of the product lead: the run report, or what one has chosen.
+"""Start page: shown after a login and behind the product name; the dashboard unless the user chose another.
 
-``/`` itself stays the run report.
+``/`` is always the dashboard.
 """
 
 from flask import Blueprint, redirect, request, url_for
@@ -30,13 +30,13 @@ POLICY = {
 
 @blueprint.get("/start")
 def lead() -> ResponseReturnValue:
-    """Lead to the reader's start page."""
+    """Redirect to the reader's start page."""
     return redirect(start_address(current_actor()), 303)
 
 
 @blueprint.post("/account/start-page")
 def choose() -> ResponseReturnValue:
-    """Keep what the reader chose."""
+    """Save the reader's choice."""
     target, actor = request.form.get("start_page", ""), current_actor()
     with session_scope() as session:
         if target not in dict(start_choices(saved_views.list_views(session, actor))):
@@ -46,7 +46,7 @@ def choose() -> ResponseReturnValue:
 
 
 def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
-    """Return what can be chosen: value and text."""
+    """Return the options: value and text."""
     choices = [("", _("Dashboard")), *((name.value, str(TITLES[name])) for name in ListName)]
     choices += [(key, f"{TITLES[each.list_name]}: {each.title}") for key, each in BUILT_IN.items()]
     return choices + [
@@ -55,7 +55,7 @@ def start_choices(views: list[SavedView]) -> list[tuple[str, str]]:
 
 
 def start_address(actor: Actor) -> str:
-    """Return the address of a user's start page; a view that is gone is the run report."""
+    """Return the URL of a user's start page; the dashboard if it is a view that no longer exists."""
     with read_scope() as session:
         return _address(session, actor, saved_views.start_page(session, actor.user_id))
 

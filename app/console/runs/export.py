@@ -1,7 +1,7 @@
-"""The runs of a list as a table for a spreadsheet: what the filters show, in the order of the list.
+"""Export: the runs of the filtered log list as CSV, in the order of the list.
 
-The ids are read at once and the runs piece by piece while the table is sent: no run stands in it twice or is
-left out because others begin meanwhile, and memory and transactions are those of one piece.
+The ids are read at once, the runs in chunks while the file is sent: runs that start meanwhile cause no
+duplicates or gaps, and memory and transactions stay those of one chunk.
 """
 
 import csv
@@ -25,18 +25,18 @@ POLICY = {
     "export": Access.VIEW,
 }
 
-#: more rows are not written
+#: most rows of a file
 ROWS_MAX = 10_000
 #: rows read at once
 CHUNK = 200
-#: longer notes are cut: the page of the run has all of them
-NOTE_MAX = 2_000
+#: longer messages are cut; the page of the run shows the whole message
+MESSAGE_MAX = 2_000
 CUT_MARK = " … [cut]"
 FILE_NAME = "runs.csv"
-#: spreadsheets take a cell that begins with one of these for a formula, some the full-width ones too
+#: spreadsheets read a cell that starts with one of these as a formula; some accept the full-width characters
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r")
-#: tells spreadsheets that the text is UTF-8
-MARK = "\ufeff"
+#: marks the file as UTF-8 for spreadsheets
+BYTE_ORDER_MARK = "\ufeff"
 HEAD = (
     *(
         "id",
@@ -57,26 +57,26 @@ HEAD = (
 
 @blueprint.get("/joblog/runs.csv")
 def export() -> Response:
-    """Return the runs that match the filters, ROWS_MAX at most; times are those of the reader's zone."""
+    """Return the runs that match the filters, at most ROWS_MAX; times are in the reader's zone."""
     actor = current_actor()
     with read_scope() as session:
-        asked = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
-        ids = logs.list_ids(session, asked.wanted, actor=actor, limit=ROWS_MAX)
-    response = Response(stream_with_context(_pieces(ids, actor)), content_type="text/csv; charset=utf-8")
+        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
+        ids = logs.list_ids(session, requested.filter, actor=actor, limit=ROWS_MAX)
+    response = Response(stream_with_context(_chunks(ids, actor)), content_type="text/csv; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)
     return response
 
 
-def _pieces(ids: list[int], actor: Actor) -> Iterator[str]:
-    yield MARK + _written([HEAD])
+def _chunks(ids: list[int], actor: Actor) -> Iterator[str]:
+    yield BYTE_ORDER_MARK + _csv([HEAD])
     for start in range(0, len(ids), CHUNK):
         with read_scope() as session:
             found = logs.list_listed(session, ids[start : start + CHUNK], actor=actor)
-            piece = _written(_cells(row) for row in rows.log_rows(session, found, actor=actor))
-        yield piece
+            chunk = _csv(_cells(row) for row in rows.log_rows(session, found, actor=actor))
+        yield chunk
 
 
-def _written(lines: Iterable[Iterable[str]]) -> str:
+def _csv(lines: Iterable[Iterable[str]]) -> str:
     file = io.StringIO()
     csv.writer(file).writerows(lines)
     return file.getvalue()
@@ -102,12 +102,12 @@ def _cells(row: LogRow) -> list[str]:
         *(absolute(log.handle_time) if log.handle_time else "", str(log.handle_code), outcome(log)),
         *(str(took_ms) if took_ms is not None else "", _short(log.handle_msg or "")),
     ]
-    return [_harmless(cell or "") for cell in cells]
+    return [_escape_formula(cell or "") for cell in cells]
 
 
-def _short(note: str) -> str:
-    return note if len(note) <= NOTE_MAX else note[:NOTE_MAX] + CUT_MARK
+def _short(message: str) -> str:
+    return message if len(message) <= MESSAGE_MAX else message[:MESSAGE_MAX] + CUT_MARK
 
 
-def _harmless(cell: str) -> str:
+def _escape_formula(cell: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULA) else cell

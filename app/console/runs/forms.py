@@ -1,4 +1,4 @@
-"""Form of the page that clears logs."""
+"""Form of the page that clears the log."""
 
 from wtforms import HiddenField, SelectField
 
@@ -7,7 +7,7 @@ from app.console.web.language import lazy_gettext as _l
 
 
 class CleanForm(ConsoleForm):
-    """Clean the log."""
+    """Clear the log."""
 
     ALIASES = {"type": "kind"}
 

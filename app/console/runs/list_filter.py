@@ -1,4 +1,4 @@
-"""What the address of the log list asks for."""
+"""Filters of the log list, read from its URL."""
 
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
@@ -16,15 +16,15 @@ from app.domain.permissions import Actor, Right
 from app.services.runs.logs import LogFilter
 from app.store import job_lists
 
-#: what is shown where no range is asked for, as in the original
+#: range shown if the URL has none, as in the original
 DEFAULT_RANGE = "today"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedLogs:
-    """The filters as they were asked for; 0 means all."""
+    """The requested filters; 0 means all."""
 
-    wanted: LogFilter
+    filter: LogFilter
     group_id: int
     job_id: int
     status: int
@@ -34,12 +34,12 @@ class RequestedLogs:
 
 
 def requested_query() -> dict[str, str]:
-    """Return the parameters of the filters that are in use, for another address of the same runs."""
+    """Return the parameters of the active filters, for other URLs of the same runs."""
     return kept_filters(ListName.LOGS, request.args)
 
 
 def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Millis) -> RequestedLogs:
-    """Read the filters; a job alone brings its group along, as in the original."""
+    """Read the filters; a job without a group implies its group, as in the original."""
     group_id, job_id = max(0, whole_number("jobGroup", 0)), max(0, whole_number("jobId", 0))
     job = job_lists.find_job(session, job_id) if job_id else None
     if job is not None and actor.may(job.job_group, Right.VIEW):
@@ -49,7 +49,7 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
     status = whole_number("logStatus", -1)
     name, texts = _requested_range(), (request.args.get("from", ""), request.args.get("to", ""))
     bounds = _bounds(name, texts, zone, now_ms)
-    wanted = LogFilter(
+    log_filter = LogFilter(
         group_id=group_id,
         job_id=job_id,
         status=status,
@@ -57,7 +57,7 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
         to_ms=bounds.to_ms,
         order=requested_order(LOGS),
     )
-    return RequestedLogs(wanted, group_id, job_id, status, name, *texts)
+    return RequestedLogs(log_filter, group_id, job_id, status, name, *texts)
 
 
 def _requested_range() -> str:

@@ -1,4 +1,4 @@
-"""The runs: list, one run with its rolling log, killing, cleaning."""
+"""Run pages: log list, one run with its rolling log, kill."""
 
 from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -7,7 +7,7 @@ from werkzeug.utils import redirect
 from app.clock import now_ms
 from app.console.runs.chain import Chain, chain_of
 from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
-from app.console.runs.log_reader import ask_lines, has_log, whole_text
+from app.console.runs.log_reader import fetch_lines, has_log, whole_text
 from app.console.ui import labels
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import reader_zone
@@ -34,7 +34,7 @@ POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,
     "detail_page": Access.VIEW,
-    "note": Access.VIEW,
+    "message": Access.VIEW,
     "lines": Access.VIEW,
     "raw": Access.VIEW,
     "kill": Access.OPERATE,
@@ -45,41 +45,43 @@ ONE_LOG = "/joblog/<int(max=9223372036854775807):log_id>"
 
 @blueprint.get("/joblog")
 def index() -> ResponseReturnValue:
-    """List the runs, today's unless asked otherwise."""
+    """List the runs; without a range, today's."""
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
-        asked = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
         page = logs.list_page(
-            session, asked.wanted, actor=actor, start=requested_start(), length=requested_length()
+            session, requested.filter, actor=actor, start=requested_start(), length=requested_length()
         )
         shown = rows.log_rows(session, page.rows, actor=actor)
         views = views_of(session, ListName.LOGS)
         offered = groups.visible_groups(session, actor)
         jobs_offered = (
-            choices.jobs_to_select(session, asked.group_id, actor=actor) if asked.group_id else None
+            choices.jobs_to_select(session, requested.group_id, actor=actor) if requested.group_id else None
         )
-        named = choices.name_jobs(session, [asked.job_id], actor=actor)[0].text if asked.job_id else ""
-        wanted_groups = (
-            [asked.group_id]
-            if asked.group_id and actor.may(asked.group_id, Right.VIEW)
+        job_text = (
+            choices.name_jobs(session, [requested.job_id], actor=actor)[0].text if requested.job_id else ""
+        )
+        waiting_groups = (
+            [requested.group_id]
+            if requested.group_id and actor.may(requested.group_id, Right.VIEW)
             else actor.group_ids(Right.VIEW)
         )
-        waiting = waiting_fires(session, wanted_groups, now_ms=at_ms, job_id=asked.job_id or None)
-    title = next((group.title for group in offered if group.id == asked.group_id), "")
+        waiting = waiting_fires(session, waiting_groups, now_ms=at_ms, job_id=requested.job_id or None)
+    title = next((group.title for group in offered if group.id == requested.group_id), "")
     return render_template(
         "runs/index.html",
         rows=shown,
         groups=offered,
         jobs=jobs_offered,
-        job_text=named,
+        job_text=job_text,
         waiting=waiting,
         views=views,
-        filter=asked,
+        filter=requested,
         statuses=labels.choices(LOG_STATUSES),
         ranges=labels.choices(RANGES),
-        active=chips(_filter_words(asked, title)),
+        active=chips(_filter_labels(requested, title)),
         paging=paging(page.total, capped=page.capped),
-        sorting=Sorting(LOGS, asked.wanted.order),
+        sorting=Sorting(LOGS, requested.filter.order),
         may_clean=actor.has_anywhere(Right.OPERATE),
         here=here(),
         export_query=requested_query(),
@@ -88,7 +90,7 @@ def index() -> ResponseReturnValue:
 
 @blueprint.get(ONE_LOG)
 def show(log_id: int) -> ResponseReturnValue:
-    """Show one run: its log as it grows, how it was sent, what came of it."""
+    """Show one run: its rolling log, its dispatch trace and its result."""
     row, chain = _row_in_chain(log_id)
     values = {
         "log": row.log,
@@ -102,7 +104,7 @@ def show(log_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/joblog/logDetailPage")
 def detail_page() -> ResponseReturnValue:
-    """Lead from the original's address of a run to ours."""
+    """Redirect from the original's URL of a run to ours."""
     text = request.args.get("id", "")
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise NotFound(logs.MISSING)
@@ -110,20 +112,17 @@ def detail_page() -> ResponseReturnValue:
 
 
 @blueprint.get(f"{ONE_LOG}/note")
-def note(log_id: int) -> ResponseReturnValue:
-    """Show the notes of a run: how it was sent, what came of it."""
+def message(log_id: int) -> ResponseReturnValue:
+    """Show the dispatch trace of a run and the message of its result."""
     row, chain = _row_in_chain(log_id)
     return render_template("runs/message.html", log=row.log, job=row.job, group=row.group, chain=chain)
 
 
 @blueprint.get(f"{ONE_LOG}/lines")
 def lines(log_id: int) -> ResponseReturnValue:
-    """Return the lines of a run's log from ``?from=`` on as JSON.
-
-    Where the executor cannot be asked, its ``error``.
-    """
+    """Return the log lines from ``?from=`` on as JSON, or an ``error`` if the executor is unreachable."""
     try:
-        found = ask_lines(
+        found = fetch_lines(
             log_id, max(1, whole_number("from", 1)), actor=current_actor(), caller=executor_caller()
         )
     except NotFound:
@@ -131,7 +130,13 @@ def lines(log_id: int) -> ResponseReturnValue:
     except XxlJobError as exc:
         return jsonify(error=translate_error(exc))
     return jsonify(
-        {"from": found.first, "to": found.last, "lines": found.lines, "end": found.is_end, "note": found.note}
+        {
+            "from": found.first,
+            "to": found.last,
+            "lines": found.lines,
+            "end": found.is_end,
+            "note": found.message,
+        }
     )
 
 
@@ -144,7 +149,7 @@ def raw(log_id: int) -> ResponseReturnValue:
 
 @blueprint.route(f"{ONE_LOG}/kill", methods=["GET", "POST"])
 def kill(log_id: int) -> ResponseReturnValue:
-    """End a run."""
+    """Kill a run."""
     row = _row(log_id, Right.OPERATE)
     if request.method == "POST":
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
@@ -152,7 +157,8 @@ def kill(log_id: int) -> ResponseReturnValue:
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(
-            "The executor ends all runs of this job on its instance, including queued ones. Work already done is not rolled back."
+            "The executor ends all runs of this job on its instance, including queued ones."
+            " Work already done is not rolled back."
         )
     ]
     question = Question(
@@ -168,16 +174,16 @@ def _row(log_id: int, right: Right = Right.VIEW) -> LogRow:
 
 
 def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
-    """Return a run with the runs before and behind it."""
+    """Return a run with the runs before and after it."""
     row = _row(log_id)
     with read_scope() as session:
         return row, chain_of(session, row.log, actor=current_actor())
 
 
-def _filter_words(asked: RequestedLogs, title: str) -> list[tuple[str, str, str]]:
+def _filter_labels(requested: RequestedLogs, title: str) -> list[tuple[str, str, str]]:
     return [
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
-        ("jobId", _("Job"), str(asked.job_id or "")),
-        ("logStatus", _("Status"), str(LOG_STATUSES.get(asked.status, ""))),
-        ("range", _("Trigger time"), str(RANGES[asked.range]) if "range" in request.args else ""),
+        ("jobId", _("Job"), str(requested.job_id or "")),
+        ("logStatus", _("Status"), str(LOG_STATUSES.get(requested.status, ""))),
+        ("range", _("Trigger time"), str(RANGES[requested.range]) if "range" in request.args else ""),
     ]

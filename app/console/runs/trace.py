@@ -1,6 +1,6 @@
-"""The story of a run in the reader's language and zone.
+"""Dispatch trace and result of a run in the reader's language and zone.
 
-It is stored in English, as scripts read it; notes of others stay as they are.
+They are stored in English, as scripts read them; texts of executors and other programs are shown unchanged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,25 +37,28 @@ SIGNS: dict[str, Any] = {
 }
 
 
-def run_story(text: str) -> str:
-    """Return what `trigger_msg` tells, line by line."""
-    return "\n".join(_said(line, LINES) for line in plain_text(text).split("\n"))
+def run_trace(text: str) -> str:
+    """Translate `trigger_msg`, line by line."""
+    return "\n".join(_translated(line, LINES) for line in plain_text(text).split("\n"))
 
 
 def run_result(text: str) -> str:
-    """Return what `handle_msg` tells: the executor's words as they are, ours about a kill and about children in the reader's language."""
-    own, head, children = plain_text(text).rpartition(CHILDREN_HEAD)
+    """Translate our texts in `handle_msg`, about kills and child jobs.
+
+    The executor's own text is unchanged.
+    """
+    message, head, children = plain_text(text).rpartition(CHILDREN_HEAD)
     if not head:
-        return _said(children, RESULTS)
-    return own + "\n".join(_said(line, CHILDREN) for line in (head + children).split("\n"))
+        return _translated(children, RESULTS)
+    return message + "\n".join(_translated(line, CHILDREN) for line in (head + children).split("\n"))
 
 
-def _said(text: str, templates: Sequence[Text]) -> str:
+def _translated(text: str, templates: Sequence[Text]) -> str:
     found = find_template(text, templates)
     if found is None:
         return text
     return translate(
-        Text(found.msgid, {name: SPOKEN.get(name, str)(value) for name, value in found.values.items()})
+        Text(found.msgid, {name: FORMATS.get(name, str)(value) for name, value in found.values.items()})
     )
 
 
@@ -67,25 +70,25 @@ def _instant(text: str) -> str:
         return text
 
 
-def _word_of(words: Mapping[Any, str]) -> Callable[[str], str]:
-    return lambda value: str(words.get(value, value))
+def _label_of(labels: Mapping[Any, str]) -> Callable[[str], str]:
+    return lambda value: str(labels.get(value, value))
 
 
-#: what a parameter is said by; any other is said as it stands
-SPOKEN: dict[str, Callable[[str], str]] = {
+#: parameter of a template -> its translation; others are shown unchanged
+FORMATS: dict[str, Callable[[str], str]] = {
     "instant": _instant,
-    "trigger": _word_of(TRIGGER_TYPES),
-    "route": _word_of(ROUTE_STRATEGIES),
-    "block": _word_of(BLOCK_STRATEGIES),
-    "fate": _word_of(FATES),
-    "outcome": _word_of(OUTCOMES),
-    "sign": _word_of(SIGNS),
-    "reason": lambda text: _said(text, REASONS),
-    "why": lambda text: _said(text, WHYS),
+    "trigger": _label_of(TRIGGER_TYPES),
+    "route": _label_of(ROUTE_STRATEGIES),
+    "block": _label_of(BLOCK_STRATEGIES),
+    "fate": _label_of(FATES),
+    "outcome": _label_of(OUTCOMES),
+    "sign": _label_of(SIGNS),
+    "reason": lambda text: _translated(text, REASONS),
+    "why": lambda text: _translated(text, WHYS),
 }
 
 
 def init_app(app: Flask) -> None:
     """Register the filters with the templates."""
-    app.add_template_filter(run_story)
+    app.add_template_filter(run_trace)
     app.add_template_filter(run_result)

@@ -20,9 +20,9 @@ POLICY = {
 @blueprint.post("/login")
 def log_in() -> Response:
     """Log in; the response sets one cookie."""
-    made = check_login({name: text_parameter(name) for name in ("userName", "password", "ifRemember")})
+    new_login = check_login({name: text_parameter(name) for name in ("userName", "password", "ifRemember")})
     response = envelope()
-    set_cookie(response, made.token, max_age_s=made.max_age_s)
+    set_cookie(response, new_login.token, max_age_s=new_login.max_age_s)
     return response
 
 

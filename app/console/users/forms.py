@@ -8,13 +8,13 @@ from app.domain.enums import Role
 
 
 class UserForm(ConsoleForm):
-    """Add or edit a user; the rights are check boxes ``right=<group>:<right>``."""
+    """Add or edit a user; rights are check boxes ``right=<group>:<right>``."""
 
     username = StringField(_l("User name"))
     password = PasswordField(_l("Password"))
     role = RadioField(_l("Role"), validate_choice=False, default="0")
     disabled = BooleanField(_l("Disabled"))
-    #: what is ticked
+    #: checked rights
     rights: frozenset[str] = frozenset()
 
     def offer(self) -> None:

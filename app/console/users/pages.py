@@ -1,4 +1,4 @@
-"""The users and their rights, and the trail of what everybody did. Administrators only."""
+"""User pages: users, their rights and logins, and the change history. Administrators only."""
 
 import re
 
@@ -88,7 +88,7 @@ def edit(user_id: int) -> ResponseReturnValue:
     """Change a user."""
     user = _user(user_id)
     form = UserForm(request.form, username=user.username, role=str(user.role), disabled=bool(user.disabled))
-    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _ticked(user)
+    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _checked(user)
     if request.method == "POST":
         try:
             with session_scope() as session:
@@ -118,7 +118,7 @@ def remove(user_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/user/<int(max=2147483647):user_id>/logins")
 def list_logins(user_id: int) -> ResponseReturnValue:
-    """Show where a user is logged in."""
+    """List the logins of a user."""
     user, own_id = _user(user_id), _own_login(user_id)
     with read_scope() as session:
         page = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms())
@@ -138,12 +138,12 @@ def end_login(user_id: int, login_id: int) -> ResponseReturnValue:
         return done("ended", back)
     with read_scope() as session:
         row = login.get_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
-    return confirm_page(sessions.end_one(row), back=back)
+    return confirm_page(sessions.confirm_end_one(row), back=back)
 
 
 @blueprint.route("/user/<int(max=2147483647):user_id>/logins/end", methods=["GET", "POST"])
 def end_logins(user_id: int) -> ResponseReturnValue:
-    """End every login of a user; of one's own all but this one."""
+    """End all logins of a user; for the current user all but this one."""
     user, own_id, back = _user(user_id), _own_login(user_id), url_for("users.list_logins", user_id=user_id)
     if request.method == "POST":
         with session_scope() as session:
@@ -152,16 +152,16 @@ def end_logins(user_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         count = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
     question = (
-        sessions.end_others(user.username, max(0, count - 1))
+        sessions.confirm_end_others(user.username, max(0, count - 1))
         if own_id
-        else sessions.end_all(user.username, count)
+        else sessions.confirm_end_all(user.username, count)
     )
     return confirm_page(question, back=back)
 
 
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
-    """Show who did what."""
+    """Show the change history."""
     username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
     wanted = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
     with read_scope() as session:
@@ -174,7 +174,7 @@ def audit() -> ResponseReturnValue:
 
 
 def _own_login(user_id: int) -> int:
-    """Return the id of the login in use where it is this user's, 0 where it is somebody else's."""
+    """Return the id of the current login if it belongs to this user, otherwise 0."""
     visitor = current_user()
     return visitor.visitor.session_id if visitor is not None and visitor.actor.user_id == user_id else 0
 
@@ -185,13 +185,13 @@ def _user(user_id: int) -> User:
 
 
 def _draft(form: UserForm, username: str) -> UserDraft:
-    """Return what was typed; a tick of any right makes the group visible."""
-    chosen: dict[int, set[str]] = {}
-    for tick in form.rights:
-        group, colon, right = tick.partition(":")
+    """Return the draft in the form; any checked right makes the group visible."""
+    checked: dict[int, set[str]] = {}
+    for box in form.rights:
+        group, colon, right = box.partition(":")
         if colon and re.fullmatch(r"[0-9]{1,9}", group):
-            chosen.setdefault(int(group), set()).add(right)
-    rights = {group_id: parse_rights(",".join(words)) for group_id, words in chosen.items()}
+            checked.setdefault(int(group), set()).add(right)
+    rights = {group_id: parse_rights(",".join(names)) for group_id, names in checked.items()}
     role = form.role.data or ""
     return UserDraft(
         username=username,
@@ -203,15 +203,15 @@ def _draft(form: UserForm, username: str) -> UserDraft:
     )
 
 
-def _ticked(user: User) -> frozenset[str]:
-    """Return the rights of a user as the form ticks them; a group without a finer row has all."""
+def _checked(user: User) -> frozenset[str]:
+    """Return a user's rights as the form's check boxes; a group without detailed rights has all."""
     with read_scope() as session:
         stored = users.stored_rights(session, user.id, actor=current_actor())
-    every = ",".join(Right)
+    all_rights = ",".join(Right)
     return frozenset(
         f"{group_id}:{right}"
         for group_id in user.group_ids
-        for right in parse_rights(stored.get(group_id, every))
+        for right in parse_rights(stored.get(group_id, all_rights))
     )
 
 

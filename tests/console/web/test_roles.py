@@ -146,7 +146,7 @@ CALLS: dict[str, list[Call]] = {
     "glue_versions.restore": asked(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
     "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
     "logs.show": [Call(VIEW, "/joblog/{log}")],
-    "logs.note": [Call(VIEW, "/joblog/{log}/note")],
+    "logs.message": [Call(VIEW, "/joblog/{log}/note")],
     "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
     "logs.kill": asked(RUN, "/joblog/{log}/kill"),
