@@ -129,9 +129,7 @@ def test_a_part_that_never_answers_is_reported(parts: run_all.Parts, monkeypatch
 
 def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
     parts.once("schema", [sys.executable, "-c", "print('fine')"])
-    with pytest.raises(
-        run_all.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"
-    ):
+    with pytest.raises(run_all.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"):
         parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
     assert parts.processes == {}
 
