@@ -3,11 +3,12 @@
 To start one takes longer than most of what is then looked at: tests that leave it as it was share one of a module, by ``shared``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.acceptance.cluster import Cluster
 from tests.conftest import databases_key, kinds_key
@@ -36,9 +37,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_kind" in metafunc.fixturenames:
         asked = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
         kinds = [kind for kind in STARTERS if kind in asked and missing(kind) is None]
-        metafunc.parametrize("server_kind", kinds, scope="module")
+        metafunc.parametrize("server_kind", params_of(metafunc, kinds), scope="module")
     if "shared_kind" in metafunc.fixturenames:
-        metafunc.parametrize("shared_kind", [*metafunc.config.stash[kinds_key]], scope="module")
+        kinds = metafunc.config.stash[kinds_key]
+        metafunc.parametrize("shared_kind", params_of(metafunc, kinds), scope="module")
+
+
+def params_of(metafunc: pytest.Metafunc, kinds: Sequence[str]) -> list[ParameterSet]:
+    """Return the kinds as parameters; for a test marked ``once`` all but the first are extensive."""
+    once = metafunc.definition.get_closest_marker("once") is not None
+    extra = [pytest.mark.extensive] if once else []
+    return [pytest.param(kind, marks=extra if number else []) for number, kind in enumerate(kinds)]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -97,6 +97,7 @@ def test_firing_goes_on_when_the_database_is_back(on_server: Cluster, server: Da
         assert cluster.programs[name].output.count("Traceback") == 0, name
 
 
+@pytest.mark.once
 @pytest.mark.timeout(120)
 def test_a_start_waits_for_no_database(on_server: Cluster, server: DatabaseServer) -> None:
     """What starts while the database is away says so in one line and ends; its service starts it again."""

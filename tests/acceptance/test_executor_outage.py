@@ -1,6 +1,6 @@
 """An admin is away while runs end: every result arrives, once and as it was, soon after the admin is back.
 
-The outage takes 8 s; ``XXL_TEST_OUTAGE_S=60`` for a longer one.
+The outage takes 5 s; ``XXL_TEST_OUTAGE_S=60`` for a longer one.
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.eventually import eventually
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
 
-OUTAGE_S = float(os.environ.get("XXL_TEST_OUTAGE_S") or "8")
+OUTAGE_S = float(os.environ.get("XXL_TEST_OUTAGE_S") or "5")
 #: runs sent in a second of the outage; every third one fails
 RATE = 20
 FAILS_EVERY = 3

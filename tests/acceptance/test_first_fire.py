@@ -10,6 +10,8 @@ from tests.acceptance.cluster import Cluster
 from tests.acceptance.conftest import shared
 from tests.eventually import eventually
 
+pytestmark = pytest.mark.once
+
 APPNAME = "xxl-job-executor-sample"
 DEMO = "executor_client.demo"
 

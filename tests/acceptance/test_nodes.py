@@ -125,6 +125,7 @@ def pair(
         yield made, start_nodes(made, 2)[0]
 
 
+@pytest.mark.once
 @pytest.mark.timeout(180)
 def test_whoever_holds_the_schedule_lock_keeps_all_nodes_out(pair: tuple[Cluster, int]) -> None:
     server, group_id = pair
@@ -140,7 +141,7 @@ def test_whoever_holds_the_schedule_lock_keeps_all_nodes_out(pair: tuple[Cluster
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.extensive)])
 def test_nodes_share_the_work_and_double_nothing(pair: tuple[Cluster, int], count: int) -> None:
     cluster, group_id = pair
     for number in range(3, count + 1):

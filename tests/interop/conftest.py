@@ -20,7 +20,6 @@ from tests.interop.foreign import KINDS, Foreign
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "once: about our side; on one kind of executor only, unless --all")
     for kind in KINDS:
         if kind.tool:
             config.addinivalue_line(
