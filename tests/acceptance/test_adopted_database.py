@@ -125,6 +125,7 @@ def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
         assert page.status_code == 200, path
 
 
+@pytest.mark.extensive
 def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> None:
     migrate(adopted.database_url)
     adopted.await_console(adopted.start_console(wait=False))

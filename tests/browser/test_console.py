@@ -14,7 +14,10 @@ pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize(
+    "scripts",
+    [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
+)
 def test_one_logs_in_by_the_form(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/toLogin", user=None, java_script_enabled=scripts)
     log_in(page, console, ADMIN)
@@ -201,6 +204,7 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
     expect(page.get_by_text("no scripts", exact=True)).to_be_visible()
 
 
+@pytest.mark.extensive
 def test_without_scripts_the_dashboard_is_a_table_and_the_log_a_text(
     console: Console, open_page: OpenPage
 ) -> None:

@@ -26,6 +26,7 @@ def test_ticked_rows_lead_to_one_question(console: Console, open_page: OpenPage)
     expect(page).to_have_url(re.compile("/jobinfo$"))
 
 
+@pytest.mark.extensive
 def test_without_scripts_ticked_rows_lead_there_too(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo", java_script_enabled=False)
     page.locator("[data-tick]").nth(1).check()

@@ -169,7 +169,9 @@ def long_names(console: Console) -> Iterator[tuple[int, int]]:
             session.delete(session.get(model, own_id))
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    "size", [pytest.param(WIDE, id="wide", marks=pytest.mark.extensive), pytest.param(PHONE, id="phone")]
+)
 def test_the_longest_names_make_no_page_wider(
     console: Console, open_page: OpenPage, watch: Watch, long_names: tuple[int, int], size: ViewportSize
 ) -> None:

@@ -23,7 +23,10 @@ def test_a_tag_leads_to_the_jobs_with_it(console: Console, open_page: OpenPage) 
     expect(page).to_have_url(f"{console.url}/jobinfo?triggerStatus=1")
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize(
+    "scripts",
+    [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
+)
 def test_a_star_is_given_and_taken_back_where_one_is(
     console: Console, open_page: OpenPage, scripts: bool
 ) -> None:

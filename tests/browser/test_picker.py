@@ -138,6 +138,7 @@ def test_a_long_select_becomes_a_picker_that_sends_the_form(open_page: OpenPage)
     expect(page.get_by_role("combobox", name="Executor")).to_have_value("Branch 29")
 
 
+@pytest.mark.extensive
 @pytest.mark.usefixtures("many_groups")
 def test_without_scripts_select_and_fields_are_there(open_page: OpenPage) -> None:
     page = open_page("/joblog", java_script_enabled=False)

@@ -107,30 +107,31 @@ def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: Ope
     assert asked == ["beforeunload"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "shown", "unit", "choice"),
-    [
-        ("0 0 8-20/2 * * ?", "0 0 8-20/2 * * ?", "Hour", "unchanged"),
-        ("0 0 3 LW * ?", "0 0 3 LW * ?", "Day", "unchanged"),
-        ("0 0 3 1,5-7 * ?", "0 0 3 1,5,6,7 * ?", "Day", "these"),
-        ("0 0 3 */5 * ?", "0 0 3 1/5 * ?", "Day", "from"),
-        ("0 0 3 ? * FRIL 2030", "0 0 3 ? * 6L 2030", "Weekday", "the last"),
-        ("0 0 3 ? * MON#2", "0 0 3 ? * 2#2", "Weekday", "number"),
-        ("30 6 * * 1-5", "0 30 6 ? * 2-6", "Weekday", "from"),
-        ("30 6 * * 0", "0 30 6 ? * 1", "Weekday", "these"),
-    ],
+#: typed expression, expression and choice of a unit the builder shows
+BUILT = (
+    ("0 0 8-20/2 * * ?", "0 0 8-20/2 * * ?", "Hour", "unchanged"),
+    ("0 0 3 LW * ?", "0 0 3 LW * ?", "Day", "unchanged"),
+    ("0 0 3 1,5-7 * ?", "0 0 3 1,5,6,7 * ?", "Day", "these"),
+    ("0 0 3 */5 * ?", "0 0 3 1/5 * ?", "Day", "from"),
+    ("0 0 3 ? * FRIL 2030", "0 0 3 ? * 6L 2030", "Weekday", "the last"),
+    ("0 0 3 ? * MON#2", "0 0 3 ? * 2#2", "Weekday", "number"),
+    ("30 6 * * 1-5", "0 30 6 ? * 2-6", "Weekday", "from"),
+    ("30 6 * * 0", "0 30 6 ? * 1", "Weekday", "these"),
 )
-def test_the_builder_begins_with_the_expression_that_is_there(
-    open_page: OpenPage, typed: str, shown: str, unit: str, choice: str
-) -> None:
+
+
+def test_the_builder_begins_with_the_expression_that_is_there(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
-    page.get_by_label("Cron").fill(typed)
-    page.get_by_role("button", name="Build the expression").click()
     dialog = page.get_by_role("dialog", name="Build the expression")
-    expect(dialog.locator("[data-builder-result]")).to_have_text(shown)
-    dialog.get_by_role("tab", name=unit, exact=True).click()
-    chosen = dialog.locator("section:not([hidden]) label", has=page.locator("input[type=radio]:checked"))
-    expect(chosen).to_contain_text(choice)
+    for typed, shown, unit, choice in BUILT:
+        page.get_by_label("Cron").fill(typed)
+        page.get_by_role("button", name="Build the expression").click()
+        expect(dialog.locator("[data-builder-result]"), typed).to_have_text(shown)
+        dialog.get_by_role("tab", name=unit, exact=True).click()
+        chosen = dialog.locator("section:not([hidden]) label", has=page.locator("input[type=radio]:checked"))
+        expect(chosen, typed).to_contain_text(choice)
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
 
 
 def test_the_tabs_of_the_builder_are_gone_through_by_the_arrow_keys(open_page: OpenPage) -> None:
@@ -146,7 +147,10 @@ def test_the_tabs_of_the_builder_are_gone_through_by_the_arrow_keys(open_page: O
     expect(page.locator("#unit-year input:focus")).to_have_count(1)
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize(
+    "scripts",
+    [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
+)
 def test_a_list_is_shown_as_one_likes_it(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/jobinfo", java_script_enabled=scripts)
     owner = page.get_by_role("columnheader", name="Owner")
@@ -256,6 +260,7 @@ def test_the_saved_code_is_run_beside_it(console: Console, open_page: OpenPage) 
     expect(run.get_by_label("Job parameter")).to_have_value("day=1")
 
 
+@pytest.mark.extensive
 def test_without_scripts_the_code_is_run_too(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page, java_script_enabled=False)
     page.get_by_role("button", name="Run once").click()
