@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,9 +16,6 @@ from bench.faults.checker import Findings, Watched, check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.conftest import shared
-from tests.acceptance.programs import Program
-from tests.conftest import databases_key
-from tests.databases import migrate
 from tests.eventually import eventually
 
 JOBS = 30
@@ -27,26 +23,6 @@ JOBS = 30
 HAND_OVER_MS = 3_000
 #: on its way after the test: leases, evidence, results
 SETTLE_S = 60
-
-
-@pytest.fixture
-def server(
-    request: pytest.FixtureRequest, clusters: list[Cluster], server_kind: str, tmp_path: Path
-) -> Cluster:
-    """A cluster on an empty, migrated database of a server; nothing runs yet."""
-    url = request.config.stash[databases_key].empty(server_kind)
-    migrate(url)
-    clusters.append(Cluster(tmp_path, url))
-    return clusters[0]
-
-
-def start_nodes(cluster: Cluster, count: int) -> tuple[int, list[Program]]:
-    """Start console, executor and workers; return the group's id and the workers."""
-    group_id = cluster.start_all()
-    return group_id, [
-        cluster.programs["workers"],
-        *(cluster.start_workers(f"node-{number}") for number in range(2, count + 1)),
-    ]
 
 
 def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched]:
@@ -120,9 +96,11 @@ def holding_lock(cluster: Cluster) -> Iterator[None]:
 def pair(
     request: pytest.FixtureRequest, server_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, int]]:
-    """Two nodes on each kind of server for the tests that harm none, and the id of the executor's group."""
+    """Two nodes on each kind of server, and the id of the executor's group; the last test kills one."""
     with shared(request.config, server_kind, tmp_path_factory.mktemp("nodes")) as made:
-        yield made, start_nodes(made, 2)[0]
+        group_id = made.start_all()
+        made.start_workers("node-2")
+        yield made, group_id
 
 
 @pytest.mark.once
@@ -155,24 +133,9 @@ def test_nodes_share_the_work_and_double_nothing(pair: tuple[Cluster, int], coun
 
 
 @pytest.mark.timeout(180)
-def test_a_killed_node_hands_its_fires_on_within_three_seconds(server: Cluster) -> None:
-    group_id, (first, second) = start_nodes(server, 2)
-    jobs = add_jobs(server, group_id)
-    run_for(server, 5)
-    for process in [psutil.Process(first.pid), *first.children()]:
-        process.kill()
-    killed_ms = now_ms()
-    run_for(server, 8)
-    assert max(lags(server, killed_ms, killed_ms + 5_000)) < HAND_OVER_MS
-    assert not second.has_ended
-    found = settle(server, jobs)
-    assert found.problems == {}, found.report()
-    assert count_of(server, "xxl_job_skip", "reason = 'misfire'") == 0
-
-
-@pytest.mark.timeout(180)
-def test_a_node_that_stood_still_sends_nothing_stale(server: Cluster) -> None:
-    group_id, (first, _) = start_nodes(server, 2)
+def test_a_node_that_stood_still_sends_nothing_stale(pair: tuple[Cluster, int]) -> None:
+    server, group_id = pair
+    first = server.programs["workers"]
     jobs = add_jobs(server, group_id)
     run_for(server, 4)
     family = [first.pid, *(child.pid for child in first.children())]
@@ -197,6 +160,23 @@ def test_a_node_that_stood_still_sends_nothing_stale(server: Cluster) -> None:
     assert not before & after, "a run that was sent a second time after the waking"
     found = settle(server, jobs)
     assert found.problems == {}, found.report()
+
+
+@pytest.mark.timeout(180)
+def test_a_killed_node_hands_its_fires_on_within_three_seconds(pair: tuple[Cluster, int]) -> None:
+    server, group_id = pair
+    first, second = server.programs["workers"], server.programs["node-2"]
+    jobs = add_jobs(server, group_id)
+    run_for(server, 5)
+    for process in [psutil.Process(first.pid), *first.children()]:
+        process.kill()
+    killed_ms = now_ms()
+    run_for(server, 8)
+    assert max(lags(server, killed_ms, killed_ms + 5_000)) < HAND_OVER_MS
+    assert not second.has_ended
+    found = settle(server, jobs)
+    assert found.problems == {}, found.report()
+    assert count_of(server, "xxl_job_skip", "reason = 'misfire'") == 0
 
 
 def planned_until(cluster: Cluster) -> int:
