@@ -42,6 +42,9 @@ from tests.pipeline.steps import (
     give_back_all,
     sent,
 )
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 

@@ -11,6 +11,9 @@ from app.models.log import JobLog
 from app.pipeline.complete import Completion, Result, Source, callback_result
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import at_once, call_back, end, unresolve
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def test_a_result_is_stored_and_its_fire_is_gone(database: str) -> None:

@@ -6,6 +6,9 @@ from app.pipeline.delays import tick_delays
 from app.store import log_lists
 from app.store.log_lists import Clearing
 from tests.factories import T0, make_due_job, make_run, only_row
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def test_a_fixed_delay_goes_on_when_its_run_is_cleared(database: str) -> None:

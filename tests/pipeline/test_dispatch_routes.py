@@ -28,8 +28,11 @@ from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import HASTY_S, LOOPBACK, TOKEN, as_due, call_back
+from tests.plan import every_database
 from tests.workers.dispatching import dispatching
 from workers import send_task
+
+pytestmark = every_database
 
 DEAD = "http://127.0.0.1:1111/"
 #: a healthy executor's runs begin within this, whoever else hangs

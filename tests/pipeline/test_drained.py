@@ -31,6 +31,9 @@ from tests.factories import (
     save,
 )
 from tests.pipeline.steps import call_back, claim_fires, claim_one, claimer, give_back_all
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 PICKING = [

@@ -12,6 +12,9 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline import handover
 from app.pipeline.scan import scan
 from tests.factories import T0, all_rows, make_due_job, only_row
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ZONE = "Asia/Shanghai"
 

@@ -13,6 +13,9 @@ from app.models.log import JobLog
 from tests.factories import FIRST, T0, all_rows, make_fire, make_job, make_log, only_row
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import ABSENT, Signal, claim_fires, open_run, resolving
+from tests.plan import every_database
+
+pytestmark = every_database
 
 #: what a Java admin 2.4.1 writes at its callback, its kill and its clean-up
 ENDINGS = {

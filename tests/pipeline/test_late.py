@@ -15,6 +15,9 @@ from app.pipeline.scan import scan
 from app.store import nodes
 from tests.factories import T0, all_rows, make_due_job, make_fire, only_row
 from tests.pipeline.steps import as_due
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ZONE = "Asia/Shanghai"
 #: all fires planned at T0 are late by then, and no scan has come since

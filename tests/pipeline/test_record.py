@@ -25,6 +25,9 @@ from tests.pipeline.steps import (
     record_sent,
     sent,
 )
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def lose_lease() -> None:

@@ -19,7 +19,10 @@ from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
 from tests.pipeline.steps import at_once
+from tests.plan import every_database
 from tests.statements import statements
+
+pytestmark = every_database
 
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
 A, B, C = "http://10.0.0.9:9999/", "http://10.0.0.10:9999/", "http://10.0.0.1:9999"

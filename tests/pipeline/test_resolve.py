@@ -31,6 +31,9 @@ from tests.pipeline.steps import (
     resolving,
     sent,
 )
+from tests.plan import every_database
+
+pytestmark = every_database
 
 BEGUN = Answer.json(
     content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False}

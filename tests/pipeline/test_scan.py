@@ -15,6 +15,9 @@ from app.pipeline import scan as scan_module
 from app.pipeline.scan import PAGE, scan
 from app.store import locks
 from tests.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ZONE = "Asia/Shanghai"
 

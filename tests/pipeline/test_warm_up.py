@@ -8,6 +8,9 @@ from app.models.log import JobLog
 from app.pipeline.warm_up import warm_up
 from tests.factories import T0, all_rows, make_job, make_run
 from tests.pipeline.steps import claimer
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def test_a_warm_up_leaves_nothing_behind(database: str) -> None:

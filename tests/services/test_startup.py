@@ -20,6 +20,9 @@ from app.services.accounts import passwords
 from app.store import users
 from tests.databases import migrate
 from tests.factories import all_rows, make_group, only_row
+from tests.plan import every_database
+
+pytestmark = every_database
 
 NOW = 1_714_530_000_000
 MD5 = "e10adc3949ba59abbe56e057f20f883e"

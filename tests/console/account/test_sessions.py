@@ -13,6 +13,9 @@ from app.models.session import LoginSession
 from app.store import users as user_store
 from tests.console.conftest import Console, add_user
 from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def logins_of(username: str) -> list[LoginSession]:

@@ -18,6 +18,9 @@ from app.services.executors import drains, groups
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import all_rows, make_fire, make_job, save
+from tests.plan import every_database
+
+pytestmark = every_database
 
 FIRST, SECOND, GONE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
 

@@ -17,6 +17,9 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, submit, text_of
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:

@@ -11,6 +11,9 @@ from app.models.job import Job
 from app.services.jobs import glue
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def add_glue_job(group_id: int, *sources: str) -> tuple[int, list[int]]:

@@ -9,6 +9,9 @@ from app.models.group import Group
 from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job
 from tests.factories import T0, make_log
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ODD = "<script>alert(1)</script>&\"'%d %(id)s"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;%d %(id)s"

@@ -12,6 +12,9 @@ from app.services.jobs import jobs
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import submit
 from tests.console.scripting.test_others import add_log
+from tests.plan import every_database
+
+pytestmark = every_database
 
 NAME, HANDLER = "settle the payroll", "payrollHandler"
 ADDRESS = "http://10.1.2.3:9999"

@@ -19,7 +19,10 @@ from app.services.jobs import bulk, jobs
 from app.store.job_tags import find_tags
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
+from tests.plan import every_database
 from tests.statements import statements
+
+pytestmark = every_database
 
 IMPORT = "/jobinfo/import"
 

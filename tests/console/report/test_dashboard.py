@@ -18,6 +18,9 @@ from app.store import day_counts, reporting
 from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
+from tests.plan import every_database
+
+pytestmark = every_database
 
 ONLINE = "http://127.0.0.1:9999"
 

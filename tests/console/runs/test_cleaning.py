@@ -15,6 +15,9 @@ from app.services.runs import clearing
 from app.store import log_lists
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
+from tests.plan import every_database
+
+pytestmark = every_database
 
 INPUT = re.compile(r"<input [^>]*type=\"hidden\"[^>]*>")
 

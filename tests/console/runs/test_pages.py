@@ -16,6 +16,9 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, path_after, submit, text_of
 from tests.factories import save
 from tests.fake_executor import Answer, FakeExecutor
+from tests.plan import every_database
+
+pytestmark = every_database
 
 
 def add_log(job_id: int, group_id: int, **changes: Any) -> int:

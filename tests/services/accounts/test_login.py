@@ -17,8 +17,9 @@ from app.services.accounts import login, passwords, users
 from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
 from app.store import bulk, rights
+from tests.plan import every_database
 
-pytestmark = pytest.mark.usefixtures("database")
+pytestmark = [pytest.mark.usefixtures("database"), every_database]
 
 NOW: Millis = 1_714_530_000_000
 PASSWORD = "correct-horse-7"

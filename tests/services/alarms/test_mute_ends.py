@@ -20,6 +20,7 @@ from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back
+from tests.plan import every_database
 from tests.services.alarms.test_muted_alarms import HOUR, mute, take
 from tests.services.alarms.test_notifier import (
     fail_run,
@@ -32,7 +33,7 @@ from tests.services.alarms.test_notifier import (
 )
 
 # Apprise loads all its plugins at the first message, some with old imports
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]
 
 
 def test_writers_are_not_blocked_by_the_search_for_failing_jobs(

@@ -24,6 +24,7 @@ from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save
 from tests.fake_executor import FakeExecutor
+from tests.plan import every_database
 from tests.services.alarms.test_muted_alarms import HOUR, move_as_java_does, mute
 from tests.services.alarms.test_notifier import (
     fail_run,
@@ -35,7 +36,7 @@ from tests.services.alarms.test_notifier import (
 )
 
 # Apprise loads all its plugins at the first message, some with old imports
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]
 
 
 def move(job: Job, group_id: int) -> None:

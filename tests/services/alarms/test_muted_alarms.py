@@ -29,6 +29,7 @@ from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
+from tests.plan import every_database
 from tests.services.alarms.test_channels import mail_server
 from tests.services.alarms.test_notifier import (
     fail_run,
@@ -41,7 +42,7 @@ from tests.services.alarms.test_notifier import (
 )
 
 # Apprise loads all its plugins at the first message, some with old imports
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), every_database]
 
 HOUR: Millis = 3_600_000
 

@@ -43,6 +43,9 @@ from app.services.report.reporting import (
 from app.store import orphans, reporting
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.pipeline.steps import at_once
+from tests.plan import every_database
+
+pytestmark = every_database
 
 HOUR: Millis = 3_600_000
 
