@@ -159,7 +159,7 @@ class Load:
             time.sleep(max(0.0, begin + number / rate - time.monotonic()))
             self.run(log_id)
 
-    def at_once(self, ids: range) -> float:
+    def run_concurrently(self, ids: range) -> float:
         """Send as fast as they are taken; return the seconds."""
         begin = time.monotonic()
         threads = [
@@ -230,7 +230,7 @@ def main() -> None:
         before, cpu_s = held(process), sum(process.cpu_times()[:2])
         flood = range(len(steady) + 1, len(steady) + options.runs + 1)
         began = time.monotonic()
-        accepted_s = load.at_once(flood)
+        accepted_s = load.run_concurrently(flood)
         admin.await_results(len(steady) + len(flood), 120)
         finished_s = time.monotonic() - began
         started = load.started_ns()

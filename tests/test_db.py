@@ -31,7 +31,7 @@ from app.db import (
 from app.errors import NotConfigured
 from app.models.job import Job
 from tests.factories import all_rows, make_job, only_row
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 
 
 def rename(session: Session, job_id: int, name: str) -> int:
@@ -75,7 +75,7 @@ def test_writers_at_once_lose_no_update(database: str) -> None:
                 )
             )
 
-    at_once(*(count_up for _ in range(4)))
+    run_concurrently(*(count_up for _ in range(4)))
     assert only_row(Job).executor_timeout == 40
 
 
@@ -97,7 +97,7 @@ def test_a_lost_deadlock_is_tried_again(database: str, caplog: pytest.LogCapture
 
         transact(rename_both)
 
-    at_once(lambda: work(first.id, second.id, "one"), lambda: work(second.id, first.id, "two"))
+    run_concurrently(lambda: work(first.id, second.id, "one"), lambda: work(second.id, first.id, "two"))
     names = {job.job_desc for job in all_rows(Job)}
     assert len(names) == 1, "one transaction after the other, never half of each"
     assert "transaction repeated attempt=1" in caplog.text
@@ -247,7 +247,7 @@ def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> N
                 found = session.get_one(Job, job.id, with_for_update=True)
                 found.job_desc = str(int(found.job_desc) + 1)
 
-    at_once(count_up, count_up, count_up)
+    run_concurrently(count_up, count_up, count_up)
     assert only_row(Job).job_desc == "30"
 
 

@@ -18,7 +18,7 @@ from app.home import (
     secret_file,
     secret_key,
 )
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -110,7 +110,7 @@ def test_processes_with_equal_ids_have_one_token(tmp_path: Path) -> None:
     """Containers that share the folder may all be process 1; simulated by threads."""
     for number in range(40):
         path = tmp_path / f"secret-{number}"
-        found = at_once(*(partial(secret_file, path, word * 40) for word in "abcdef"))
+        found = run_concurrently(*(partial(secret_file, path, word * 40) for word in "abcdef"))
         assert {text for text, _ in found} == {path.read_text().strip()}
         assert sorted(created for _, created in found) == [False] * 5 + [True]
     assert len(list(tmp_path.iterdir())) == 40, "no temporary file is left"

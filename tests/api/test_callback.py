@@ -12,7 +12,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.api.conftest import Executor
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 
 
 def item(log_id: int, code: Any = 200, message: Any = "ok", **more: Any) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_concurrent_callbacks_return_after_their_commit(executor: Executor) -> N
         code, _ = Executor(executor.api).call("callback", json.dumps([item(run.id, 200, "x")]))
         return code, only_row(JobLog, id=run.id).handle_code
 
-    assert at_once(*(lambda run=run: report(run) for run in runs)) == [(200, 200)] * 24
+    assert run_concurrently(*(lambda run=run: report(run) for run in runs)) == [(200, 200)] * 24
 
 
 def test_an_unresolved_run_accepts_its_result(executor: Executor) -> None:

@@ -1,4 +1,4 @@
-"""The stages of the pipeline as single calls, each in a transaction of its own."""
+"""Pipeline stages as single calls, each in its own transaction."""
 
 import random
 import threading
@@ -32,12 +32,12 @@ from tests.fake_executor import Answer
 T = TypeVar("T")
 LEASE_MS = 5_000
 TOKEN = "a-token-of-some-length"
-#: the trigger time-out of these tests: long, so that a machine that stood still has not lost an answer
-PATIENT_S = 8
-#: the one of tests that wait for it
-HASTY_S = 1
+#: trigger timeout of these tests: long, so that a slow machine loses no answers
+LONG_TIMEOUT_S = 8
+#: timeout of tests that wait for it
+SHORT_TIMEOUT_S = 1
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-#: an address without a listener
+#: address without a listener
 GONE = "http://127.0.0.1:1111/"
 #: answer of an executor that has no log of a run
 ABSENT = Answer.json(
@@ -46,7 +46,7 @@ ABSENT = Answer.json(
 
 
 def claimer(node: str = "one", **changes: Any) -> Claimer:
-    """Return a claimer with room for everything and a fixed random source."""
+    """Return a claimer with unlimited capacity and a fixed random source."""
     values = {
         "zone": "Asia/Shanghai",
         "token": TOKEN,
@@ -63,23 +63,23 @@ def as_due(fires: Sequence[Fire]) -> list[DueFire]:
 
 
 def claim_fires(
-    fires: Sequence[Fire] | None = None, who: Claimer | None = None, *, now_ms: Millis = T0
+    fires: Sequence[Fire] | None = None, by: Claimer | None = None, *, now_ms: Millis = T0
 ) -> ClaimBatch:
-    """Claim these fires (default: all there are)."""
+    """Claim these fires (default: all of them)."""
     due = as_due(all_rows(Fire) if fires is None else fires)
-    return transact(lambda session: claim(session, due, who or claimer(), now_ms=now_ms))
+    return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms))
 
 
-def claim_one(who: Claimer | None = None, *, now_ms: Millis = T0) -> Claimed:
-    """Claim the one fire there is."""
-    (claimed,) = claim_fires(who=who, now_ms=now_ms).claimed
+def claim_one(by: Claimer | None = None, *, now_ms: Millis = T0) -> Claimed:
+    """Claim the only fire."""
+    (claimed,) = claim_fires(by=by, now_ms=now_ms).claimed
     return claimed
 
 
 def sent(
     claimed: Claimed, fate: Fate = Fate.ACCEPTED, code: int | None = None, text: str = "", boot_id: str = ""
 ) -> Sent:
-    """Return what came of a send."""
+    """Return the outcome of a send."""
     code = (200 if fate is Fate.ACCEPTED else 500) if code is None else code
     return Sent(
         claimed,
@@ -104,19 +104,19 @@ def end(*results: Result, now_ms: Millis = T0) -> Completion:
 
 
 def call_back(log_id: int, code: int = 200, message: str | None = None, *, now_ms: Millis = T0) -> bool:
-    """Report a result as an executor does; True where it ended the run."""
+    """Report a result as an executor does; True if it ended the run."""
     return bool(end(callback_result(log_id, code, message), now_ms=now_ms).won)
 
 
 def unresolve(log_id: int, *, now_ms: Millis = T0) -> bool:
-    """End a run whose fate nobody could find out."""
+    """End a run as unresolved."""
     return bool(
         end(Result(log_id, Source.RESOLVER, trigger_code=504, trace="no evidence"), now_ms=now_ms).won
     )
 
 
-def at_once(*works: Callable[[], T]) -> list[T]:
-    """Run some calls in threads that begin together; return what they return, raise what one raised."""
+def run_concurrently(*works: Callable[[], T]) -> list[T]:
+    """Call functions in threads that start together; return their results, raise the first error."""
     barrier, answers, errors = threading.Barrier(len(works)), [], []
 
     def run(work: Callable[[], T]) -> None:
@@ -138,16 +138,16 @@ def at_once(*works: Callable[[], T]) -> list[T]:
 
 @contextmanager
 def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
-    """Yield what looks at all open runs of a moment: ``look(5_000)`` is 5 s after T0."""
+    """Yield a function that probes all open runs: ``probe(5_000)`` does so 5 s after T0."""
     resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
 
-    def look(after_ms: Millis) -> None:
+    def probe(after_ms: Millis) -> None:
         if console:
             start_node("console", NodeKind.CONSOLE, T0 + after_ms)
         resolver.tick(T0 + after_ms)
 
     try:
-        yield look
+        yield probe
     finally:
         resolver.close()
 
@@ -161,7 +161,7 @@ def start_node(name: str, kind: NodeKind, now_ms: Millis) -> None:
 
 
 def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **changes: Any) -> JobLog:
-    """Commit a run whose fate has been open since T0 (UNKNOWN), or that was accepted at T0."""
+    """Commit a run that has been in doubt (UNKNOWN) or accepted since T0."""
     job_changes = {
         name: changes.pop(name)
         for name in ("delivery", "executor_fail_retry_count", "addresses")
@@ -182,12 +182,15 @@ def open_run(address: str, state: str = "UNKNOWN", job: Job | None = None, **cha
 def register(
     address: str, boot_id: str = "boot-1", app_name: str = "demo-executor", now_ms: Millis = T0
 ) -> None:
-    request, said = RegistryRequest("EXECUTOR", app_name, address), Capabilities(bool(boot_id), boot_id)
-    transact(lambda session: registration.register(session, request, said, now_ms=now_ms))
+    request, capabilities = (
+        RegistryRequest("EXECUTOR", app_name, address),
+        Capabilities(bool(boot_id), boot_id),
+    )
+    transact(lambda session: registration.register(session, request, capabilities, now_ms=now_ms))
 
 
 class Signal:
-    """Stands in for an event: what is to happen before the answer leaves."""
+    """Stub of an event: ``wait`` runs a function before the answer is sent."""
 
     def __init__(self, work: Any) -> None:
         self.work, self.called = work, False

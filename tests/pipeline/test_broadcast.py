@@ -1,4 +1,4 @@
-"""SHARDING_BROADCAST at the claim: one fire and one log row a shard, from one snapshot of the addresses."""
+"""SHARDING_BROADCAST in the claim: one fire and one log row per shard, from one snapshot of the addresses."""
 
 import pytest
 
@@ -16,13 +16,13 @@ from tests.factories import (
     only_row,
     save,
 )
-from tests.pipeline.steps import at_once, claim_fires, claim_one, claimer
+from tests.pipeline.steps import claim_fires, claim_one, claimer, run_concurrently
 
 ALL = f"{FIRST},{SECOND},{THIRD}"
 
 
 @pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "RETRY", "API"])
-def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) -> None:
+def test_a_broadcast_becomes_one_fire_per_shard(database: str, trigger_type: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST", executor_fail_retry_count=4)
     make_fire(
         job, fire_key="key", trigger_type=trigger_type, executor_param="p", fail_retry_count=2, owner="two"
@@ -42,7 +42,9 @@ def test_a_broadcast_becomes_one_fire_a_shard(database: str, trigger_type: str) 
     assert kept == {(trigger_type, "p", 2, "PENDING", T0)}
     assert [fire.id for fire in batch.expanded] == [shard.id for shard in shards]
     claims = claim_fires().claimed
-    assert [(one.address, one.request.broadcast_index, one.request.broadcast_total) for one in claims] == [
+    assert [
+        (claim.address, claim.request.broadcast_index, claim.request.broadcast_total) for claim in claims
+    ] == [
         (FIRST, 0, 3),
         (SECOND, 1, 3),
         (THIRD, 2, 3),
@@ -62,7 +64,7 @@ def test_shards_keep_the_snapshot_when_the_group_changes(database: str) -> None:
     assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, SECOND, THIRD]
 
 
-def test_a_broadcast_to_entered_addresses_goes_to_these(database: str) -> None:
+def test_a_broadcast_to_manual_addresses_uses_them(database: str) -> None:
     make_fire(
         make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
         address_list=f"{SECOND},{THIRD}",
@@ -72,7 +74,7 @@ def test_a_broadcast_to_entered_addresses_goes_to_these(database: str) -> None:
 
 
 @pytest.mark.parametrize(("shard", "address"), [("1/3", SECOND), ("2/3", THIRD), ("7/9", FIRST)])
-def test_the_retry_of_a_shard_is_that_shard_again(database: str, shard: str, address: str) -> None:
+def test_the_retry_of_a_shard_targets_the_same_shard(database: str, shard: str, address: str) -> None:
     make_fire(
         make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
         trigger_type="RETRY",
@@ -84,9 +86,11 @@ def test_the_retry_of_a_shard_is_that_shard_again(database: str, shard: str, add
     assert only_row(JobLog).executor_sharding_param == shard
 
 
-def test_two_claimers_of_a_broadcast_expand_it_once(database: str) -> None:
+def test_concurrent_claimers_expand_a_broadcast_once(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"))
     fires = all_rows(Fire)
-    batches = at_once(lambda: claim_fires(fires, claimer("one")), lambda: claim_fires(fires, claimer("two")))
+    batches = run_concurrently(
+        lambda: claim_fires(fires, claimer("one")), lambda: claim_fires(fires, claimer("two"))
+    )
     assert sum(len(batch.expanded) for batch in batches) == 3
     assert len(all_rows(Fire)) == 3

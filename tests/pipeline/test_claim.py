@@ -1,4 +1,4 @@
-"""claim(): due fires become SENDING with a log row and an address, for one winner.
+"""claim(): due fires become SENDING with a log row and an address; one claimer wins.
 
 Source: docs/reference/pipeline.md, section 3.
 """
@@ -35,11 +35,11 @@ from tests.factories import (
 from tests.pipeline.steps import (
     LEASE_MS,
     TOKEN,
-    at_once,
     claim_fires,
     claim_one,
     claimer,
     give_back_all,
+    run_concurrently,
     sent,
 )
 from tests.plan import every_database
@@ -49,7 +49,7 @@ pytestmark = every_database
 ALL = f"{FIRST},{SECOND},{THIRD}"
 
 
-def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None:
+def test_a_claimed_fire_has_a_log_row_an_address_and_a_lease(database: str) -> None:
     job = make_job(
         executor_handler="report", executor_param="day=1", executor_fail_retry_count=3, executor_timeout=7
     )
@@ -93,8 +93,8 @@ def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None
             ("", None),
         ],
         *[
-            (odd, None)
-            for odd in (
+            (malformed, None)
+            for malformed in (
                 "child:",
                 "child",
                 "retry:x:1",
@@ -106,7 +106,7 @@ def test_a_claimed_fire_has_its_log_row_address_and_lease(database: str) -> None
         ],
     ],
 )
-def test_a_child_and_a_retry_know_the_run_they_follow(database: str, key: str, source: int | None) -> None:
+def test_children_and_retries_record_the_run_they_follow(database: str, key: str, source: int | None) -> None:
     make_fire(make_job(), fire_key=key, trigger_type="RETRY")
     claim_one(now_ms=T0)
     log = only_row(JobLog)
@@ -134,7 +134,7 @@ def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
         "executorBlockStrategy": "SERIAL_EXECUTION",
         "executorTimeout": 0,
         "logId": claimed.log_id,
-        "logDateTime": T0,  # whole seconds: what the row keeps, so that /log finds the file again
+        "logDateTime": T0,  # whole seconds, as stored in the row, so that /log finds the file
         "glueType": "BEAN",
         "glueSource": "",
         "glueUpdatetime": 0,
@@ -143,7 +143,7 @@ def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
     }
 
 
-def test_a_negative_time_out_or_retry_count_counts_as_none(database: str) -> None:
+def test_a_negative_timeout_or_retry_count_becomes_zero(database: str) -> None:
     make_fire(make_job(executor_timeout=-5, executor_fail_retry_count=-2))
     assert claim_one().request.executor_timeout == 0
     assert only_row(JobLog).executor_fail_retry_count == 0
@@ -154,7 +154,7 @@ def test_a_negative_time_out_or_retry_count_counts_as_none(database: str) -> Non
     [(None, "the job's"), ("", ""), ("its own", "its own")],
     ids=["not given", "given as empty", "given"],
 )
-def test_a_fire_may_bring_its_own_parameter(database: str, given: str | None, param: str) -> None:
+def test_a_fire_can_override_the_parameter(database: str, given: str | None, param: str) -> None:
     make_fire(make_job(executor_param="the job's"), trigger_type="MANUAL", executor_param=given)
     assert claim_one().request.executor_params == param
     log = only_row(JobLog)
@@ -164,35 +164,37 @@ def test_a_fire_may_bring_its_own_parameter(database: str, given: str | None, pa
 @pytest.mark.parametrize(
     ("given", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)]
 )
-def test_a_fire_may_bring_its_own_addresses(database: str, given: str | None, address: str) -> None:
+def test_a_fire_can_override_the_addresses(database: str, given: str | None, address: str) -> None:
     make_fire(make_job(), trigger_type="MANUAL", address_list=given)
     assert claim_one().address == address
 
 
 @pytest.mark.parametrize(
-    ("address_type", "address"), [(0, FIRST), (1, "10.0.0.1:9999")], ids=["registered", "entered"]
+    ("address_type", "address"), [(0, FIRST), (1, "10.0.0.1:9999")], ids=["registered", "manual"]
 )
-def test_a_registered_address_without_a_scheme_is_passed_over(
+def test_a_registered_address_without_a_scheme_is_skipped(
     database: str, address_type: int, address: str
 ) -> None:
-    """Also where a Java admin has written it into the list; one a person has entered fails with the reason."""
+    """This includes one written into the list by a Java admin; a manual one fails with the reason."""
     group = make_group(address_type=address_type, address_list=f"10.0.0.1:9999,{FIRST}")
     make_fire(make_job(job_group=group.id))
     assert claim_one().address == address
 
 
 @pytest.mark.parametrize(
-    ("own", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")]
+    ("group_token", "token"), [(None, TOKEN), ("", TOKEN), ("the-groups-own-token", "the-groups-own-token")]
 )
-def test_the_groups_token_is_sent_where_there_is_one(database: str, own: str | None, token: str) -> None:
-    make_fire(make_job(job_group=make_group(access_token=own).id))
+def test_the_token_of_the_group_replaces_the_default_token(
+    database: str, group_token: str | None, token: str
+) -> None:
+    make_fire(make_job(job_group=make_group(access_token=group_token).id))
     claimed = claim_one()
     peer = claimed.peers[FIRST]
     assert (peer.address, peer.app_name, peer.token) == (FIRST, "demo-executor", token)
 
 
 @pytest.mark.parametrize("route", [RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER])
-def test_a_route_that_asks_is_claimed_without_an_address(database: str, route: RouteStrategy) -> None:
+def test_a_probing_route_is_claimed_without_an_address(database: str, route: RouteStrategy) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy=route))
     claimed = claim_one()
     assert (claimed.address, list(claimed.peers), claimed.route) == (None, [FIRST, SECOND, THIRD], route)
@@ -203,7 +205,7 @@ def test_a_route_that_asks_is_claimed_without_an_address(database: str, route: R
     )
 
 
-def test_lfu_and_lru_begin_with_what_the_log_says(database: str) -> None:
+def test_lfu_and_lru_start_from_the_log(database: str) -> None:
     for route in ("LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"):
         job = make_job(addresses=ALL, executor_route_strategy=route)
         for number, address in enumerate([SECOND, FIRST, FIRST, THIRD]):
@@ -217,7 +219,7 @@ def test_lfu_and_lru_begin_with_what_the_log_says(database: str) -> None:
     }
 
 
-def test_round_goes_on_within_one_claim(database: str) -> None:
+def test_round_continues_within_one_claim(database: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="ROUND")
     for _ in range(6):
         make_fire(job)
@@ -246,8 +248,8 @@ def test_an_empty_group_gives_one_failed_row(database: str, route: str, addresse
     assert all_rows(Fire) == []
 
 
-@pytest.mark.parametrize("registered", [True, False], ids=["silent for long", "forgotten"])
-def test_a_run_that_finds_nobody_says_when_the_last_one_was_there(database: str, registered: bool) -> None:
+@pytest.mark.parametrize("registered", [True, False], ids=["overdue", "removed"])
+def test_a_run_without_instances_shows_when_one_was_last_seen(database: str, registered: bool) -> None:
     job = make_job(addresses=None)
     row = {
         "registry_group": "EXECUTOR",
@@ -255,12 +257,12 @@ def test_a_run_that_finds_nobody_says_when_the_last_one_was_there(database: str,
         "registry_value": FIRST,
         "update_time": T0 - 3_600_000,
     }
-    forgotten = LastSeen(app_name="demo-executor", address=FIRST, last_seen_ms=T0 - 3_600_000)
-    save(Registration(**row) if registered else forgotten)
+    last_seen = LastSeen(app_name="demo-executor", address=FIRST, last_seen_ms=T0 - 3_600_000)
+    save(Registration(**row) if registered else last_seen)
     make_fire(job)
     claim_fires()
-    told = "no executor of demo-executor is registered; the last one was seen 2024-05-01 10:04:05.000 +0800"
-    assert (only_row(JobLog).trigger_msg or "").endswith(told)
+    reason = "no executor of demo-executor is registered; the last one was seen 2024-05-01 10:04:05.000 +0800"
+    assert (only_row(JobLog).trigger_msg or "").endswith(reason)
 
 
 def test_a_missing_group_gives_one_failed_row(database: str) -> None:
@@ -272,7 +274,7 @@ def test_a_missing_group_gives_one_failed_row(database: str) -> None:
     assert all_rows(Group) == all_rows(Fire) == []
 
 
-def test_nobody_to_send_to_is_retried_as_any_failure(database: str) -> None:
+def test_a_run_without_instances_is_retried_like_any_failure(database: str) -> None:
     job = make_job(addresses="", executor_fail_retry_count=2, retry_interval_s=30)
     make_fire(job)
     claim_fires()
@@ -281,14 +283,14 @@ def test_nobody_to_send_to_is_retried_as_any_failure(database: str) -> None:
     assert retry.fire_key == f"retry:{log.id}:2"
 
 
-def test_nobody_to_send_to_is_a_result_for_a_fixed_delay(database: str) -> None:
+def test_a_run_without_instances_counts_as_a_result_of_a_fixed_delay(database: str) -> None:
     job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20", addresses="")
     make_fire(job)
     claim_fires(now_ms=T0 + 1000)
     assert only_row(Job).trigger_next_time == T0 + 21_000
 
 
-def test_a_fire_of_a_deleted_job_vanishes(database: str) -> None:
+def test_fires_of_deleted_jobs_are_removed(database: str) -> None:
     job, kept = make_job(), make_job()
     make_fire(job)
     make_fire(kept)
@@ -306,12 +308,12 @@ def test_only_pending_fires_are_claimed(database: str, state: str) -> None:
     assert all_rows(JobLog) == []
 
 
-def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database: str) -> None:
+def test_a_fire_without_capacity_at_its_address_is_parked_and_stays_pending(database: str) -> None:
     first, second = make_job(), make_job(addresses=SECOND)
     for job in (first, first, first, second):
         make_fire(job)
-    rooms = {FIRST: 2, SECOND: 5}
-    batch = claim_fires(who=claimer(capacity=rooms.__getitem__))
+    capacities = {FIRST: 2, SECOND: 5}
+    batch = claim_fires(by=claimer(capacity=capacities.__getitem__))
     assert [claimed.address for claimed in batch.claimed] == [FIRST, FIRST, SECOND]
     pending = only_row(Fire, state="PENDING")
     assert {address: [fire.id for fire in waiting] for address, waiting in batch.parked.items()} == {
@@ -321,11 +323,11 @@ def test_a_fire_without_room_at_its_address_is_parked_and_stays_pending(database
     assert len(all_rows(JobLog)) == 3
 
 
-def test_a_given_back_run_keeps_its_log_id_and_finds_its_way_anew(database: str) -> None:
+def test_a_run_given_back_keeps_its_log_id_and_is_routed_again(database: str) -> None:
     group = make_group(address_list=ALL)
     make_fire(make_job(job_group=group.id, executor_route_strategy="ROUND"))
-    who = claimer()
-    first = claim_one(who)
+    by = claimer()
+    first = claim_one(by)
     give_back_all(first)
     fire = only_row(Fire)
     assert (fire.state, fire.owner, fire.log_id, fire.address, fire.attempt) == (
@@ -335,14 +337,14 @@ def test_a_given_back_run_keeps_its_log_id_and_finds_its_way_anew(database: str)
         None,
         0,
     )
-    second = claim_one(who, now_ms=T0 + 900)
+    second = claim_one(by, now_ms=T0 + 900)
     assert (second.log_id, second.attempt, second.epoch) == (first.log_id, 1, 2)
     assert second.request.log_id == first.log_id
     assert second.address != first.address, "the first may hang"
     assert (only_row(JobLog).id, only_row(JobLog).executor_address) == (first.log_id, second.address)
 
 
-def test_a_given_back_run_stays_where_only_one_address_will_do(database: str) -> None:
+def test_a_run_given_back_keeps_an_address_that_is_mandatory(database: str) -> None:
     make_fire(
         make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST"),
         sharding_param="1/3",
@@ -354,7 +356,7 @@ def test_a_given_back_run_stays_where_only_one_address_will_do(database: str) ->
     assert claim_one().address == SECOND
 
 
-def test_a_given_back_run_that_was_sent_before_goes_to_the_same_address(database: str) -> None:
+def test_a_run_given_back_after_an_earlier_send_keeps_its_address(database: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="ROUND")
     make_fire(job, log_id=make_log(job, executor_address=THIRD).id, address=THIRD, attempt=1)
     again = claim_one()
@@ -362,7 +364,7 @@ def test_a_given_back_run_that_was_sent_before_goes_to_the_same_address(database
     assert only_row(Fire).address == THIRD
 
 
-def test_a_run_sent_again_keeps_the_time_that_names_its_log_file(database: str) -> None:
+def test_redelivery_keeps_the_time_that_names_the_log_file(database: str) -> None:
     make_fire(make_job(addresses=ALL))
     first = claim_one(now_ms=T0)
     give_back_all(first)
@@ -373,14 +375,14 @@ def test_a_run_sent_again_keeps_the_time_that_names_its_log_file(database: str) 
     )
 
 
-def test_a_run_sent_elsewhere_says_so_in_its_log_row(database: str) -> None:
+def test_redelivery_to_another_address_updates_the_log_row(database: str) -> None:
     job = make_job(addresses=ALL)
     log = make_log(job, executor_address="http://10.9.9.9:9999/")
     make_fire(job, log_id=log.id, address=None, attempt=1)
     assert claim_one().address == only_row(JobLog).executor_address == FIRST
 
 
-def test_a_run_given_back_before_its_route_was_found_is_asked_for_again(database: str) -> None:
+def test_a_run_given_back_before_routing_is_probed_again(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="FAILOVER"))
     first = claim_one()
     give_back_all(first)
@@ -388,7 +390,7 @@ def test_a_run_given_back_before_its_route_was_found_is_asked_for_again(database
     assert (second.log_id, second.address, list(second.peers)) == (first.log_id, None, [FIRST, SECOND, THIRD])
 
 
-def test_a_run_that_is_no_longer_ours_is_not_given_back(database: str) -> None:
+def test_a_run_claimed_by_another_node_is_not_given_back(database: str) -> None:
     make_fire(make_job())
     first = claim_one()
     give_back_all(first, node="two")
@@ -399,21 +401,21 @@ def test_a_run_that_is_no_longer_ours_is_not_given_back(database: str) -> None:
     assert (only_row(Fire).state, only_row(Fire).owner) == ("SENDING", "two")
 
 
-def test_two_claimers_at_once_have_one_winner_a_fire(database: str) -> None:
+def test_concurrent_claimers_have_one_winner_per_fire(database: str) -> None:
     group = make_group(address_list=ALL)
     job = make_job(job_group=group.id, executor_route_strategy="ROUND")
     fires = [make_fire(job) for _ in range(40)]
-    batches = at_once(
+    batches = run_concurrently(
         *(lambda node=f"node{number}": claim_fires(fires, claimer(node)) for number in range(4))
     )
     claimed = [claimed for batch in batches for claimed in batch.claimed]
-    for _ in range(4):  # what one claimer skipped because another held it may have been left by both
+    for _ in range(4):  # a row skipped because the other claimer held it may have been left by both
         claimed += claim_fires().claimed
-    assert sorted(one.fire_id for one in claimed) == [fire.id for fire in fires]
-    assert len({one.log_id for one in claimed}) == len(all_rows(JobLog)) == len(fires)
+    assert sorted(claim.fire_id for claim in claimed) == [fire.id for fire in fires]
+    assert len({claim.log_id for claim in claimed}) == len(all_rows(JobLog)) == len(fires)
 
 
-def test_ids_of_logs_fit_their_fires_in_a_large_batch(database: str) -> None:
+def test_log_ids_match_their_fires_in_a_large_batch(database: str) -> None:
     jobs = [make_job(executor_param=f"number {number}") for number in range(5)]
     for number in range(120):
         make_fire(jobs[number % 5])
@@ -425,13 +427,13 @@ def test_ids_of_logs_fit_their_fires_in_a_large_batch(database: str) -> None:
         assert logs[claimed.log_id].executor_param == claimed.request.executor_params
 
 
-def test_an_unknown_route_in_the_table_is_the_first_address(database: str) -> None:
+def test_an_unknown_route_uses_the_first_address(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="MAGIC"))
     make_fire(make_job(addresses=ALL, executor_route_strategy=None))
     assert [claimed.address for claimed in claim_fires().claimed] == [FIRST, FIRST]
 
 
-def test_the_story_says_why_who_and_where(database: str) -> None:
+def test_the_trace_shows_trigger_node_and_address(database: str) -> None:
     job = make_job(
         addresses=ALL, executor_route_strategy="LAST", executor_timeout=9, executor_fail_retry_count=2
     )
@@ -451,21 +453,21 @@ def test_the_story_says_why_who_and_where(database: str) -> None:
     [
         ("", T0, True),
         ("", T0 + 1, False),
-        ("one", T0, True),  # own ones of an earlier life
+        ("one", T0, True),  # own ones of an earlier run of this node
         ("one", T0 + 1, False),
-        ("two", T0, False),  # in the other's ring
+        ("two", T0, False),  # in the other node's ring
         ("two", T0 - ORPHAN_MS, True),
         ("two", T0 - ORPHAN_MS + 1, False),
     ],
 )
-def test_what_no_ring_holds_is_found_by_the_poll(database: str, owner: str, due_ms: int, found: bool) -> None:
+def test_the_poll_finds_fires_that_no_ring_holds(database: str, owner: str, due_ms: int, found: bool) -> None:
     fire = make_fire(make_job(), owner=owner, due_time=due_ms)
     make_fire(make_job(), state="SENDING", due_time=T0 - 60_000, log_id=1)
     ids = [due.id for due in find_unseen("one", after_id=0, now_ms=T0, limit=10)]
     assert ids == ([fire.id] if found else [])
 
 
-def test_the_poll_goes_on_behind_its_last_row(database: str) -> None:
+def test_the_poll_continues_after_its_last_row(database: str) -> None:
     job = make_job()
     ids = [make_fire(job).id for _ in range(5)]
     assert [fire.id for fire in find_unseen("one", after_id=0, now_ms=T0, limit=2)] == ids[:2]
@@ -473,7 +475,7 @@ def test_the_poll_goes_on_behind_its_last_row(database: str) -> None:
     assert all_rows(Skip) == []
 
 
-def test_a_run_in_a_log_line_shows_no_secrets(database: str) -> None:
+def test_log_lines_of_a_run_show_no_secrets(database: str) -> None:
     make_fire(make_job(executor_param="param-of-the-run", glue_source="source-of-the-run"))
     claimed = claim_one(now_ms=T0)
     text = repr(sent(claimed)) + repr(Peer("http://127.0.0.1:9/", "demo", TOKEN))

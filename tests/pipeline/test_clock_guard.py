@@ -1,4 +1,4 @@
-"""A clock that is set: what the scan does before, at and after a jump, and that a node with a wrong clock does not scan."""
+"""Clock jumps: what the scan does before, at and after one; a node with a wrong clock does not scan."""
 
 import random
 from collections.abc import Callable
@@ -41,11 +41,11 @@ Fires = Callable[[str, tzinfo, Millis, Millis], list[Millis]]
 
 
 class Clocks:
-    """A wall clock that can be set, a monotonic one that cannot, and a database's."""
+    """A wall clock that can be set, a monotonic clock that cannot, and the clock of a database."""
 
     def __init__(self) -> None:
         self.wall_ms, self.monotonic_ms, self.database_ms, self.asked = T0, 5_000, T0, 0
-        #: how long the database is asked before it reads its clock, and how long its answer is on its way
+        #: delay before the database reads its clock, and delay of its answer
         self.delays_ms = (0, 0)
 
     def pass_time(self, passed_ms: Millis, *, jump_ms: Millis = 0) -> None:
@@ -82,7 +82,7 @@ def test_the_clocks_are_compared_every_ten_seconds(clocks: Clocks, guard: ClockG
 
 
 @pytest.mark.parametrize("skew_ms", [SKEW_MAX_MS, -SKEW_MAX_MS])
-def test_a_skew_of_a_second_is_borne_and_one_more_millisecond_is_not(
+def test_a_skew_of_one_second_is_tolerated_and_a_millisecond_more_is_not(
     clocks: Clocks, guard: ClockGuard, skew_ms: Millis
 ) -> None:
     clocks.database_ms += skew_ms
@@ -92,13 +92,13 @@ def test_a_skew_of_a_second_is_borne_and_one_more_millisecond_is_not(
     assert not guard.check()
     clocks.pass_time(PERIOD_MS - 1)
     clocks.database_ms = clocks.wall_ms
-    assert not guard.check(), "not asked again before its time"
+    assert not guard.check(), "not compared again before its time"
     clocks.pass_time(1)
     assert guard.check()
 
 
 @pytest.mark.parametrize("jump_ms", [JUMP_MS + 1, -JUMP_MS - 1, HOUR, -HOUR])
-def test_a_jump_is_noticed_before_anything_is_scanned(
+def test_a_jump_is_detected_before_anything_is_scanned(
     clocks: Clocks, guard: ClockGuard, jump_ms: Millis, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert guard.check()
@@ -106,17 +106,17 @@ def test_a_jump_is_noticed_before_anything_is_scanned(
     assert not guard.check()
     assert f"clock jumped by_ms={jump_ms}" in caplog.text
     clocks.pass_time(500, jump_ms=-jump_ms)
-    assert guard.check(), "set right, it is believed at once"
+    assert guard.check(), "trusted again as soon as it is correct"
 
 
-def test_nothing_is_claimed_by_a_clock_that_was_set_until_it_has_been_compared(
+def test_nothing_is_claimed_after_a_jump_until_the_clocks_are_compared(
     clocks: Clocks, guard: ClockGuard
 ) -> None:
     assert not guard.is_steady(), "never compared"
     guard.check()
     assert guard.is_steady()
     clocks.pass_time(100, jump_ms=HOUR)
-    assert not guard.is_steady(), "before any look"
+    assert not guard.is_steady(), "before any check"
     guard.check()
     assert not guard.is_steady(), "it is wrong"
     clocks.pass_time(100, jump_ms=-HOUR)
@@ -125,7 +125,7 @@ def test_nothing_is_claimed_by_a_clock_that_was_set_until_it_has_been_compared(
     assert guard.is_steady()
 
 
-def test_a_clock_that_was_set_and_cannot_be_compared_is_not_trusted(
+def test_a_clock_that_jumped_and_cannot_be_compared_is_not_trusted(
     clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard.check()
@@ -141,13 +141,13 @@ def test_a_clock_that_was_set_and_cannot_be_compared_is_not_trusted(
 
 
 @pytest.mark.parametrize("delays_ms", [(0, 4_000), (4_000, 0), (1_500, 900)])
-def test_an_answer_that_comes_late_proves_a_wrong_clock_and_no_right_one_wrong(
+def test_a_late_answer_proves_a_clock_wrong_but_never_right(
     clocks: Clocks, guard: ClockGuard, delays_ms: tuple[Millis, Millis]
 ) -> None:
     clocks.delays_ms = delays_ms
     assert guard.check()
     clocks.pass_time(100, jump_ms=HOUR)
-    assert not guard.check(), "it was set, and must not be believed until it has been compared"
+    assert not guard.check(), "it jumped and is not trusted before a comparison"
     assert not guard.is_steady()
     clocks.pass_time(100, jump_ms=-2 * HOUR)
     assert not guard.check()
@@ -155,7 +155,7 @@ def test_an_answer_that_comes_late_proves_a_wrong_clock_and_no_right_one_wrong(
     assert guard.check()
 
 
-def test_a_clock_that_is_slewed_is_no_jump(
+def test_gradual_slewing_is_not_a_jump(
     clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(5):
@@ -165,22 +165,22 @@ def test_a_clock_that_is_slewed_is_no_jump(
     assert "jumped" not in caplog.text
 
 
-def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minute(
+def test_a_wrong_clock_is_reported_once_and_a_right_one_after_a_stable_minute(
     clocks: Clocks, guard: ClockGuard
 ) -> None:
     watch = ClockWatch(guard, lambda: clocks.monotonic_ms)
 
     def pass_rounds(count: int) -> list[ClockNews]:
-        told = []
+        reported = []
         for _ in range(count):
-            told.append(watch.news())
+            reported.append(watch.news())
             clocks.pass_time(1_000)
-        return [news for news in told if news]
+        return [news for news in reported if news]
 
     assert pass_rounds(30) == []
     clocks.wall_ms += 5_000
     assert pass_rounds(300) == [ClockNews(right=False, skew_ms=5_000)]
-    for off_ms in (-4_900, 4_900, -4_900):  # it hovers about the limit: within, beyond, within
+    for off_ms in (-4_900, 4_900, -4_900):  # it hovers around the limit: within, beyond, within
         clocks.wall_ms += off_ms
         assert pass_rounds(STEADY_MS // 1_000 - 5) == []
     assert pass_rounds(300) == [ClockNews(right=True, skew_ms=100)]
@@ -188,7 +188,7 @@ def test_a_clock_that_goes_wrong_is_news_once_and_right_again_after_a_calm_minut
     assert pass_rounds(300) == [ClockNews(right=False, skew_ms=-6_900)]
 
 
-def test_a_watch_that_could_not_ask_tells_it_later(
+def test_a_guard_that_could_not_compare_reports_later(
     clocks: Clocks, guard: ClockGuard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_session: object) -> Millis:
@@ -228,7 +228,7 @@ def test_a_clock_set_back_doubles_nothing(database: str) -> None:
 @pytest.mark.parametrize(
     ("misfire", "fires", "skipped"), [("DO_NOTHING", 0, 3_600), ("FIRE_ONCE_NOW", 1, 3_599)]
 )
-def test_a_clock_set_forward_misfires_by_the_jobs_policy(
+def test_a_clock_set_forward_misfires_by_the_jobs_strategy(
     database: str, misfire: str, fires: int, skipped: int
 ) -> None:
     make_due_job(T0, "FIX_RATE", "1", misfire_strategy=misfire)
@@ -242,7 +242,7 @@ def test_a_clock_set_forward_misfires_by_the_jobs_policy(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_instant_is_doubled_or_without_a_trace_under_any_clock(database: str, seed: int) -> None:
+def test_no_instant_is_doubled_or_lost_under_any_clock(database: str, seed: int) -> None:
     dice = random.Random(seed)
     make_due_job(T0, "FIX_RATE", "7", misfire_strategy=dice.choice(["DO_NOTHING", "FIRE_ONCE_NOW"]))
     at_ms = latest_ms = T0
@@ -257,7 +257,7 @@ def test_no_instant_is_doubled_or_without_a_trace_under_any_clock(database: str,
     assert only_row(Job).trigger_next_time > latest_ms
 
 
-#: zone -> local dates on which its clocks are set forward and back; Lord Howe's by half an hour
+#: zone -> local dates of its clock changes, forward and back; Lord Howe's are half an hour
 CHANGES = {
     "America/New_York": ("2025-03-09", "2025-11-02"),
     "Europe/Berlin": ("2025-03-30", "2025-10-26"),
@@ -276,7 +276,7 @@ CHANGE_DAYS = [(zone, day) for zone, days in CHANGES.items() for day in days]
         ("15 2 * * *", unix_fires),
     ],
 )
-def test_scans_over_a_change_of_the_clocks_fire_what_an_independent_evaluator_says(
+def test_scans_across_a_clock_change_match_an_independent_evaluator(
     database: str, zone: str, day: str, expression: str, expected_of: Fires
 ) -> None:
     midnight = ms(f"{day} 00:00", zone)
@@ -290,7 +290,7 @@ def test_scans_over_a_change_of_the_clocks_fire_what_an_independent_evaluator_sa
 
 
 @pytest.mark.parametrize(("zone", "day"), CHANGE_DAYS)
-def test_a_fixed_rate_knows_nothing_of_a_change_of_the_clocks(database: str, zone: str, day: str) -> None:
+def test_a_fixed_rate_ignores_clock_changes(database: str, zone: str, day: str) -> None:
     midnight = ms(f"{day} 00:00", zone)
     make_due_job(midnight, "FIX_RATE", "600", time_zone=zone)
     while (next_ms := only_row(Job).trigger_next_time) <= midnight + 6 * HOUR:
@@ -305,10 +305,10 @@ def test_a_fixed_rate_knows_nothing_of_a_change_of_the_clocks(database: str, zon
     ("expression", "expected_of"), [("0 0/10 0-4 * * ?", quartz_fires), ("*/10 0-4 * * *", unix_fires)]
 )
 @pytest.mark.parametrize("misfire", MisfireStrategy)
-def test_a_clock_that_is_set_over_a_change_of_the_clocks_loses_and_doubles_nothing(
+def test_setting_the_clock_around_a_clock_change_loses_and_doubles_nothing(
     database: str, zone: str, day: str, expression: str, expected_of: Fires, misfire: MisfireStrategy
 ) -> None:
-    """Set an hour or a day to and fro, to local times that do not exist and to those that come twice: fires and skips are the schedule."""
+    """Fires and skips match the schedule after jumps to local times that do not exist or exist twice."""
     dice = random.Random(f"{zone} {day} {expression} {misfire}")
     change = ms(f"{day} 02:00", zone)
     begin, end = change - 2 * 24 * HOUR, change + 2 * 24 * HOUR

@@ -1,4 +1,7 @@
-"""A clock that is set on SQLite, which has no second one: held when it goes ahead, and what it left in the future brought back."""
+"""Clock jumps on SQLite, which has no second clock.
+
+A clock that jumps forward is held; what it left in the future is corrected.
+"""
 
 from dataclasses import replace
 
@@ -23,7 +26,7 @@ JUMP: Millis = 200_000
 
 
 class Node:
-    """A scheduler without threads on clocks of its own: a round of the scan a second, then the claim of what is due."""
+    """A scheduler without threads on its own clocks: one scan per second, then a claim of what is due."""
 
     def __init__(self, config: Config) -> None:
         self.wall_ms, self.monotonic_ms = T0, 5_000
@@ -56,7 +59,7 @@ def started(job: Job | None = None) -> list[Millis]:
     return [((log.fire_time or 0) - T0) // 1_000 for log in logs]
 
 
-def test_a_clock_that_goes_ahead_and_comes_back_starts_nothing_early_and_leaves_nothing_out(
+def test_a_jump_forward_and_back_starts_nothing_early_and_omits_nothing(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_due_job(T0, conf="5")
@@ -74,7 +77,7 @@ def test_a_clock_that_goes_ahead_and_comes_back_starts_nothing_early_and_leaves_
     assert only_row(Job).trigger_next_time <= node.wall_ms + 5_000 + 5_000
 
 
-def test_a_clock_that_stays_ahead_is_believed_after_a_while(node: Node) -> None:
+def test_a_clock_that_stays_ahead_is_trusted_after_a_while(node: Node) -> None:
     make_due_job(T0, conf="5")
     node.go(10)
     node.go(HOLD_MS // 1_000, jump_ms=JUMP)
@@ -83,7 +86,7 @@ def test_a_clock_that_stays_ahead_is_believed_after_a_while(node: Node) -> None:
     assert [instant for instant in started() if instant > JUMP // 1_000] == [245, 250]
 
 
-def test_a_second_jump_begins_the_wait_again(node: Node) -> None:
+def test_a_second_jump_restarts_the_wait(node: Node) -> None:
     node.go(1)
     node.go(20, jump_ms=JUMP)
     node.go(20, jump_ms=JUMP)
@@ -92,33 +95,33 @@ def test_a_second_jump_begins_the_wait_again(node: Node) -> None:
     assert node.guard.check()
 
 
-def test_a_clock_that_is_slewed_gradually_is_no_jump(node: Node) -> None:
+def test_gradual_slewing_is_not_a_jump(node: Node) -> None:
     for _ in range(20):
         node.go(1, jump_ms=500)
         assert node.guard.is_steady()
 
 
-def test_a_clock_that_goes_back_is_believed_at_once(node: Node) -> None:
+def test_a_clock_set_back_is_trusted_at_once(node: Node) -> None:
     node.go(2)
     node.go(1, jump_ms=-HOUR)
     assert node.guard.is_steady()
 
 
 def go_ahead_and_back(node: Node, *, for_s: int = 40) -> None:
-    """Let the clock be ahead for so long, of which HOLD_MS are waited for, and then be set right."""
+    """Let the clock be ahead for a while, including the HOLD_MS of waiting, then correct it."""
     node.go(1)
     node.go(for_s, jump_ms=JUMP)
     node.go(1, jump_ms=-JUMP)
 
 
-def test_no_instant_starts_twice_or_early_after_the_way_back(node: Node) -> None:
-    """What started by the wrong clock starts no more, what it skipped between is recorded, and nothing else is left out."""
+def test_no_instant_starts_twice_or_early_after_the_clock_is_corrected(node: Node) -> None:
+    """Runs of the wrong clock are not started again, instants it skipped are recorded, the rest starts."""
     make_due_job(T0, conf="5")
     go_ahead_and_back(node)
     early = started()
     assert max(early) > JUMP // 1_000
     assert not [fire for fire in all_rows(Fire, state="PENDING") if fire.due_time > node.wall_ms + 5_000], (
-        "none waits in the future"
+        "nothing waits in the future"
     )
     node.go(JUMP // 1_000 + 60)
     assert len(set(started())) == len(started())
@@ -131,8 +134,8 @@ def test_no_instant_starts_twice_or_early_after_the_way_back(node: Node) -> None
     assert sorted([*early, *late, *skipped]) == list(range(0, (node.wall_ms - T0) // 1_000, 5))
 
 
-def test_an_instant_the_wrong_clock_skipped_starts_when_it_comes(node: Node) -> None:
-    """A daily job is not to lose its day to a clock that was ahead for a while."""
+def test_an_instant_skipped_by_the_wrong_clock_starts_when_it_is_due(node: Node) -> None:
+    """A daily job must not lose its day because a clock was ahead for a while."""
     daily = make_due_job(T0 + 120_000, "CRON", "5 6 3 * * ?", time_zone="UTC")  # T0 is 03:04:05
     go_ahead_and_back(node)
     assert all_rows(Skip) == []
@@ -142,10 +145,10 @@ def test_an_instant_the_wrong_clock_skipped_starts_when_it_comes(node: Node) -> 
     assert only_row(Job).trigger_next_time == T0 + 120_000 + 24 * HOUR
 
 
-def test_a_skip_that_began_in_time_is_cut_where_its_instants_have_not_come(node: Node) -> None:
+def test_a_skip_is_cut_at_instants_that_are_still_to_come(node: Node) -> None:
     make_due_job(T0 + 20_000, "FIX_RATE", "50", misfire_strategy="DO_NOTHING")
     node.go(1)
-    node.go(30, jump_ms=JUMP)  # believed in its last round
+    node.go(30, jump_ms=JUMP)  # trusted in its last round
     node.go(10)
     assert (only_row(Skip).from_ms, only_row(Skip).to_ms) == (T0 + 20_000, T0 + 220_000)
     node.go(1, jump_ms=-JUMP)
@@ -154,7 +157,7 @@ def test_a_skip_that_began_in_time_is_cut_where_its_instants_have_not_come(node:
     assert only_row(Job).trigger_next_time == T0 + 70_000
 
 
-def test_a_next_time_worked_out_by_the_wrong_clock_is_worked_out_again(node: Node) -> None:
+def test_a_next_time_computed_by_the_wrong_clock_is_recomputed(node: Node) -> None:
     node.go(1)
     node.go(20, jump_ms=JUMP)
     started_now = make_due_job(node.wall_ms + 70_000, conf="70")
@@ -171,7 +174,7 @@ def test_a_next_time_worked_out_by_the_wrong_clock_is_worked_out_again(node: Nod
     }
 
 
-def test_looks_leases_and_runs_by_hand_of_the_future_are_brought_back(node: Node) -> None:
+def test_future_probes_leases_and_manual_runs_are_brought_back(node: Node) -> None:
     node.go(1)
     node.go(1, jump_ms=JUMP)
     ahead_ms = node.wall_ms
@@ -193,7 +196,7 @@ def test_looks_leases_and_runs_by_hand_of_the_future_are_brought_back(node: Node
     assert retry.due_time == ahead_ms + HOUR, "the interval may be long"
 
 
-def test_a_start_brings_back_what_an_earlier_clock_left_and_changes_nothing_else(node: Node) -> None:
+def test_start_up_corrects_what_a_wrong_clock_left_and_nothing_else(node: Node) -> None:
     left = make_due_job(T0 + JUMP, conf="60")
     right = make_due_job(T0 + 60_000, conf="60", last_fire_ms=T0)
     daily = make_due_job(T0 + HOUR, "CRON", "5 4 4 * * ?", time_zone="UTC")
@@ -205,7 +208,7 @@ def test_a_start_brings_back_what_an_earlier_clock_left_and_changes_nothing_else
     }
 
 
-def test_a_schedule_that_is_none_stops_nothing(node: Node) -> None:
+def test_an_invalid_schedule_stops_nothing(node: Node) -> None:
     make_due_job(T0 + HOUR, "CRON", "no cron")
     fixed = make_due_job(T0 + JUMP, conf="60")
     node.go(1)
@@ -220,21 +223,21 @@ def test_a_fire_that_is_not_due_is_not_claimed(database: str) -> None:
     assert [claimed.fire_id for claimed in claim_fires(now_ms=T0 + 1).claimed] == [fire.id]
 
 
-def test_a_hold_is_news_and_so_is_its_end(node: Node) -> None:
+def test_the_start_and_end_of_a_hold_are_reported(node: Node) -> None:
     watch = ClockWatch(node.guard, lambda: node.monotonic_ms)
     assert watch.news() is None
     node.wall_ms += JUMP
     assert watch.news() == ClockNews(right=False, skew_ms=JUMP, compared=False)
-    told = []
+    reported = []
     for _ in range((HOLD_MS + STEADY_MS) // 1_000 + 1):
         node.wall_ms += 1_000
         node.monotonic_ms += 1_000
-        told.append(watch.news())
-    assert [news for news in told if news] == [ClockNews(right=True, skew_ms=0, compared=False)]
+        reported.append(watch.news())
+    assert [news for news in reported if news] == [ClockNews(right=True, skew_ms=0, compared=False)]
 
 
 @pytest.mark.parametrize(("seen", "next_ms"), [(False, HOUR), (True, 55_000)])
-def test_a_start_leaves_crons_alone_that_no_wrong_clock_has_touched(
+def test_start_up_leaves_crons_alone_that_no_wrong_clock_has_touched(
     database: str, seen: bool, next_ms: Millis
 ) -> None:
     make_due_job(T0 + HOUR, "CRON", "0 * * * * ?")
@@ -242,7 +245,7 @@ def test_a_start_leaves_crons_alone_that_no_wrong_clock_has_touched(
     assert only_row(Job).trigger_next_time == T0 + next_ms
 
 
-def test_a_stopped_job_is_not_held_back_by_instants_that_have_not_come(database: str) -> None:
+def test_a_stopped_job_is_not_delayed_by_instants_still_to_come(database: str) -> None:
     make_due_job(0, conf="5", trigger_status=0, last_fire_ms=T0 + 24 * HOUR)
     bring_back(zone="UTC", now_ms=T0, seen=False)
     assert (only_row(Job).trigger_next_time, only_row(Job).last_fire_ms) == (0, T0)

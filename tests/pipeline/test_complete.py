@@ -1,4 +1,4 @@
-"""complete(): the first result wins, whoever reports, however often.
+"""complete(): the first result wins, whoever reports it and however often.
 
 Source: docs/reference/pipeline.md, section 6.
 """
@@ -10,13 +10,13 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.complete import Completion, Result, Source, callback_result
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
-from tests.pipeline.steps import at_once, call_back, end, unresolve
+from tests.pipeline.steps import call_back, end, run_concurrently, unresolve
 from tests.plan import every_database
 
 pytestmark = every_database
 
 
-def test_a_result_is_stored_and_its_fire_is_gone(database: str) -> None:
+def test_a_result_is_stored_and_its_fire_is_removed(database: str) -> None:
     run = make_run(make_job())
     done = end(callback_result(run.id, 200, "42 rows moved"), now_ms=T0 + 8000)
     assert done == Completion((run.id,), {})
@@ -42,7 +42,7 @@ def test_a_result_is_stored_and_its_fire_is_gone(database: str) -> None:
         (-(2**31), "", 500, "handle code -2147483648 reported"),
     ],
 )
-def test_codes_of_all_sizes(
+def test_codes_of_all_sizes_are_stored(
     database: str, code: int, message: str | None, stored: int, text: str | None
 ) -> None:
     run = make_run(make_job())
@@ -87,14 +87,14 @@ def test_a_second_result_changes_nothing(database: str) -> None:
     assert all_rows(Fire) == all_rows(Alarm) == []
 
 
-def test_of_two_results_in_one_batch_the_first_counts(database: str) -> None:
+def test_the_first_of_two_results_in_a_batch_counts(database: str) -> None:
     run = make_run(make_job())
     done = end(callback_result(run.id, 500, "first"), callback_result(run.id, 200, "second"))
     assert done.won == (run.id,)
     assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (500, "first")
 
 
-def test_results_of_unknown_runs_are_nothing(database: str) -> None:
+def test_results_of_unknown_runs_are_ignored(database: str) -> None:
     run = make_run(make_job())
     done = end(
         callback_result(4711, 200, None), callback_result(run.id, 200, None), callback_result(2**62, 500, "x")
@@ -104,12 +104,12 @@ def test_results_of_unknown_runs_are_nothing(database: str) -> None:
 
 
 @pytest.mark.parametrize("successor", ["children", "retry"])
-def test_eight_threads_at_once_have_one_winner(database: str, successor: str) -> None:
+def test_eight_concurrent_threads_have_one_winner(database: str, successor: str) -> None:
     child = make_job()
     job = make_job(child_jobid=str(child.id), executor_fail_retry_count=3)
     run = make_run(job)
     code = 200 if successor == "children" else 500
-    wins = at_once(
+    wins = run_concurrently(
         *(lambda number=number: call_back(run.id, code, f"thread {number}") for number in range(8))
     )
     assert sorted(wins) == [False] * 7 + [True]
@@ -120,11 +120,11 @@ def test_eight_threads_at_once_have_one_winner(database: str, successor: str) ->
     assert len(all_rows(Alarm)) == (successor == "retry")
 
 
-def test_batches_that_overlap_in_other_orders_end_each_run_once(database: str) -> None:
+def test_overlapping_batches_in_different_orders_end_each_run_once(database: str) -> None:
     job = make_job(executor_fail_retry_count=1)
     runs = [make_run(job).id for _ in range(20)]
     results = [callback_result(log_id, 500, "no") for log_id in runs]
-    done = at_once(
+    done = run_concurrently(
         lambda: end(*results).won,
         lambda: end(*reversed(results)).won,
         lambda: end(*results[10:], *results[:10]).won,
@@ -140,14 +140,14 @@ def test_batches_that_overlap_in_other_orders_end_each_run_once(database: str) -
         *((code, source, True) for code in (0, 200, 504) for source in (Source.CALLBACK, Source.KILL)),
         *((code, source, False) for code in (500, 402) for source in Source),
         (0, Source.REFUSED, True),
-        (200, Source.REFUSED, True),  # what the resolver took for accepted; record() knows whose word counts
+        (200, Source.REFUSED, True),  # what the resolver took for accepted; record() knows which source wins
         (504, Source.REFUSED, False),
         (0, Source.RESOLVER, True),
         (200, Source.RESOLVER, True),
         (504, Source.RESOLVER, False),
     ],
 )
-def test_who_may_end_a_run_in_which_state(
+def test_the_states_in_which_each_source_may_end_a_run(
     database: str, trigger_code: int, source: Source, open_: bool
 ) -> None:
     run = make_run(make_job(), log={"trigger_code": trigger_code})
@@ -166,7 +166,7 @@ def test_an_unresolved_run_has_an_alarm_and_no_result(database: str) -> None:
     assert (log.trigger_code, log.handle_code, log.handle_time, log.alarm_status) == (504, 0, None, -1)
     assert log.trigger_msg == "sent\nno evidence"
     assert only_row(Alarm).reason == "unresolved"
-    assert all_rows(Fire) == [], "what may have run is not done again"
+    assert all_rows(Fire) == [], "a run that may have been executed is not repeated"
     assert not unresolve(run.id)
 
 
@@ -182,7 +182,7 @@ def test_a_late_callback_settles_an_unresolved_run(
     assert (log.trigger_code, log.handle_code, log.handle_time) == (504, code, T0 + 600_000)
     kinds = [fire.trigger_type for fire in all_rows(Fire)]
     assert kinds == ["PARENT"] * children + ["RETRY"] * retries
-    assert len(all_rows(Alarm)) == 1, "the alarm of the run stays the only one"
+    assert len(all_rows(Alarm)) == 1, "the run has only this alarm"
     assert not call_back(run.id, 200, "later still")
 
 
@@ -192,13 +192,13 @@ def test_a_callback_before_its_record_counts_as_accepted(database: str) -> None:
     assert (only_row(JobLog).trigger_code, only_row(JobLog).trigger_msg) == (200, None)
 
 
-def test_a_run_whose_fire_is_gone_already_can_still_end(database: str) -> None:
+def test_a_run_without_a_fire_can_still_end(database: str) -> None:
     run = make_log(make_job())
     assert call_back(run.id, 500, "late")
     assert only_row(JobLog).handle_code == 500
 
 
-def test_a_story_is_added_to_the_one_there_is(database: str) -> None:
+def test_trace_lines_are_appended_to_the_trace(database: str) -> None:
     run = make_run(make_job())
     end(Result(run.id, Source.KILL, 500, "killed", trace="killed by alice"))
     assert only_row(JobLog).trigger_msg == "sent\nkilled by alice"

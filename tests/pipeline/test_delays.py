@@ -1,4 +1,4 @@
-"""FIX_DELAY: a job whose run has vanished goes on."""
+"""FIX_DELAY: a job continues after the log of its run was cleared."""
 
 from app.db import session_scope
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -11,11 +11,11 @@ from tests.plan import every_database
 pytestmark = every_database
 
 
-def test_a_fixed_delay_goes_on_when_its_run_is_cleared(database: str) -> None:
+def test_a_fixed_delay_continues_after_its_run_is_cleared(database: str) -> None:
     job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20")
     make_run(job)
     tick_delays(T0)
-    assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN, "its run is out"
+    assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN, "its run is in progress"
     with session_scope() as session:
         log_lists.clear_batch(session, Clearing(0, job.id, keep=None))
     tick_delays(T0)

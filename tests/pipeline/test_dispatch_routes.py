@@ -1,4 +1,4 @@
-"""From a due fire to its result through dispatcher, resolver and callback: routes, lanes and the trace of a run."""
+"""Dispatcher, resolver and callback together: routes, lanes and the trace of a run."""
 
 import re
 import threading
@@ -27,7 +27,7 @@ from executor_client.protocol import MSG_LOG_NOT_EXISTS
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import HASTY_S, LOOPBACK, TOKEN, as_due, call_back
+from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.plan import every_database
 from tests.workers.dispatching import dispatching
 from workers import send_task
@@ -35,7 +35,7 @@ from workers import send_task
 pytestmark = every_database
 
 DEAD = "http://127.0.0.1:1111/"
-#: a healthy executor's runs begin within this, whoever else hangs
+#: runs of a healthy executor start within this time, even if others hang
 LAG_MAX_MS: Millis = 2_500
 
 
@@ -54,12 +54,12 @@ def due_now(job: Job, count: int = 1, **more: Any) -> list[Fire]:
 
 
 def ended(count: int) -> bool:
-    """Whether so many runs have been sent, one way or the other."""
+    """Whether this many sends have an outcome, good or bad."""
     return len(all_rows(JobLog)) == count and all(fire.state == "ACCEPTED" for fire in all_rows(Fire))
 
 
 @pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
-def test_a_broadcast_is_one_run_a_shard_and_a_dead_one_fails_alone(
+def test_a_broadcast_is_one_run_per_shard_and_an_unreachable_shard_fails_alone(
     database: str, config: Config, executors: list[FakeExecutor], trigger_type: str
 ) -> None:
     addresses = f"{executors[0].address},{DEAD},{executors[1].address}"
@@ -85,7 +85,7 @@ def test_a_broadcast_is_one_run_a_shard_and_a_dead_one_fails_alone(
     assert len(all_rows(Fire, state="ACCEPTED")) == 2
 
 
-def test_the_retry_of_a_dead_shard_goes_to_its_own_place_only(
+def test_the_retry_of_an_unreachable_shard_targets_its_own_index(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
     job = make_job(addresses=group_of(executors), executor_route_strategy="SHARDING_BROADCAST")
@@ -98,15 +98,15 @@ def test_the_retry_of_a_dead_shard_goes_to_its_own_place_only(
 
 
 @pytest.mark.parametrize("route", ["ROUND", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"])
-def test_restarts_and_other_nodes_pile_nothing_on_one_executor(
+def test_restarts_and_other_nodes_spread_runs_over_all_executors(
     database: str, config: Config, executors: list[FakeExecutor], route: str
 ) -> None:
-    """Twelve lives of a node, two of them at once each: every executor gets its part, ROUND by chance at the start."""
+    """Twelve restarts of two nodes: each executor gets its share, ROUND starts at random."""
     jobs = [make_job(addresses=group_of(executors), executor_route_strategy=route) for _ in range(3)]
     sent = 0
     for _ in range(6):
-        with dispatching(config, "one") as one, dispatching(config, "two") as two:
-            for dispatcher in (one, two):
+        with dispatching(config, "one") as first_node, dispatching(config, "two") as second_node:
+            for dispatcher in (first_node, second_node):
                 sent += len(jobs)
                 dispatcher.offer(as_due([fire for job in jobs for fire in due_now(job)]))
                 eventually(lambda count=sent: ended(count))
@@ -117,7 +117,7 @@ def test_restarts_and_other_nodes_pile_nothing_on_one_executor(
 
 
 @pytest.mark.parametrize(("route", "action"), [("FAILOVER", "beat"), ("BUSYOVER", "idleBeat")])
-def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
+def test_a_candidate_that_does_not_answer_is_skipped_after_300_ms(
     database: str, config: Config, executors: list[FakeExecutor], route: str, action: str
 ) -> None:
     silent, refusing, taking = executors
@@ -143,7 +143,7 @@ def test_a_candidate_that_says_nothing_is_passed_over_after_300_ms(
     assert only_row(Fire).address == taking.address
 
 
-def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
+def test_a_run_is_given_back_if_its_candidate_cannot_be_committed(
     database: str,
     config: Config,
     executors: list[FakeExecutor],
@@ -168,7 +168,7 @@ def test_a_candidate_that_cannot_be_committed_to_gives_the_run_back(
 
 
 @pytest.mark.parametrize(("route", "action"), [("FAILOVER", "beat"), ("BUSYOVER", "idleBeat")])
-def test_the_only_candidate_may_take_its_time(
+def test_the_only_candidate_may_be_slow(
     database: str, config: Config, executors: list[FakeExecutor], route: str, action: str
 ) -> None:
     slow = executors[0]
@@ -186,21 +186,21 @@ def test_the_only_candidate_may_take_its_time(
     assert (only_row(JobLog).trigger_code, only_row(JobLog).executor_address) == (200, slow.address)
 
 
-def test_each_change_of_candidate_is_committed_before_it_is_sent_to(
+def test_a_change_of_candidate_is_committed_before_it_is_sent(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
     seen: list[tuple[str, str | None]] = []
 
-    class Look:
-        """Reads the row while the candidate has the request."""
+    class ReadRow:
+        """Event stub that reads the row while the candidate handles the request."""
 
         def wait(self, _timeout_s: float) -> bool:
             seen.append((only_row(Fire).state, only_row(Fire).address))
             return True
 
     first, second, _ = executors
-    first.respond("run", Answer.json(500, msg="no").but(wait=Look()))
-    second.respond("run", Answer().but(wait=Look()))
+    first.respond("run", Answer.json(500, msg="no").but(wait=ReadRow()))
+    second.respond("run", Answer().but(wait=ReadRow()))
     with dispatching(config) as dispatcher:
         dispatcher.offer(
             as_due(due_now(make_job(addresses=group_of(executors), executor_route_strategy="FAILOVER")))
@@ -209,10 +209,10 @@ def test_each_change_of_candidate_is_committed_before_it_is_sent_to(
     assert seen == [("SENDING", first.address), ("SENDING", second.address)]
 
 
-def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(
+def test_a_hanging_slow_or_dead_executor_does_not_delay_others(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
-    """80 runs each for one that hangs, one that answers after 2.9 s and one that is dead, 100 for a healthy one."""
+    """80 runs each for a hanging, a slow (2.9 s) and a dead executor, 100 for a healthy one."""
     hanging, slow, healthy = executors
     release, pause = threading.Event(), threading.Event()
     hanging.respond("run", Answer(wait=release))
@@ -226,7 +226,7 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
         began = time.monotonic()
-        dispatcher.offer(as_due([fire for one in jobs for fire in due_now(one, 80)]))
+        dispatcher.offer(as_due([fire for job in jobs for fire in due_now(job, 80)]))
         eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32)
         lags: list[Millis] = []
         for number in range(1, 11):
@@ -235,13 +235,13 @@ def test_who_hangs_is_slow_or_dead_raises_nobody_elses_lag(
             eventually(lambda count=number * 10: len(healthy.requests) == count)
             lags.append(now_ms() - due_ms)
         time_outs = int((time.monotonic() - began) / 3)
-        assert len(hanging.requests) <= 32 * (1 + time_outs), "it holds no more than its slots"
+        assert len(hanging.requests) <= 32 * (1 + time_outs), "not more than its slots"
         release.set()
         pause.set()
     assert max(lags) < LAG_MAX_MS, lags
 
 
-def test_the_story_of_a_run_tells_everything_and_stays_bounded(
+def test_the_trace_of_a_run_is_complete_and_bounded(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
     hanging = executors[0]
@@ -255,7 +255,7 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
     job = make_job(addresses=f"{DEAD},{hanging.address}", executor_route_strategy="FAILOVER")
     resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
 
-    def look(after_ms: Millis) -> None:
+    def probe(after_ms: Millis) -> None:
         at_ms = now_ms() + after_ms
         transact(
             lambda session: nodes.start_node(
@@ -264,16 +264,16 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
         )
         resolver.tick(at_ms)
 
-    with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
+    with dispatching(config, trigger_timeout_s=SHORT_TIMEOUT_S) as dispatcher:
         dispatcher.offer(as_due(due_now(job)))
         eventually(lambda: [fire.state for fire in all_rows(Fire)] == ["UNKNOWN"])
-        look(6_000)
-        look(12_000)
+        probe(6_000)
+        probe(12_000)
         eventually(lambda: [fire.state for fire in all_rows(Fire)] == ["ACCEPTED"])
     resolver.close()
     run = only_row(JobLog)
     assert call_back(run.id, 200, "done")
-    told = [
+    patterns = [
         r"Trigger: CRON, due \d{4}-\d\d-\d\d .*, seen by node one",
         r"Claimed: .* \(\d+ ms after due\), node one",
         rf"Addresses: entered \[{DEAD}, {hanging.address}\]",
@@ -290,8 +290,8 @@ def test_the_story_of_a_run_tells_everything_and_stays_bounded(
         r"Result: accepted, answered after \d+ ms, code 200: x+",
     ]
     lines = (only_row(JobLog).trigger_msg or "").splitlines()
-    assert len(lines) == len(told), lines
-    for line, pattern in zip(lines, told, strict=True):
+    assert len(lines) == len(patterns), lines
+    for line, pattern in zip(lines, patterns, strict=True):
         assert re.fullmatch(pattern, line), (line, pattern)
     assert len(only_row(JobLog).trigger_msg or "") <= TRACE_MAX
     logs = [request.json["logId"] for request in hanging.requests_for("run")]

@@ -1,4 +1,4 @@
-"""hand_back(): a stop gives back what was read ahead, so that the next scan plans it, and no instant is fired twice."""
+"""hand_back(): a stop returns fires read ahead; the next scan plans them and no instant fires twice."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def times_of_the_job() -> tuple[Millis, Millis]:
 
 
 @pytest.mark.parametrize(("kind", "conf"), [("FIX_RATE", "2"), ("CRON", "1/2 * * * * ?")])
-def test_what_was_read_ahead_is_planned_again_by_the_next_scan(database: str, kind: str, conf: str) -> None:
+def test_fires_read_ahead_are_planned_again_by_the_next_scan(database: str, kind: str, conf: str) -> None:
     make_due_job(T0, schedule_type=kind, conf=conf)
     read_ahead()
     assert due_times() == [0, 2_000, 4_000]
@@ -52,7 +52,7 @@ def test_what_was_read_ahead_is_planned_again_by_the_next_scan(database: str, ki
     assert (due_times(), times_of_the_job()) == ([0, 2_000, 4_000, 6_000], (8_000, 6_000))
 
 
-def test_only_what_lies_after_the_last_claimed_instant_goes_back(database: str) -> None:
+def test_only_instants_after_the_last_claimed_one_are_returned(database: str) -> None:
     make_due_job(T0, conf="1")
     read_ahead()
     change(Fire, Fire.due_time == T0 + 1_000, state="SENDING", log_id=7)
@@ -61,7 +61,7 @@ def test_only_what_lies_after_the_last_claimed_instant_goes_back(database: str) 
     assert (due_times(), times_of_the_job()) == ([0, 1_000, 2_000, 3_000], (4_000, 3_999))
 
 
-def test_what_is_due_stays_as_a_late_scan_would_call_it_missed(database: str) -> None:
+def test_a_due_fire_stays_where_a_late_scan_would_call_it_missed(database: str) -> None:
     make_due_job(T0, conf="2")
     read_ahead()
     assert give_back(T0 + 2_000) == 1
@@ -78,9 +78,7 @@ def test_what_is_due_stays_as_a_late_scan_would_call_it_missed(database: str) ->
     ],
     ids=["stopped", "another schedule", "another next time", "no schedule"],
 )
-def test_nothing_goes_back_to_a_job_that_a_java_admin_has_changed(
-    database: str, changed: dict[str, Any]
-) -> None:
+def test_nothing_is_returned_to_a_job_changed_by_a_java_admin(database: str, changed: dict[str, Any]) -> None:
     make_due_job(T0, conf="2")
     read_ahead()
     change(Job, **changed)
@@ -89,7 +87,7 @@ def test_nothing_goes_back_to_a_job_that_a_java_admin_has_changed(
     assert (due_times(), times_of_the_job()) == ([0, 2_000, 4_000], before)
 
 
-def test_a_fixed_delay_a_misfire_and_other_nodes_fires_stay(database: str) -> None:
+def test_fixed_delays_misfires_and_fires_of_other_nodes_stay(database: str) -> None:
     make_due_job(T0, schedule_type="FIX_DELAY", conf="2")
     make_due_job(T0 - 7_000, conf="3600", misfire_strategy="FIRE_ONCE_NOW")
     read_ahead()
@@ -100,7 +98,7 @@ def test_a_fixed_delay_a_misfire_and_other_nodes_fires_stay(database: str) -> No
     assert all_rows(Job)[0].trigger_next_time == AFTER_THE_CURRENT_RUN
 
 
-def test_jobs_go_back_page_by_page_while_there_is_time(
+def test_jobs_are_returned_page_by_page_until_the_deadline(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "PAGE", 2)

@@ -1,4 +1,4 @@
-"""Runs of ours that a Java admin on the same database ends: it writes the result, and knows nothing of the fire that led to it."""
+"""Java admin on the same database: it ends runs of ours without knowing their fires."""
 
 from collections.abc import Iterator
 
@@ -17,10 +17,11 @@ from tests.plan import every_database
 
 pytestmark = every_database
 
-#: what a Java admin 2.4.1 writes at its callback, its kill and its clean-up
+#: SQL of a Java admin 2.4.1 in its callback, kill and clean-up
 ENDINGS = {
     "success": "UPDATE xxl_job_log SET handle_time = trigger_time, handle_code = 200, handle_msg = 'ok'",
-    "failure": "UPDATE xxl_job_log SET handle_time = trigger_time, handle_code = 500, handle_msg = 'no', alarm_status = 3",
+    "failure": "UPDATE xxl_job_log SET handle_time = trigger_time, handle_code = 500, handle_msg = 'no',"
+    " alarm_status = 3",
     "kill": "UPDATE xxl_job_log SET handle_time = trigger_time, handle_code = 500, handle_msg = 'killed'",
     "clean-up": "DELETE FROM xxl_job_log",
 }
@@ -34,7 +35,7 @@ def end_as_java(ending: str) -> bool:
 
 @pytest.fixture
 def executor() -> Iterator[FakeExecutor]:
-    """A foreign executor that is idle and has no log of any run any more."""
+    """A foreign executor that is idle and has no log of any run."""
     with FakeExecutor() as running:
         running.respond("log", ABSENT)
         yield running
@@ -42,39 +43,39 @@ def executor() -> Iterator[FakeExecutor]:
 
 @pytest.mark.parametrize("state", ["ACCEPTED", "UNKNOWN"])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_an_ended_run_is_forgotten_before_its_executor_is_asked(
+def test_a_run_that_has_ended_is_removed_before_its_executor_is_probed(
     database: str, config: Config, executor: FakeExecutor, ending: str, state: str
 ) -> None:
     open_run(executor.address, state)
     end_as_java(ending)
     before = [(log.trigger_msg, log.handle_code, log.alarm_status) for log in all_rows(JobLog)]
-    with resolving(config) as look:
-        look(15_000)
+    with resolving(config) as probe:
+        probe(15_000)
     assert all_rows(Fire) == all_rows(Alarm) == []
     assert executor.requests == []
     assert [(log.trigger_msg, log.handle_code, log.alarm_status) for log in all_rows(JobLog)] == before
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_run_that_is_ended_during_a_look_is_not_sent_again(
+def test_a_run_that_ends_during_a_probe_is_not_redelivered(
     database: str, config: Config, executor: FakeExecutor, ending: str
 ) -> None:
     open_run(executor.address, probe_count=1)
     executor.respond("log", ABSENT.but(wait=(ended := Signal(lambda: end_as_java(ending)))))
-    with resolving(config) as look:
-        look(10_000)
+    with resolving(config) as probe:
+        probe(10_000)
         assert ended.called
         assert [fire.state for fire in all_rows(Fire)] in ([], ["UNKNOWN"]), (
             "not PENDING: it would be sent again"
         )
-        look(30_000)
+        probe(30_000)
     assert all_rows(Fire) == all_rows(Alarm) == []
     assert all("Resolver" not in (log.trigger_msg or "") for log in all_rows(JobLog))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_nothing_is_sent_for_a_row_that_has_a_result(database: str, ending: str) -> None:
-    """Both wait to be sent again: the resolver found no trace of the one, the other was given back by its sender."""
+    """Both runs wait for redelivery: one by the resolver, one given back by its sender."""
     job = make_job()
     for attempt in (1, 0):
         make_fire(job, log_id=make_log(job, trigger_code=0).id, address=FIRST, attempt=attempt, epoch=1)

@@ -1,4 +1,4 @@
-"""settle_late(): a planned fire found long after its instant follows its job's misfire strategy."""
+"""settle_late(): a planned fire found long after its instant follows the misfire strategy of its job."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.plan import every_database
 pytestmark = every_database
 
 ZONE = "Asia/Shanghai"
-#: all fires planned at T0 are late by then, and no scan has come since
+#: fires planned at T0 are late by then, and no scan has run since
 LATE = T0 + 5_000 + LATE_MS
 
 
@@ -29,7 +29,7 @@ def settle(now_ms: Millis = LATE, node: str = "one") -> int:
 
 
 def plan_job(misfire: str, *, conf: str = "2", next_ms: Millis = LATE + 1, **columns: Any) -> Job:
-    """Make a job with fires at T0, 2 s and 4 s, and a next time as if the schedule paused then."""
+    """Make a job with fires at T0, 2 s and 4 s and a next time after them."""
     job = make_due_job(T0, conf=conf, misfire_strategy=misfire, **columns)
     scan(node="one", zone=ZONE, now_ms=T0)
     return set_next(job, next_ms)
@@ -54,13 +54,13 @@ def skips() -> list[tuple[Millis, Millis, int, str]]:
     return [(skip.from_ms - T0, skip.to_ms - T0, skip.skipped, skip.reason) for skip in all_rows(Skip)]
 
 
-def test_late_fires_of_a_job_that_does_nothing_are_skipped(database: str) -> None:
+def test_late_fires_are_skipped_by_do_nothing(database: str) -> None:
     plan_job("DO_NOTHING")
     assert settle() == 3
     assert (fires(), skips()) == ([], [(0, 4_000, 3, "misfire")])
 
 
-def test_the_latest_of_late_fires_is_fired_once(database: str) -> None:
+def test_the_latest_of_the_late_fires_is_fired_once(database: str) -> None:
     job = plan_job("FIRE_ONCE_NOW")
     assert settle() == 2
     assert (fires(), skips()) == ([(4_000, "MISFIRE", "misfire")], [(0, 2_000, 2, "misfire")])
@@ -69,7 +69,7 @@ def test_the_latest_of_late_fires_is_fired_once(database: str) -> None:
 
 
 @pytest.mark.parametrize("scanned", [False, True], ids=["found before the scan", "found after it"])
-def test_a_later_missed_instant_is_the_one_that_is_fired_once(database: str, scanned: bool) -> None:
+def test_a_later_missed_instant_replaces_the_late_fires(database: str, scanned: bool) -> None:
     plan_job("FIRE_ONCE_NOW", next_ms=T0 + 6_000)
     due = as_due(all_rows(Fire))
     if scanned:
@@ -91,7 +91,7 @@ def test_fires_in_time_and_unscheduled_runs_are_left_alone(database: str) -> Non
     assert [kind for _, kind, _ in fires()] == ["MANUAL", "RETRY", "PARENT", "CRON"]
 
 
-def test_fires_of_another_live_node_are_left_to_it(database: str) -> None:
+def test_late_fires_of_another_live_node_are_left_to_it(database: str) -> None:
     plan_job("DO_NOTHING")
     transact(
         lambda session: nodes.start_node(
@@ -107,10 +107,10 @@ def test_a_broadcast_is_settled_as_one_instant(
     database: str, misfire: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = plan_job(misfire, conf="3600")
-    (whole,) = all_rows(Fire)
+    (fire,) = all_rows(Fire)
     for index in range(2):
-        make_fire(job, fire_key=f"{whole.fire_key}:{index}", sharding_param=f"{index}/2")
-    transact(lambda session: session.delete(session.get_one(Fire, whole.id)))
+        make_fire(job, fire_key=f"{fire.fire_key}:{index}", sharding_param=f"{index}/2")
+    transact(lambda session: session.delete(session.get_one(Fire, fire.id)))
     assert settle() == (2 if misfire == "DO_NOTHING" else 0)
     assert ("skipped=2 fired_once=0" if misfire == "DO_NOTHING" else "skipped=0 fired_once=1") in caplog.text
     assert skips() == ([(0, 0, 1, "misfire")] if misfire == "DO_NOTHING" else [])
@@ -118,7 +118,7 @@ def test_a_broadcast_is_settled_as_one_instant(
     assert [fire.fire_key for fire in all_rows(Fire)] == ([] if misfire == "DO_NOTHING" else keys)
 
 
-def test_a_fixed_delay_goes_on_after_a_skipped_run(database: str) -> None:
+def test_a_fixed_delay_continues_after_a_skipped_run(database: str) -> None:
     plan_job("DO_NOTHING", conf="30", schedule_type="FIX_DELAY", next_ms=AFTER_THE_CURRENT_RUN)
     assert settle() == 1
     assert only_row(Job).trigger_next_time == LATE + 30_000

@@ -1,4 +1,4 @@
-"""record() and fix_address(): what came of a send, written by whoever still holds the claim.
+"""record() and fix_address(): the outcome of a send, written by the holder of the claim.
 
 Source: docs/reference/pipeline.md, sections 3 and 5.
 """
@@ -31,7 +31,7 @@ pytestmark = every_database
 
 
 def lose_lease() -> None:
-    """Let the lease of every claim run out, as the monitor does."""
+    """Let the lease of every claim expire, as the monitor does."""
     transact(lambda session: fires.expire_leases(session, now_ms=T0 + LEASE_MS + 1, dead_owners=[], limit=10))
 
 
@@ -51,7 +51,7 @@ def test_an_accepted_run_waits_for_its_result(database: str) -> None:
     assert (log.trigger_msg or "").splitlines() == [*claimed.trace, f"Sent to: {FIRST}", "Result: accepted, "]
 
 
-def test_a_run_of_unknown_fate_is_looked_at_at_once(database: str) -> None:
+def test_a_run_in_doubt_is_probed_at_once(database: str) -> None:
     make_fire(make_job(executor_fail_retry_count=3))
     record_sent(sent(claim_one(), Fate.UNKNOWN, text="no answer in time"), now_ms=T0 + 3000)
     fire, log = only_row(Fire), only_row(JobLog)
@@ -86,7 +86,7 @@ def test_a_refusal_is_retried(database: str) -> None:
     )
 
 
-def test_a_callback_before_the_record_ends_the_run_and_keeps_its_story(database: str) -> None:
+def test_a_callback_before_the_record_ends_the_run_and_keeps_its_trace(database: str) -> None:
     make_fire(make_job())
     claimed = claim_one()
     assert call_back(claimed.log_id, 200, "quick")
@@ -99,7 +99,7 @@ def test_a_callback_before_the_record_ends_the_run_and_keeps_its_story(database:
 
 
 @pytest.mark.parametrize("fate", Fate)
-def test_whatever_the_record_says_an_early_result_stands(database: str, fate: Fate) -> None:
+def test_an_early_result_stands_whatever_is_recorded(database: str, fate: Fate) -> None:
     make_fire(make_job(executor_fail_retry_count=2))
     claimed = claim_one()
     call_back(claimed.log_id, 200, "quick")
@@ -110,7 +110,7 @@ def test_whatever_the_record_says_an_early_result_stands(database: str, fate: Fa
     assert all_rows(Fire) == all_rows(Alarm) == []
 
 
-def test_an_acceptance_counts_after_the_lease_where_no_other_took_the_row(database: str) -> None:
+def test_an_acceptance_after_the_lease_counts_if_no_other_node_took_the_row(database: str) -> None:
     make_fire(make_job())
     claimed = claim_one()
     lose_lease()
@@ -120,8 +120,8 @@ def test_an_acceptance_counts_after_the_lease_where_no_other_took_the_row(databa
 
 
 @pytest.mark.parametrize("state", ["UNKNOWN", "ACCEPTED"])
-def test_a_refusal_counts_after_the_lease_and_is_retried(database: str, state: str) -> None:
-    """Also where the resolver took the executor, busy with another run of the job, for one that has this run."""
+def test_a_refusal_after_the_lease_counts_and_is_retried(database: str, state: str) -> None:
+    """Also if the resolver recorded an acceptance because the executor was busy with another run."""
     make_fire(make_job(executor_fail_retry_count=1))
     claimed = claim_one()
     lose_lease()
@@ -135,12 +135,12 @@ def test_a_refusal_counts_after_the_lease_and_is_retried(database: str, state: s
     assert "no handler" in (log.trigger_msg or "")
 
 
-def test_an_unknown_fate_after_the_lease_adds_only_the_missing_story(database: str) -> None:
+def test_an_unknown_outcome_after_the_lease_adds_only_the_missing_trace(database: str) -> None:
     make_fire(make_job(executor_fail_retry_count=2))
     claimed = claim_one()
     lose_lease()
     since_ms = only_row(Fire).lease_until
-    for _ in range(2):  # again where the commit went through and its answer did not
+    for _ in range(2):  # again, as after a commit whose answer was lost
         record_sent(sent(claimed, Fate.UNKNOWN), now_ms=T0 + 60_000)
     fire, log = only_row(Fire), only_row(JobLog)
     assert (fire.state, fire.accepted_ms, fire.lease_until) == ("UNKNOWN", 0, since_ms)
@@ -149,7 +149,7 @@ def test_an_unknown_fate_after_the_lease_adds_only_the_missing_story(database: s
     assert all_rows(Alarm) == []
 
 
-def test_an_acceptance_that_is_written_twice_is_said_once(database: str) -> None:
+def test_an_acceptance_written_twice_is_traced_once(database: str) -> None:
     make_fire(make_job())
     claimed = claim_one()
     for _ in range(2):
@@ -157,7 +157,7 @@ def test_an_acceptance_that_is_written_twice_is_said_once(database: str) -> None
     assert (only_row(JobLog).trigger_msg or "").count("Result: accepted") == 1
 
 
-def test_a_refusal_of_a_second_send_does_not_end_a_run_the_first_may_have_begun(database: str) -> None:
+def test_a_refused_redelivery_does_not_end_a_run_that_may_have_started(database: str) -> None:
     make_fire(make_job(), attempt=1)
     claimed = claim_one()
     lose_lease()
@@ -168,7 +168,7 @@ def test_a_refusal_of_a_second_send_does_not_end_a_run_the_first_may_have_begun(
 
 @pytest.mark.parametrize("mistaken", [False, True])
 def test_a_run_of_which_no_byte_was_sent_is_given_back_after_its_lease(database: str, mistaken: bool) -> None:
-    """Also where the resolver took the executor, busy with another run of the job, for one that has this run."""
+    """Also if the resolver recorded an acceptance because the executor was busy with another run."""
     make_fire(make_job())
     claimed = claim_one()
     lose_lease()
@@ -199,7 +199,7 @@ def test_a_renewed_lease_takes_the_row_back(database: str) -> None:
 
 
 @pytest.mark.parametrize("fate", Fate)
-def test_a_late_record_changes_nothing_once_another_has_told_the_story(database: str, fate: Fate) -> None:
+def test_a_late_record_changes_nothing_if_another_node_has_recorded(database: str, fate: Fate) -> None:
     make_fire(make_job())
     first = claim_one()
     give_back_all(first)
@@ -212,7 +212,7 @@ def test_a_late_record_changes_nothing_once_another_has_told_the_story(database:
     assert all_rows(Alarm) == []
 
 
-def test_the_same_epoch_of_another_node_is_not_ours(database: str) -> None:
+def test_the_same_epoch_of_another_node_is_ignored(database: str) -> None:
     make_fire(make_job())
     claimed = claim_one()
     record_sent(sent(claimed, Fate.REFUSED), node="two")
@@ -220,7 +220,7 @@ def test_the_same_epoch_of_another_node_is_not_ours(database: str) -> None:
     assert only_row(JobLog).trigger_code == 0
 
 
-def test_a_cleared_log_row_or_a_deleted_job_stops_nobody(database: str) -> None:
+def test_a_cleared_log_row_or_a_deleted_job_does_not_stop_recording(database: str) -> None:
     cleared, orphan, kept = make_job(), make_job(), make_job()
     for job in (cleared, orphan, kept):
         make_fire(job)
@@ -254,7 +254,7 @@ def test_a_group_of_outcomes_is_written_together(database: str) -> None:
     assert sorted(fire.state for fire in all_rows(Fire)) == ["ACCEPTED"] * 10 + ["UNKNOWN"] * 10
 
 
-def test_a_second_send_goes_on_with_the_story(database: str) -> None:
+def test_a_second_send_continues_the_trace(database: str) -> None:
     make_fire(make_job())
     record_sent(sent(claim_one(), Fate.UNKNOWN, text="no answer in time"))
     transact(lambda session: session.execute(update(Fire).values(state="PENDING")))
@@ -282,7 +282,7 @@ def test_a_chosen_candidate_is_committed_before_the_first_byte(database: str) ->
     assert only_row(JobLog).executor_address == FIRST
 
 
-def test_a_lost_claim_can_choose_nobody(database: str) -> None:
+def test_a_lost_claim_cannot_choose_a_candidate(database: str) -> None:
     make_fire(make_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="FAILOVER"))
     claimed = claim_one()
     assert not transact(lambda session: fix_address(session, claimed, SECOND, Lease("two", 1)))

@@ -1,4 +1,4 @@
-"""Executors come and go: what may register, and the address lists made of it."""
+"""Registry: who may register, and the address lists made of it."""
 
 from ipaddress import ip_network
 
@@ -18,7 +18,7 @@ from app.store import bulk, last_seen
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 from tests.plan import every_database
 from tests.statements import statements
 
@@ -28,7 +28,7 @@ NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
 A, B, C = "http://10.0.0.9:9999/", "http://10.0.0.10:9999/", "http://10.0.0.1:9999"
 
 
-def asked(address: str = A, app_name: str = "demo", group: str = "EXECUTOR") -> RegistryRequest:
+def registry_request(address: str = A, app_name: str = "demo", group: str = "EXECUTOR") -> RegistryRequest:
     return RegistryRequest(group, app_name, address)
 
 
@@ -37,15 +37,17 @@ def register(
     app_name: str = "demo",
     *,
     now_ms: Millis = T0,
-    said: Capabilities | None = None,
+    capabilities: Capabilities | None = None,
     group: str = "EXECUTOR",
 ) -> None:
-    request, words = asked(address, app_name, group), said or Capabilities()
-    transact(lambda session: registration.register(session, request, words, now_ms=now_ms))
+    request, announced = registry_request(address, app_name, group), capabilities or Capabilities()
+    transact(lambda session: registration.register(session, request, announced, now_ms=now_ms))
 
 
 def deregister(address: str = A, app_name: str = "demo", now_ms: Millis = T0) -> None:
-    transact(lambda session: registration.deregister(session, asked(address, app_name), now_ms=now_ms))
+    transact(
+        lambda session: registration.deregister(session, registry_request(address, app_name), now_ms=now_ms)
+    )
 
 
 def tick(now_ms: Millis) -> None:
@@ -56,19 +58,19 @@ def lists() -> dict[str, str | None]:
     return {group.title: group.address_list for group in all_rows(Group)}
 
 
-def test_a_new_address_is_in_its_groups_lists_at_once_and_sorted(database: str) -> None:
+def test_a_new_address_is_listed_at_once_in_order(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     make_group(app_name="demo", title="two", address_type=0, address_list="", update_time=None)
     make_group(app_name="demo", title="manual", address_type=1, address_list=FIRST)
     make_group(app_name="other", title="other", address_type=0, address_list=None)
     for address in (A, B, C):
         register(address, now_ms=T0 + 5000)
-    text = f"{B},{C},{A}"  # as texts: the original's order
+    text = f"{B},{C},{A}"  # as text: the original's order
     assert lists() == {"one": text, "two": text, "manual": FIRST, "other": None}
     assert [group.update_time for group in all_rows(Group)] == [T0 + 5000, T0 + 5000, T0, T0]
 
 
-def test_a_removed_address_is_out_of_the_lists_at_once(database: str) -> None:
+def test_a_removed_address_leaves_the_lists_at_once(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     register(A)
     register(B)
@@ -79,10 +81,10 @@ def test_a_removed_address_is_out_of_the_lists_at_once(database: str) -> None:
     assert lists() == {"one": None}
 
 
-def test_a_heartbeat_only_touches_its_row(database: str) -> None:
+def test_a_heartbeat_only_updates_its_row(database: str) -> None:
     group = make_group(app_name="demo", address_type=0, address_list=None)
     register(A)
-    register(A, now_ms=T0 + 30_000, said=Capabilities(True, "boot-2"))
+    register(A, now_ms=T0 + 30_000, capabilities=Capabilities(True, "boot-2"))
     row = only_row(Registration)
     assert (row.update_time, row.capabilities, row.boot_id) == (T0 + 30_000, "durable-dedup", "boot-2")
     assert only_row(Group, id=group.id).update_time == T0
@@ -107,9 +109,9 @@ def test_other_registry_groups_are_stored_and_not_routed_to(database: str) -> No
 
 
 @pytest.mark.parametrize("group", ["OTHER", "executor"])
-def test_an_unknown_registry_group_is_taken_and_ignored(database: str, group: str) -> None:
+def test_an_unknown_registry_group_is_accepted_and_ignored(database: str, group: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
-    check_registration(asked(A, group=group), NETWORKS)
+    check_registration(registry_request(A, group=group), NETWORKS)
     register(A, group=group)
     assert lists() == {"one": None}
     assert all_rows(Registration) == []
@@ -125,17 +127,17 @@ def test_an_address_without_a_scheme_is_stored_and_not_routed_to(database: str) 
     assert [row.registry_value for row in all_rows(Registration)] == [A]
 
 
-def test_first_registrations_at_once_make_one_row(database: str) -> None:
+def test_concurrent_first_registrations_make_one_row(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
-    at_once(*(lambda: register(A) for _ in range(4)))
+    run_concurrently(*(lambda: register(A) for _ in range(4)))
     assert only_row(Registration).registry_value == A
     assert lists() == {"one": A}
 
 
-def test_different_addresses_at_once_are_all_in_the_list(database: str) -> None:
+def test_concurrent_registrations_of_different_addresses_are_all_listed(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     addresses = [f"http://10.0.0.{number}:9999/" for number in range(10, 18)]
-    at_once(*(lambda address=address: register(address) for address in addresses))
+    run_concurrently(*(lambda address=address: register(address) for address in addresses))
     assert lists() == {"one": ",".join(sorted(addresses))}
 
 
@@ -150,51 +152,51 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
     assert len(all_rows(Registration)) == 1 + alive
 
 
-def sightings() -> dict[str, tuple[Millis, str]]:
+def last_seen_rows() -> dict[str, tuple[Millis, str]]:
     return {row.address: (row.last_seen_ms, row.capabilities) for row in all_rows(LastSeen)}
 
 
-def test_who_is_forgotten_or_goes_leaves_the_time_it_was_there(database: str) -> None:
-    register(A, said=Capabilities(True, "b"))
+def test_an_expired_or_removed_instance_leaves_a_last_seen_time(database: str) -> None:
+    register(A, capabilities=Capabilities(True, "b"))
     register(B, now_ms=T0 + DEAD_AFTER_MS)
     register(C, group="ADMIN")
     tick(T0 + DEAD_AFTER_MS)
-    assert sightings() == {}, "they are all alive"
+    assert last_seen_rows() == {}, "all are alive"
     tick(T0 + DEAD_AFTER_MS + 1000)
-    assert sightings() == {A: (T0, "durable-dedup")}
+    assert last_seen_rows() == {A: (T0, "durable-dedup")}
     deregister("http://10.9.9.9:1234/")
     deregister(B, now_ms=T0 + DEAD_AFTER_MS + 7000)
-    assert sightings() == {A: (T0, "durable-dedup"), B: (T0 + DEAD_AFTER_MS + 7000, "")}
+    assert last_seen_rows() == {A: (T0, "durable-dedup"), B: (T0 + DEAD_AFTER_MS + 7000, "")}
 
 
-def test_who_is_back_is_no_longer_remembered_as_gone(database: str) -> None:
-    """A Java admin may take its row next: then nobody knows, and an old time would be a wrong one."""
+def test_a_returning_instance_is_removed_from_last_seen(database: str) -> None:
+    """A Java admin may take over its row next; an old time would be wrong then."""
     register(A)
     register(B)
     tick(T0 + DEAD_AFTER_MS + 1000)
-    assert set(sightings()) == {A, B}
+    assert set(last_seen_rows()) == {A, B}
     back_ms = T0 + DEAD_AFTER_MS + 5000
     register(B, now_ms=back_ms)
     register(A, "other", now_ms=back_ms)
     tick(back_ms)
-    assert set(sightings()) == {A}, "the same address of another application is somebody else"
+    assert set(last_seen_rows()) == {A}, "the same address of another application is another instance"
     remove(only_row(Registration, registry_key="demo"))
     tick(back_ms + DEAD_AFTER_MS + 1000)
     assert [(row.app_name, row.address) for row in all_rows(LastSeen)] == [("demo", A), ("other", A)]
     assert transact(lambda session: last_seen.find_last(session, ["demo"])) == {"demo": T0}
 
 
-def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
+def test_heartbeats_and_quiet_rounds_do_not_write_last_seen(database: str) -> None:
     register(A)
-    with statements() as told:
+    with statements() as executed:
         register(A, now_ms=T0 + 1000)
         register(B, now_ms=T0 + 1000)
         tick(T0 + 2000)
     assert not any(
-        "xxl_job_last_seen" in statement for statement in told if not statement.startswith("SELECT")
+        "xxl_job_last_seen" in statement for statement in executed if not statement.startswith("SELECT")
     )
-    assert sum("xxl_job_last_seen" in statement for statement in told) == 1, (
-        "the round looks whether anything is remembered"
+    assert sum("xxl_job_last_seen" in statement for statement in executed) == 1, (
+        "the round checks whether anything is stored"
     )
 
 
@@ -209,7 +211,7 @@ def test_heartbeats_and_quiet_rounds_write_nothing_of_it(database: str) -> None:
     ],
     ids=["console", "console gone", "none", "another's console", "another's console gone"],
 )
-def test_who_listens(
+def test_which_nodes_count_as_listening(
     database: str, kind: str, heard_ms_ago: Millis, beat_ms_ago: Millis | None, listening: bool
 ) -> None:
     now_ms = T0 + 10 * DEAD_AFTER_MS
@@ -218,7 +220,7 @@ def test_who_listens(
     assert transact(lambda session: registration.is_listening(session, now_ms=now_ms)) is listening
 
 
-def test_a_dead_address_leaves_the_list_before_the_monitor_comes(database: str) -> None:
+def test_an_expired_address_leaves_the_list_before_the_monitor_runs(database: str) -> None:
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
     register(A)
     register(B, now_ms=T0 + DEAD_AFTER_MS + 1000)
@@ -236,8 +238,11 @@ def test_the_monitor_writes_only_what_differs(database: str) -> None:
 
 
 @pytest.mark.parametrize("zone_hour", ["Europe/Berlin", "Australia/Lord_Howe", "America/New_York"])
-def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str) -> None:
-    """DATETIME columns hold local time: at the end of summer time the last minute before is "later" than the first after."""
+def test_nothing_expires_when_the_clocks_are_set_back(database: str, zone_hour: str) -> None:
+    """DATETIME columns hold local time.
+
+    At the end of summer time the last minute before is "later" than the first one after.
+    """
     ends = {
         "Europe/Berlin": 1_729_990_800_000,
         "Australia/Lord_Howe": 1_712_415_600_000,
@@ -253,7 +258,7 @@ def test_nobody_dies_when_the_clocks_are_set_back(database: str, zone_hour: str)
         assert lists() == {"one": A}, second
 
 
-def test_nobody_lives_on_when_the_clocks_are_set_forward(database: str) -> None:
+def test_nothing_survives_because_the_clocks_are_set_forward(database: str) -> None:
     use_zone("Europe/Berlin")
     begins_ms = 1_711_846_800_000
     make_group(app_name="demo", title="one", address_type=0, address_list=None)
@@ -280,15 +285,15 @@ def fill(count: int, app_name: str) -> None:
         )
 
 
-def test_an_application_has_so_many_addresses_at_most(database: str) -> None:
+def test_addresses_per_application_are_limited(database: str) -> None:
     fill(APP_MAX, "demo")
     with pytest.raises(Conflict, match="demo has 200 addresses"):
         register(A)
     register(A, "other")
-    register("http://10.1.0.1:9999/")  # a heartbeat of a known one goes on
+    register("http://10.1.0.1:9999/")  # heartbeats of known ones continue
 
 
-def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
+def test_addresses_of_all_applications_are_limited(database: str) -> None:
     fill(TOTAL_MAX, "full")
     with pytest.raises(Conflict, match="5000 addresses"):
         register(A)
@@ -297,17 +302,17 @@ def test_all_applications_have_so_many_addresses_at_most(database: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (asked(""), "Illegal Argument."),
-        (asked("  "), "Illegal Argument."),
-        (asked(A, " "), "Illegal Argument."),
-        (asked(A, "demo", ""), "Illegal Argument."),
-        (asked(A, "x" * 256), "longer than 255"),
-        (asked("ftp://10.0.0.1:9999"), "must start with http"),
-        (asked("javascript:alert(1)"), "refused"),
-        (asked("8.8.8.8:9999"), "outside the networks"),
-        (asked("http://8.8.8.8:9999/"), "outside the networks"),
-        (asked("http://169.254.169.254/"), "outside the networks"),
-        (asked("http://10.0.0.1:22/"), "port 22"),
+        (registry_request(""), "Illegal Argument."),
+        (registry_request("  "), "Illegal Argument."),
+        (registry_request(A, " "), "Illegal Argument."),
+        (registry_request(A, "demo", ""), "Illegal Argument."),
+        (registry_request(A, "x" * 256), "longer than 255"),
+        (registry_request("ftp://10.0.0.1:9999"), "must start with http"),
+        (registry_request("javascript:alert(1)"), "refused"),
+        (registry_request("8.8.8.8:9999"), "outside the networks"),
+        (registry_request("http://8.8.8.8:9999/"), "outside the networks"),
+        (registry_request("http://169.254.169.254/"), "outside the networks"),
+        (registry_request("http://10.0.0.1:22/"), "port 22"),
     ],
 )
 def test_a_registration_that_can_never_be_used_is_refused(request_: RegistryRequest, message: str) -> None:
@@ -318,13 +323,13 @@ def test_a_registration_that_can_never_be_used_is_refused(request_: RegistryRequ
 @pytest.mark.parametrize(
     "request_",
     [
-        asked(),
-        asked(A, "x" * 255),
-        asked(A, "行 app"),
-        asked(A, group="ADMIN"),
-        asked("http://a-name:8080/x"),
-        asked("10.0.0.1:9999"),
+        registry_request(),
+        registry_request(A, "x" * 255),
+        registry_request(A, "行 app"),
+        registry_request(A, group="ADMIN"),
+        registry_request("http://a-name:8080/x"),
+        registry_request("10.0.0.1:9999"),
     ],
 )
-def test_any_other_registration_is_taken(request_: RegistryRequest) -> None:
+def test_any_other_registration_is_accepted(request_: RegistryRequest) -> None:
     check_registration(request_, NETWORKS)

@@ -1,4 +1,4 @@
-"""The resolver against executors that answer as told: open runs are settled by evidence, the policy and, last, an alarm."""
+"""Resolver: open runs are settled by evidence, the delivery policy and, finally, an alarm."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ from tests.plan import every_database
 
 pytestmark = every_database
 
-BEGUN = Answer.json(
+STARTED = Answer.json(
     content={"fromLineNum": 1, "toLineNum": 2, "logContent": "job execute start\nworking\n", "isEnd": False}
 )
 BUSY = Answer.json(500, msg="job thread is running or has trigger queue.")
@@ -44,7 +44,7 @@ HANGS = Answer(fault=Fault.CLOSE)
 
 @pytest.fixture
 def executor() -> Iterator[FakeExecutor]:
-    """A foreign executor that lives, is idle and has no log of any run."""
+    """A foreign executor that is alive, is idle and has no log of any run."""
     with FakeExecutor() as running:
         running.respond("log", ABSENT)
         yield running
@@ -59,13 +59,13 @@ def trace() -> str:
     return only_row(JobLog).trigger_msg or ""
 
 
-def test_our_own_client_is_sent_the_run_again_at_once(
+def test_a_durable_executor_gets_the_run_again_at_once(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     register(executor.address)
     run = open_run(executor.address)
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     fire = only_row(Fire)
     assert (fire.state, fire.address, fire.owner, fire.attempt, fire.log_id) == (
         "PENDING",
@@ -75,7 +75,7 @@ def test_our_own_client_is_sent_the_run_again_at_once(
         run.id,
     )
     assert trace().endswith("Resolver: send again, the executor starts a log id at most once")
-    assert fire.boot_id == "boot-1", "so that the claim knows it also where the registration is gone by then"
+    assert fire.boot_id == "boot-1", "so that the claim knows it even without the registration"
     claimed = claim_one(now_ms=T0 + 500)
     assert (claimed.log_id, claimed.attempt, claimed.address, claimed.remembered) == (
         run.id,
@@ -85,50 +85,48 @@ def test_our_own_client_is_sent_the_run_again_at_once(
     )
 
 
-def test_a_foreign_executor_is_sent_it_again_on_evidence_twice_behind_a_fence(
+def test_a_foreign_executor_gets_it_again_after_two_probes_without_evidence(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     run = open_run(executor.address)
-    with resolving(config) as look:
-        look(0)
-        assert fire_state() == ("UNKNOWN", 0), "what was sent may still be on its way"
-        look(4_999)
+    with resolving(config) as probe:
+        probe(0)
+        assert fire_state() == ("UNKNOWN", 0), "a request may still be on its way"
+        probe(4_999)
         assert only_row(Fire).deadline_ms == T0 + 5_000
-        look(5_000)
+        probe(5_000)
         assert fire_state() == ("UNKNOWN", 1)
-        look(9_999)
-        assert len(executor.requests_for("log")) == 2, "looks keep their distance"
-        look(10_000)
+        probe(9_999)
+        assert len(executor.requests_for("log")) == 2, "probes are spaced"
+        probe(10_000)
     assert fire_state() == ("PENDING", 0)
     assert "idle and without a log in 2 checks" in trace()
     assert claim_one(now_ms=T0 + 10_500).remembered is False
-    asked = executor.requests_for("log")[0].json
-    assert (asked["logId"], asked["logDateTim"], asked["fromLineNum"]) == (run.id, T0, 1)
+    log_request = executor.requests_for("log")[0].json
+    assert (log_request["logId"], log_request["logDateTim"], log_request["fromLineNum"]) == (run.id, T0, 1)
 
 
-def test_a_look_that_finds_something_else_begins_the_count_anew(
-    database: str, config: Config, executor: FakeExecutor
-) -> None:
+def test_other_evidence_restarts_the_count(database: str, config: Config, executor: FakeExecutor) -> None:
     executor.respond("beat", Answer(), HANGS, Answer())
     open_run(executor.address)
-    with resolving(config) as look:
-        look(5_000)
+    with resolving(config) as probe:
+        probe(5_000)
         assert fire_state() == ("UNKNOWN", 1)
-        look(10_000)
+        probe(10_000)
         assert fire_state() == ("UNKNOWN", 0)
-        look(15_000)
+        probe(15_000)
         assert fire_state() == ("UNKNOWN", 1)
 
 
-@pytest.mark.parametrize(("idle", "log", "said"), [(BUSY, ABSENT, "busy"), (Answer(), BEGUN, "ended")])
-def test_a_run_the_executor_has_is_started(
-    database: str, config: Config, executor: FakeExecutor, idle: Answer, log: Answer, said: str
+@pytest.mark.parametrize(("idle", "log", "reason"), [(BUSY, ABSENT, "busy"), (Answer(), STARTED, "ended")])
+def test_a_run_that_the_executor_has_is_started(
+    database: str, config: Config, executor: FakeExecutor, idle: Answer, log: Answer, reason: str
 ) -> None:
     executor.respond("idleBeat", idle)
     executor.respond("log", log)
     open_run(executor.address)
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     fire = only_row(Fire)
     assert (fire.state, fire.accepted_ms, fire.deadline_ms, fire.probe_count) == (
         "ACCEPTED",
@@ -137,53 +135,51 @@ def test_a_run_the_executor_has_is_started(
         0,
     )
     assert only_row(JobLog).trigger_code == 200, "so that it can be killed"
-    assert trace().endswith(f"Resolver: started, the executor has the run: {said}")
+    assert trace().endswith(f"Resolver: started, the executor has the run: {reason}")
 
 
-def test_no_evidence_within_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_still_counts(
+def test_no_evidence_for_twenty_seconds_ends_it_with_an_alarm_and_a_late_result_counts(
     database: str, config: Config
 ) -> None:
     run = open_run(GONE, executor_fail_retry_count=2)
-    with resolving(config) as look:
+    with resolving(config) as probe:
         for after_ms in (0, 5_000, 10_000, 15_000, 19_999):
-            look(after_ms)
+            probe(after_ms)
         assert fire_state() == ("UNKNOWN", 0)
-        look(20_000)
+        probe(20_000)
     log = only_row(JobLog)
     assert (log.trigger_code, log.handle_code, log.alarm_status) == (504, 0, -1)
     assert (only_row(Alarm).log_id, only_row(Alarm).reason) == (run.id, "unresolved")
-    assert all_rows(Fire) == [], "not even a retry: it may have run"
+    assert all_rows(Fire) == [], "not even a retry: it may have been executed"
     assert trace().endswith("Resolver: unresolved, no evidence within 20 s; the executor is silent")
     assert call_back(run.id, 200, "done after all", now_ms=T0 + 60_000)
     assert (only_row(JobLog).trigger_code, only_row(JobLog).handle_code) == (504, 200)
 
 
-def test_a_callback_settles_an_open_run_before_any_look(
+def test_a_callback_settles_an_open_run_before_any_probe(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     run = open_run(executor.address)
     assert call_back(run.id, 200)
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     assert (executor.requests, all_rows(Fire)) == ([], [])
 
 
-def test_a_result_that_comes_during_a_look_is_not_taken_back(
-    database: str, config: Config, executor: FakeExecutor
-) -> None:
+def test_a_result_during_a_probe_is_kept(database: str, config: Config, executor: FakeExecutor) -> None:
     run = open_run(executor.address, probe_count=1)
     executor.respond("log", ABSENT.but(wait=(answer := Signal(lambda: call_back(run.id, 200)))))
-    with resolving(config) as look:
-        look(10_000)
+    with resolving(config) as probe:
+        probe(10_000)
     assert answer.called
     assert (only_row(JobLog).handle_code, all_rows(Fire), all_rows(Alarm)) == (200, [], [])
     assert "Resolver" not in trace()
 
 
-def test_evidence_from_before_a_send_orders_no_second_one(
+def test_evidence_older_than_a_send_causes_no_redelivery(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    """While the executor was asked the stalled sender renewed its lease, sent, and did not learn the outcome: UNKNOWN again."""
+    """During the probe the stalled sender renewed its lease, sent, and got no outcome: UNKNOWN again."""
     run = open_run(executor.address, probe_count=1, lease_until=T0 - 5_000)
 
     def send_meanwhile() -> bool:
@@ -191,27 +187,27 @@ def test_evidence_from_before_a_send_orders_no_second_one(
         return True
 
     executor.respond("log", ABSENT.but(wait=(sent_now := Signal(send_meanwhile))))
-    with resolving(config) as look:
-        look(5_000)
+    with resolving(config) as probe:
+        probe(5_000)
     assert sent_now.called
     assert (only_row(Fire).state, only_row(JobLog, id=run.id).trigger_code) == ("UNKNOWN", 0)
 
 
-def test_at_most_once_is_never_sent_again(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_at_most_once_is_never_redelivered(database: str, config: Config, executor: FakeExecutor) -> None:
     register(executor.address)
     open_run(executor.address, delivery="at_most_once")
-    with resolving(config) as look:
+    with resolving(config) as probe:
         for after_ms in range(0, 25_000, 5_000):
-            look(after_ms)
+            probe(after_ms)
     assert only_row(JobLog).trigger_code == 504
     assert len(all_rows(Alarm)) == 1
 
 
-def test_at_least_once_goes_elsewhere_when_its_executor_is_gone(database: str, config: Config) -> None:
+def test_at_least_once_goes_elsewhere_if_its_executor_is_gone(database: str, config: Config) -> None:
     group = make_group(address_type=0, address_list=SECOND)
     run = open_run(GONE, job=make_job(job_group=group.id, delivery="at_least_once"))
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     assert only_row(Fire).address is None
     assert "the executor is gone" in trace()
     claimed = claim_one()
@@ -219,26 +215,26 @@ def test_at_least_once_goes_elsewhere_when_its_executor_is_gone(database: str, c
     assert only_row(JobLog).executor_address == SECOND
 
 
-def test_at_least_once_is_sent_again_to_an_executor_that_lives(
+def test_at_least_once_is_redelivered_to_a_live_executor(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     open_run(executor.address, delivery="at_least_once")
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
         assert fire_state() == ("UNKNOWN", 0)
-        look(5_000)
+        probe(5_000)
     assert (only_row(Fire).state, only_row(Fire).address) == ("PENDING", executor.address)
 
 
-def test_an_accepted_run_is_looked_at_after_ten_seconds(
+def test_an_accepted_run_is_probed_after_ten_seconds(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     make_fire(make_job(addresses=executor.address))
     record_sent(sent(claim_one()))
-    with resolving(config) as look:
-        look(FIRST_CHECK_MS - 1)
+    with resolving(config) as probe:
+        probe(FIRST_CHECK_MS - 1)
         assert executor.requests == []
-        look(FIRST_CHECK_MS)
+        probe(FIRST_CHECK_MS)
         assert len(executor.requests_for("beat")) == 1
 
 
@@ -247,71 +243,71 @@ def test_an_accepted_run_that_is_busy_is_left_alone(
 ) -> None:
     executor.respond("idleBeat", BUSY)
     open_run(executor.address, "ACCEPTED")
-    with resolving(config) as look:
+    with resolving(config) as probe:
         for after_ms in range(10_000, 400_000, 15_000):
-            look(after_ms)
+            probe(after_ms)
     assert fire_state() == ("ACCEPTED", 0)
     assert trace() == "sent"
 
 
-def test_an_accepted_run_that_was_lost_before_it_began_is_sent_again(
+def test_an_accepted_run_that_was_lost_before_it_started_is_redelivered(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     open_run(executor.address, "ACCEPTED")
-    with resolving(config) as look:
-        look(10_000)
+    with resolving(config) as probe:
+        probe(10_000)
         assert fire_state() == ("ACCEPTED", 1)
-        look(14_999)
+        probe(14_999)
         assert fire_state() == ("ACCEPTED", 1)
-        look(15_000)
+        probe(15_000)
     assert fire_state() == ("PENDING", 0)
     assert only_row(JobLog).trigger_code == 0
     record_sent(sent(claim_one(now_ms=T0 + 16_000), Fate.REFUSED, text="job handler not found"))
-    assert only_row(JobLog).trigger_code == 500, "and what becomes of the second send counts"
+    assert only_row(JobLog).trigger_code == 500, "the outcome of the second send counts"
     assert len(all_rows(Alarm)) == 1
 
 
-def test_a_result_is_lost_after_ninety_seconds_in_which_a_console_lived(
+def test_a_result_is_lost_after_ninety_seconds_with_a_live_console(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    executor.respond("log", BEGUN)
+    executor.respond("log", STARTED)
     open_run(executor.address, "ACCEPTED")
     times = [10_000, 15_000, *range(30_000, 105_000, 15_000)]
     with resolving(config, console=False) as alone:
         for after_ms in range(10_000, 310_000, 15_000):
             alone(after_ms)
-    assert fire_state() == ("ACCEPTED", 0), "nobody could have taken a result"
+    assert fire_state() == ("ACCEPTED", 0), "no console could have received a result"
     transact(lambda session: session.query(Fire).update({"deadline_ms": T0}))
-    with resolving(config) as look:
+    with resolving(config) as probe:
         for after_ms in times:
-            look(after_ms)
+            probe(after_ms)
         assert fire_state() == ("ACCEPTED", len(times))
-        look(105_000)
+        probe(105_000)
     assert (only_row(JobLog).trigger_code, only_row(Alarm).reason) == (504, "unresolved")
     assert "the run has ended, and no result arrived within 90 s" in trace()
 
 
-def test_what_our_own_client_accepted_stays_its_own_after_its_registration_died(
+def test_a_run_accepted_by_a_durable_executor_stays_there_after_it_expires(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     open_run(executor.address, "ACCEPTED", boot_id="boot-1")
-    with resolving(config) as look:
-        look(10_000)
-        look(15_000)
-        look(30_000)
-    assert fire_state() == ("ACCEPTED", 3), "its journal starts it, or reports it: nothing to send again"
+    with resolving(config) as probe:
+        probe(10_000)
+        probe(15_000)
+        probe(30_000)
+    assert fire_state() == ("ACCEPTED", 3), "its journal starts or reports it: nothing to send again"
 
 
-def test_a_sender_that_died_leaves_a_story_all_the_same(
+def test_the_run_of_a_dead_sender_still_gets_a_trace(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     register(executor.address)
     make_fire(make_job(addresses=executor.address), due_time=T0 - 30)
-    claim_fires(who=claimer("dead"))
+    claim_fires(by=claimer("dead"))
     assert only_row(JobLog).trigger_msg is None
     expire_leases(node="two", now_ms=T0 + LEASE_MS + 1)
-    with resolving(config) as look:
-        look(LEASE_MS + 1)
+    with resolving(config) as probe:
+        probe(LEASE_MS + 1)
     assert trace().splitlines() == [
         "Trigger: CRON, due 2024-05-01 11:04:04.970 +0800",
         "Claimed: 2024-05-01 11:04:05.000 +0800 (30 ms after due), node dead",
@@ -321,28 +317,28 @@ def test_a_sender_that_died_leaves_a_story_all_the_same(
     ]
 
 
-def test_two_resolvers_look_at_a_run_once(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_two_resolvers_probe_a_run_once(database: str, config: Config, executor: FakeExecutor) -> None:
     open_run(executor.address)
-    with resolving(config) as one, resolving(config) as two:
-        one(5_000)
-        two(5_000)
+    with resolving(config) as first_probe, resolving(config) as second_probe:
+        first_probe(5_000)
+        second_probe(5_000)
     assert len(executor.requests_for("log")) == 1
     assert fire_state() == ("UNKNOWN", 1)
 
 
-def test_a_silent_executor_is_asked_once_for_all_its_runs(
+def test_a_silent_executor_is_probed_once_for_all_its_runs(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     executor.respond("beat", HANGS)
     job = make_job(addresses=executor.address)
     for _ in range(20):
         open_run(executor.address, job=job)
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     assert [request.action for request in executor.requests] == ["beat"]
 
 
-def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(
+def test_a_hanging_executor_does_not_delay_probes_of_others(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
     with FakeExecutor() as hanging:
@@ -351,8 +347,8 @@ def test_an_executor_that_hangs_does_not_hold_up_the_looks_at_others(
         for _ in range(PROBES_AT_ONCE * 5):
             open_run(hanging.address, job=job)
         other = open_run(executor.address)
-        with resolving(config) as look:
-            look(5_000)
+        with resolving(config) as probe:
+            probe(5_000)
         assert len(hanging.requests_for("idleBeat")) <= PROBES_AT_ONCE
     assert only_row(Fire, log_id=other.id).probe_count == 1
 
@@ -364,8 +360,8 @@ def test_a_stop_leaves_a_claimed_run_to_its_end(
     register(executor.address)
     run = open_run(executor.address)
     make_fire(make_job())
-    with resolving(config) as look:
-        look(0)
+    with resolving(config) as probe:
+        probe(0)
     job_id = only_row(JobLog).job_id
     assert transact(lambda session: scheduled_fires.withdraw(session, [job_id])) == {}
     assert only_row(Fire, log_id=run.id).state == "PENDING"

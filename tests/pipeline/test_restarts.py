@@ -1,4 +1,4 @@
-"""Executors that were restarted or refuse connections: their runs are looked at at once. Nodes that died: their runs are freed."""
+"""Restarts: runs of restarted or unreachable executors are probed at once, runs of dead nodes are freed."""
 
 from typing import Any
 
@@ -29,19 +29,19 @@ pytestmark = every_database
         ("SENDING", {}, False),
     ],
 )
-def test_a_new_boot_brings_the_first_looks_forward(
+def test_a_new_boot_id_brings_the_first_probes_forward(
     database: str, state: str, changes: dict[str, Any], brought_forward: bool
 ) -> None:
     register(GONE, "boot-1")
     columns = {name: value for name, value in changes.items() if name != "where"}
     open_run(changes.get("where", GONE), state, **{"deadline_ms": T0 + 9_000, **columns})
     register(GONE, "boot-1", now_ms=T0 + 1_000)
-    assert only_row(Fire).deadline_ms == T0 + 9_000, "the same boot"
+    assert only_row(Fire).deadline_ms == T0 + 9_000, "the same boot id"
     register(GONE, "boot-2", now_ms=T0 + 2_000)
     assert only_row(Fire).deadline_ms == (T0 + 2_000 if brought_forward else T0 + 9_000)
 
 
-def test_whoever_registers_anew_has_been_restarted_too(database: str) -> None:
+def test_a_new_registration_counts_as_a_restart(database: str) -> None:
     open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
     register(GONE, "", now_ms=T0 + 1_000)
     assert only_row(Fire).deadline_ms == T0 + 1_000
@@ -50,16 +50,16 @@ def test_whoever_registers_anew_has_been_restarted_too(database: str) -> None:
     assert only_row(Fire).deadline_ms == T0 + 9_000, "a heartbeat of a foreign executor"
 
 
-def test_a_refused_connection_brings_the_first_looks_forward(database: str) -> None:
+def test_a_refused_connection_brings_the_first_probes_forward(database: str) -> None:
     job = make_job(addresses=GONE)
     make_fire(job)
     claimed = claim_one()
     waiting = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000)
-    looked_at = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000, probe_count=2)
+    probed = open_run(GONE, "ACCEPTED", deadline_ms=T0 + 9_000, probe_count=2)
     elsewhere = open_run(SECOND, "ACCEPTED", deadline_ms=T0 + 9_000)
     record_sent(sent(claimed, Fate.REFUSED)._replace(unreachable=(GONE,)), now_ms=T0 + 100)
-    looks = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
-    assert looks == {waiting.id: 100, looked_at.id: 9_000, elsewhere.id: 9_000}
+    deadlines = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
+    assert deadlines == {waiting.id: 100, probed.id: 9_000, elsewhere.id: 9_000}
 
 
 def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:
@@ -67,11 +67,11 @@ def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str,
     start_node("alive", NodeKind.WORKERS, T0)
     start_node("asking", NodeKind.WORKERS, T0 - 2_600)
     job = make_job()
-    held = {"job": job, "state": "SENDING", "deadline_ms": 0, "sent_ms": T0 - 1_000}
-    of_dead = open_run(GONE, **held, owner="dead", lease_until=T0 + 4_000)
-    expired = open_run(GONE, **held, owner="alive", lease_until=T0 - 1)
-    sending = open_run(GONE, **held, owner="alive", lease_until=T0)
-    own = open_run(GONE, **held, owner="asking", lease_until=T0 + 4_000)
+    sending_row = {"job": job, "state": "SENDING", "deadline_ms": 0, "sent_ms": T0 - 1_000}
+    of_dead = open_run(GONE, **sending_row, owner="dead", lease_until=T0 + 4_000)
+    expired = open_run(GONE, **sending_row, owner="alive", lease_until=T0 - 1)
+    sending = open_run(GONE, **sending_row, owner="alive", lease_until=T0)
+    own = open_run(GONE, **sending_row, owner="asking", lease_until=T0 + 4_000)
     routing = make_fire(
         job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100
     )
@@ -79,7 +79,7 @@ def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str,
     found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
     assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)
     assert found[sending.id] == ("SENDING", 1)
-    assert found[own.id] == ("SENDING", 1), "its heartbeats are late, but it lives"
+    assert found[own.id] == ("SENDING", 1), "its heartbeats are late, but it is alive"
     assert found[routing.log_id or 0] == ("PENDING", 0)
     assert expire_leases(node="asking", now_ms=T0) == 0
     assert LEASE_ROWS >= 100

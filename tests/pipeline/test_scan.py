@@ -1,4 +1,4 @@
-"""scan(): due jobs become fire rows, skips and next times, once, whoever else is at work."""
+"""scan(): due jobs become fires, skips and next times, exactly once under concurrency."""
 
 import threading
 
@@ -23,7 +23,7 @@ ZONE = "Asia/Shanghai"
 
 
 def scan_at(now_ms: Millis = T0, node: str = "one") -> list[tuple[int, int, Millis]]:
-    """Scan and return what is to be timed, as plain values."""
+    """Scan and return the fires for the time ring, as plain values."""
     return [(fire.id, fire.job_id, fire.due_time) for fire in scan(node=node, zone=ZONE, now_ms=now_ms)]
 
 
@@ -31,7 +31,7 @@ def due_times(job: Job) -> list[Millis]:
     return [fire.due_time for fire in all_rows(Fire, job_id=job.id)]
 
 
-def test_a_due_job_gets_its_fires_and_its_next_time_at_once(database: str) -> None:
+def test_a_due_job_gets_its_fires_and_next_time_in_one_transaction(database: str) -> None:
     job = make_due_job(T0, conf="2")
     written = scan_at()
     fires = all_rows(Fire)
@@ -66,32 +66,36 @@ def test_a_second_scan_of_the_same_moment_writes_nothing(database: str) -> None:
         {"trigger_next_time": AFTER_THE_CURRENT_RUN, "schedule_type": "FIX_DELAY"},
     ],
 )
-def test_what_is_not_due_is_left_alone(database: str, overrides: dict[str, object]) -> None:
+def test_jobs_that_are_not_due_are_left_alone(database: str, overrides: dict[str, object]) -> None:
     make_due_job(T0, **overrides)
     assert scan_at() == []
     assert all_rows(Fire) == []
 
 
-def test_misfires_of_both_strategies(database: str) -> None:
-    nothing = make_due_job(T0 - 60_000)
-    once = make_due_job(T0 - 60_000, misfire_strategy="FIRE_ONCE_NOW")
-    odd = make_due_job(T0 - 60_000, misfire_strategy="WHATEVER")
-    assert [(job_id, due_ms) for _, job_id, due_ms in scan_at()] == [(once.id, T0)]
+def test_misfires_follow_each_strategy(database: str) -> None:
+    skipping = make_due_job(T0 - 60_000)
+    firing_once = make_due_job(T0 - 60_000, misfire_strategy="FIRE_ONCE_NOW")
+    unknown = make_due_job(T0 - 60_000, misfire_strategy="WHATEVER")
+    assert [(job_id, due_ms) for _, job_id, due_ms in scan_at()] == [(firing_once.id, T0)]
     fire = only_row(Fire)
-    assert (fire.fire_key, fire.trigger_type, fire.due_time) == (f"misfire:{once.id}:{T0}", "MISFIRE", T0)
+    assert (fire.fire_key, fire.trigger_type, fire.due_time) == (
+        f"misfire:{firing_once.id}:{T0}",
+        "MISFIRE",
+        T0,
+    )
     skips = {
         skip.job_id: (skip.from_ms, skip.to_ms, skip.skipped, skip.reason, skip.recorded_ms)
         for skip in all_rows(Skip)
     }
     assert skips == {
-        nothing.id: (T0 - 60_000, T0, 7, "misfire", T0),
-        once.id: (T0 - 60_000, T0 - 10_000, 6, "misfire", T0),
-        odd.id: (T0 - 60_000, T0, 7, "misfire", T0),
+        skipping.id: (T0 - 60_000, T0, 7, "misfire", T0),
+        firing_once.id: (T0 - 60_000, T0 - 10_000, 6, "misfire", T0),
+        unknown.id: (T0 - 60_000, T0, 7, "misfire", T0),
     }
     assert {(job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)} == {(T0 + 10_000, T0)}
 
 
-def test_a_cron_is_evaluated_in_the_jobs_zone_else_in_the_configured_one(database: str) -> None:
+def test_a_cron_uses_the_zone_of_the_job_or_the_configured_one(database: str) -> None:
     # 2024-05-01 11:04:05 in Shanghai, 05:04:05 in Berlin
     shanghai = make_due_job(T0, "CRON", "5 4 11 * * ?")
     berlin = make_due_job(T0, "CRON", "5 4 5 * * ?", time_zone="Europe/Berlin")
@@ -108,10 +112,10 @@ def test_a_schedule_without_a_next_time_fires_and_then_stops(database: str) -> N
     assert due_times(ended) == [T0, T0 + 2000]
     for job in all_rows(Job):
         assert (job.trigger_status, job.trigger_next_time, job.trigger_last_time) == (0, 0, 0)
-        assert job.last_fire_ms >= T0, "what was fired is remembered when the job starts again"
+        assert job.last_fire_ms >= T0, "the last fired instant is kept for the next start"
 
 
-def test_a_job_that_stops_by_itself_says_so_in_the_trail(database: str) -> None:
+def test_a_job_that_stops_by_itself_is_audited(database: str) -> None:
     ended = make_due_job(T0, "AT", "2024-05-01 11:04:05")
     broken = make_due_job(T0, "CRON", "every day")
     make_due_job(T0)
@@ -162,7 +166,7 @@ def test_a_broken_schedule_stops_only_its_own_job(
     assert due_times(after) == [T0]
     stopped = only_row(Job, id=broken.id)
     assert (stopped.trigger_status, stopped.trigger_next_time) == (0, 0)
-    if schedule_type in ("BOGUS", "NONE"):  # no schedule is not a broken one: it simply has no next time
+    if schedule_type in ("BOGUS", "NONE"):  # NONE is not a broken schedule: it has no next time
         return
     skip = only_row(Skip)
     assert (skip.job_id, skip.from_ms, skip.to_ms, skip.skipped, skip.reason) == (
@@ -179,7 +183,7 @@ def test_a_broken_schedule_stops_only_its_own_job(
 def test_an_evaluator_that_fails_stops_only_its_own_job(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good, poison = make_due_job(T0), make_due_job(T0, "CRON", "0 0 0 1 1 ?")
+    healthy, broken = make_due_job(T0), make_due_job(T0, "CRON", "0 0 0 1 1 ?")
     real = scan_module.next_after_ms
 
     def evaluate(schedule: scan_module.Schedule, after_ms: Millis) -> Millis | None:
@@ -189,9 +193,9 @@ def test_an_evaluator_that_fails_stops_only_its_own_job(
 
     monkeypatch.setattr(scan_module, "next_after_ms", evaluate)
     scan_at()
-    assert due_times(good) == [T0]
-    assert only_row(Skip).job_id == poison.id
-    assert only_row(Job, id=poison.id).trigger_status == 0
+    assert due_times(healthy) == [T0]
+    assert only_row(Skip).job_id == broken.id
+    assert only_row(Job, id=broken.id).trigger_status == 0
 
 
 def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:
@@ -217,7 +221,7 @@ def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:
 
 
 def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit a change of the job between the scan's reading and its lock."""
+    """Commit a change of the job between the scan's read and its lock."""
     real = locks.take_schedule_lock
 
     def before_the_lock(session: object) -> None:
@@ -228,7 +232,7 @@ def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPa
 
     if database.startswith(
         "sqlite"
-    ):  # the scan holds the whole database by then: change it as late as can be
+    ):  # SQLite: the scan holds the whole database by then; change it as late as possible
         real_plan = scan_module._plan
 
         def late(job: object, zone: str, now_ms: Millis) -> object:
@@ -254,7 +258,7 @@ def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPa
         "DELETE FROM xxl_job_info",
     ],
 )
-def test_a_job_changed_between_reading_and_lock_is_left_alone(
+def test_a_job_changed_between_read_and_lock_is_left_alone(
     database: str, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     make_due_job(T0)
@@ -265,9 +269,7 @@ def test_a_job_changed_between_reading_and_lock_is_left_alone(
         assert job.last_fire_ms == 0
 
 
-def test_a_change_of_something_else_does_not_void_the_plan(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unrelated_change_does_not_void_the_plan(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     job = make_due_job(T0)
     change_while_locked(
         database, "UPDATE xxl_job_info SET job_desc = 'renamed', executor_param = 'x'", monkeypatch
@@ -277,7 +279,7 @@ def test_a_change_of_something_else_does_not_void_the_plan(
     assert only_row(Job).job_desc == "renamed"
 
 
-def test_two_scans_at_once_never_double(database: str) -> None:
+def test_concurrent_scans_never_double(database: str) -> None:
     group = make_group()
     jobs = [make_due_job(T0 - 3000, conf="1", job_group=group.id) for _ in range(20)]
     late = [
@@ -307,8 +309,8 @@ def test_two_scans_at_once_never_double(database: str) -> None:
     )
 
 
-def test_a_key_that_lives_already_is_not_written_again(database: str) -> None:
-    """A start that was set back behind a fire still on its way: the instant keeps its one row."""
+def test_an_existing_fire_key_is_not_written_again(database: str) -> None:
+    """A start was set back to before a fire still in progress: the instant keeps its row."""
     job = make_due_job(T0)
     save(
         Fire(
@@ -332,7 +334,7 @@ def test_a_scan_without_due_jobs_takes_no_lock(database: str) -> None:
         assert scan_at() == []
 
 
-def test_the_lock_row_is_made_where_it_is_missing(database: str) -> None:
+def test_the_lock_row_is_created_if_missing(database: str) -> None:
     with session_scope() as session:
         session.execute(text("DELETE FROM xxl_job_lock"))
     job = make_due_job(T0)
@@ -344,7 +346,7 @@ def test_the_lock_row_is_made_where_it_is_missing(database: str) -> None:
         ]
 
 
-def test_a_page_costs_a_handful_of_statements(database: str) -> None:
+def test_a_page_needs_few_statements(database: str) -> None:
     group = make_group()
     for _ in range(30):
         make_due_job(T0 - 30_000, misfire_strategy="FIRE_ONCE_NOW", job_group=group.id)

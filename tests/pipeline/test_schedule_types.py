@@ -1,4 +1,4 @@
-"""Each schedule type from scan to result and on to its next instant: fixed delay, one-shot, validity window."""
+"""Schedule types from scan to result and the next instant: fixed delay, one-shot, validity window."""
 
 from typing import Any
 
@@ -28,13 +28,13 @@ def next_time() -> Millis:
 
 
 def run_due(now_ms: Millis) -> int:
-    """Claim and send the one fire there is; return its log id."""
+    """Claim and send the only fire; return its log id."""
     claimed = claim_one(now_ms=now_ms)
     record_sent(sent(claimed), now_ms=now_ms)
     return claimed.log_id
 
 
-def test_a_fixed_delay_goes_from_result_to_result(database: str) -> None:
+def test_a_fixed_delay_counts_from_result_to_result(database: str) -> None:
     make_due_job(T0, "FIX_DELAY", "30")
     at_ms = T0
     for length_ms in (5_000, 100, 3_600_000):
@@ -49,7 +49,7 @@ def test_a_fixed_delay_goes_from_result_to_result(database: str) -> None:
     assert [log.fire_time for log in all_rows(JobLog)] == [T0, T0 + 35_000, T0 + 65_100]
 
 
-def test_a_fixed_delay_waits_for_retries_and_counts_unresolved_as_a_result(database: str) -> None:
+def test_a_fixed_delay_waits_for_retries_and_treats_unresolved_as_a_result(database: str) -> None:
     make_due_job(T0, "FIX_DELAY", "30", executor_fail_retry_count=1)
     scan_at(T0)
     assert call_back(run_due(T0), 500, now_ms=T0 + 1_000)
@@ -81,7 +81,7 @@ def test_a_manual_run_of_a_fixed_delay_changes_nothing(database: str) -> None:
     assert next_time() == T0 + 60_000
 
 
-def test_a_moment_fires_once_and_ends_its_job(database: str) -> None:
+def test_a_one_shot_fires_once_and_stops_its_job(database: str) -> None:
     make_due_job(T0, "AT", "2024-05-01 11:04:05")
     for at_ms in (T0 - 4_000, T0, T0 + 1_000):
         scan_at(at_ms)
@@ -89,11 +89,13 @@ def test_a_moment_fires_once_and_ends_its_job(database: str) -> None:
     job = only_row(Job)
     assert (job.trigger_status, job.trigger_next_time, job.last_fire_ms) == (TriggerStatus.STOPPED, 0, T0)
     assert only_row(AuditEntry).action == "job.ended"
-    assert call_back(run_due(T0), 200), "its run still has its end"
+    assert call_back(run_due(T0), 200), "its run can still end"
 
 
 @pytest.mark.parametrize(("misfire", "fires", "skips"), [("DO_NOTHING", 0, 1), ("FIRE_ONCE_NOW", 1, 0)])
-def test_a_moment_nobody_was_there_for(database: str, misfire: str, fires: int, skips: int) -> None:
+def test_a_missed_one_shot_follows_the_misfire_strategy(
+    database: str, misfire: str, fires: int, skips: int
+) -> None:
     make_due_job(T0, "AT", "2024-05-01 11:04:05", misfire_strategy=misfire)
     scan_at(T0 + 60_000)
     assert (len(all_rows(Fire)), len(all_rows(Skip))) == (fires, skips)

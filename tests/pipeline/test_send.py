@@ -1,4 +1,4 @@
-"""Sending a run: which path an executor takes it at. Executors up to 3.4 serve ``/run``, those of 3.5 ``/trigger``."""
+"""Path of the run request: executors up to 3.4 serve ``/run``, those of 3.5 ``/trigger``."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from app.pipeline.claim import Claimed
 from app.pipeline.send import Sender, Sent
 from executor_client.protocol import RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import LOOPBACK, PATIENT_S, TOKEN
+from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
 
 REQUEST = RunRequest(
     17, "reportHandler", "", "SERIAL_EXECUTION", 0, 90213, 1714530030000, "BEAN", "", 0, 0, 1
@@ -34,7 +34,7 @@ def executor() -> Iterator[FakeExecutor]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return Config(home=tmp_path, executor_networks=LOOPBACK, trigger_timeout_s=PATIENT_S)
+    return Config(home=tmp_path, executor_networks=LOOPBACK, trigger_timeout_s=LONG_TIMEOUT_S)
 
 
 def run_at(address: str) -> Claimed:
@@ -42,14 +42,14 @@ def run_at(address: str) -> Claimed:
     return Claimed(1, 90213, 17, 1, 1, 0, RouteStrategy.FIRST, address, peers, REQUEST, ())
 
 
-def send_each(config: Config, *executors: FakeExecutor, at_once: bool = False) -> list[Sent]:
-    """Send a run to each of the executors, one after the other."""
+def send_each(config: Config, *executors: FakeExecutor, concurrent: bool = False) -> list[Sent]:
+    """Send a run to each executor, one after the other or concurrently."""
 
     async def work() -> list[Sent]:
         sender = Sender(config)
         try:
-            sends = [sender.send(run_at(each.address), each.address) for each in executors]
-            return list(await asyncio.gather(*sends)) if at_once else [await each for each in sends]
+            sends = [sender.send(run_at(item.address), item.address) for item in executors]
+            return list(await asyncio.gather(*sends)) if concurrent else [await item for item in sends]
         finally:
             await sender.close()
 
@@ -60,35 +60,35 @@ def paths(executor: FakeExecutor) -> list[str]:
     return [request.target for request in executor.requests]
 
 
-def test_a_run_goes_to_trigger_where_run_is_unknown_and_the_next_one_at_once(
+def test_a_run_goes_to_trigger_if_run_is_unknown_and_later_ones_at_once(
     config: Config, executor: FakeExecutor
 ) -> None:
     executor.respond("run", unknown("/run"))
     sent = send_each(config, executor, executor)
-    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED, Fate.ACCEPTED]
+    assert [item.verdict.fate for item in sent] == [Fate.ACCEPTED, Fate.ACCEPTED]
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
     assert {request.body for request in executor.requests} == {executor.requests[0].body}
 
 
-def test_first_runs_at_once_each_find_the_path(config: Config, executor: FakeExecutor) -> None:
+def test_concurrent_first_runs_each_find_the_path(config: Config, executor: FakeExecutor) -> None:
     executor.respond("run", unknown("/run"))
-    sent = send_each(config, *[executor] * 8, at_once=True)
-    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 8
+    sent = send_each(config, *[executor] * 8, concurrent=True)
+    assert [item.verdict.fate for item in sent] == [Fate.ACCEPTED] * 8
     assert sorted(paths(executor)) == ["/run"] * 8 + ["/trigger"] * 8
 
 
-def test_another_address_is_asked_at_run(config: Config, executor: FakeExecutor) -> None:
+def test_another_address_is_tried_at_run(config: Config, executor: FakeExecutor) -> None:
     executor.respond("run", unknown("/run"))
     with FakeExecutor() as other:
         send_each(config, executor, other)
         assert paths(other) == ["/run"]
 
 
-def test_an_executor_that_went_back_to_run_is_found_again(config: Config, executor: FakeExecutor) -> None:
+def test_an_executor_that_returns_to_run_is_found_again(config: Config, executor: FakeExecutor) -> None:
     executor.respond("run", unknown("/run"), Answer.json())
     executor.respond("trigger", Answer.json(), unknown("/trigger"))
     sent = send_each(config, executor, executor, executor)
-    assert [each.verdict.fate for each in sent] == [Fate.ACCEPTED] * 3
+    assert [item.verdict.fate for item in sent] == [Fate.ACCEPTED] * 3
     assert paths(executor) == ["/run", "/trigger", "/trigger", "/run", "/run"]
 
 
@@ -115,7 +115,7 @@ def test_an_executor_that_knows_neither_path_refuses(config: Config, executor: F
     ],
     ids=["refused", "accepted", "other path", "proxy", "no envelope", "no answer"],
 )
-def test_no_other_answer_is_followed_by_a_second_call(
+def test_no_other_answer_causes_a_second_request(
     config: Config, executor: FakeExecutor, answer: Answer
 ) -> None:
     executor.respond("run", answer)
@@ -123,17 +123,17 @@ def test_no_other_answer_is_followed_by_a_second_call(
     assert paths(executor) == ["/run"]
 
 
-def test_without_an_answer_at_trigger_the_fate_is_unknown_and_nothing_is_sent_again(
+def test_without_an_answer_from_trigger_the_outcome_is_unknown_and_nothing_is_sent_again(
     config: Config, executor: FakeExecutor
 ) -> None:
     executor.respond("run", unknown("/run"))
     executor.respond("trigger", Answer(fault=Fault.CLOSE), Answer.json())
     sent = send_each(config, executor, executor)
-    assert [each.verdict.fate for each in sent] == [Fate.UNKNOWN, Fate.ACCEPTED]
+    assert [item.verdict.fate for item in sent] == [Fate.UNKNOWN, Fate.ACCEPTED]
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
 
 
-def test_so_many_addresses_are_remembered_at_most(
+def test_remembered_addresses_are_limited(
     config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(send, "TRIGGER_ADDRESSES_MAX", 1)

@@ -1,4 +1,4 @@
-"""What follows a result: children, retries, alarms, the next time of a fixed delay; each exactly once."""
+"""Successors of a result: children, retries, alarms and the next time of a fixed delay, each exactly once."""
 
 import pytest
 
@@ -28,19 +28,19 @@ DAY_MS = 86_400_000
 
 
 def children_of(child_jobid: str | None) -> tuple[list[Fire], str | None]:
-    """End a run of a parent well; return the fires of its children and the text of its result."""
+    """End a run of a parent successfully; return the fires of its children and its result text."""
     run = make_run(make_job(child_jobid=child_jobid))
     assert call_back(run.id, 200, "done")
     return all_rows(Fire), only_row(JobLog, id=run.id).handle_msg
 
 
 def test_each_child_is_fired_once_and_at_once(database: str) -> None:
-    one, two = make_job(trigger_status=0), make_job()
-    run = make_run(make_job(child_jobid=f"{one.id},{two.id}"))
+    first_child, second_child = make_job(trigger_status=0), make_job()
+    run = make_run(make_job(child_jobid=f"{first_child.id},{second_child.id}"))
     call_back(run.id, 200, "done", now_ms=T0 + 70)
     fires = all_rows(Fire)
     assert [(fire.job_id, fire.fire_key) for fire in fires] == [
-        (child.id, f"child:{run.id}:{child.id}") for child in (one, two)
+        (child.id, f"child:{run.id}:{child.id}") for child in (first_child, second_child)
     ]
     assert {(fire.due_time, fire.trigger_type, fire.state, fire.owner) for fire in fires} == {
         (T0 + 70, "PARENT", "PENDING", "")
@@ -49,8 +49,8 @@ def test_each_child_is_fired_once_and_at_once(database: str) -> None:
         (fire.executor_param, fire.address_list, fire.sharding_param, fire.fail_retry_count) for fire in fires
     } == {(None, None, None, -1)}
     assert (
-        only_row(JobLog).handle_msg
-        == f"done\n>>> child jobs <<<\n1/2 job {one.id}: triggered\n2/2 job {two.id}: triggered"
+        only_row(JobLog).handle_msg == f"done\n>>> child jobs <<<\n1/2 job {first_child.id}: triggered\n"
+        f"2/2 job {second_child.id}: triggered"
     )
 
 
@@ -66,9 +66,7 @@ def test_each_child_is_fired_once_and_at_once(database: str) -> None:
         ("2147483647", [2**31 - 1]),
     ],
 )
-def test_ids_of_children_as_they_may_lie_in_the_table(
-    database: str, child_jobid: str | None, ids: list[int]
-) -> None:
+def test_stored_child_ids_may_be_malformed(database: str, child_jobid: str | None, ids: list[int]) -> None:
     fires, text = children_of(child_jobid)
     assert [fire.job_id for fire in fires] == ids
     if not (child_jobid or "").strip():
@@ -90,7 +88,7 @@ def test_a_job_is_never_its_own_child(database: str) -> None:
     )
 
 
-def test_a_child_that_does_not_exist_vanishes_at_its_claim(database: str) -> None:
+def test_a_child_that_does_not_exist_is_removed_by_its_claim(database: str) -> None:
     children_of("4711")
     assert claim_fires().claimed == []
     assert all_rows(Fire) == []
@@ -111,7 +109,7 @@ def test_a_long_result_is_cut_and_the_children_stay_readable(database: str) -> N
     assert stored.endswith("1/1 job 7: triggered")
 
 
-def test_children_of_each_shard(database: str) -> None:
+def test_each_shard_fires_children(database: str) -> None:
     """As in the original: once for every shard that succeeds."""
     job = make_job(child_jobid="7")
     for index in range(3):
@@ -121,24 +119,24 @@ def test_children_of_each_shard(database: str) -> None:
 
 def test_a_result_of_a_deleted_job_ends_its_run(database: str) -> None:
     job = make_job(child_jobid="7", executor_fail_retry_count=3)
-    good, bad = make_run(job), make_run(job)
+    succeeded, failed = make_run(job), make_run(job)
     remove(job)
-    assert call_back(good.id, 200, "done")
-    assert call_back(bad.id, 500, "no")
+    assert call_back(succeeded.id, 200, "done")
+    assert call_back(failed.id, 500, "no")
     assert [(log.handle_code, log.alarm_status) for log in all_rows(JobLog)] == [(200, 0), (500, 1)]
     assert all_rows(Fire) == all_rows(Alarm) == []
 
 
 def test_retries_count_down_to_the_last(database: str) -> None:
     make_fire(make_job(executor_fail_retry_count=2))
-    lefts = []
+    retries_left = []
     for _ in range(5):
         claims = claim_fires(now_ms=T0 + DAY_MS).claimed
         for claimed in claims:
             record_sent(sent(claimed))
             call_back(claimed.log_id, 500, "no", now_ms=T0)
-            lefts.append(only_row(JobLog, id=claimed.log_id).executor_fail_retry_count)
-    assert lefts == [2, 1, 0], "a job with two retries has three rows"
+            retries_left.append(only_row(JobLog, id=claimed.log_id).executor_fail_retry_count)
+    assert retries_left == [2, 1, 0], "a job with two retries has three rows"
     assert all_rows(Fire) == []
     assert len(all_rows(Alarm)) == 3, "every failed row has its alarm, as in the original"
 
@@ -156,10 +154,10 @@ def test_retries_count_down_to_the_last(database: str) -> None:
         (3, 2, 10, 50, 5_000),
         (9, 1, 3600, 1000, RETRY_WAIT_MAX_MS),
         (5000, 1, 1, 1000, RETRY_WAIT_MAX_MS),
-        (1, 3, 10, 200, 10_000),  # the job has fewer retries now than the run still has
+        (1, 3, 10, 200, 10_000),  # the job has fewer retries now than the run
     ],
 )
-def test_the_wait_before_a_retry(
+def test_the_delay_before_a_retry(
     database: str, retries: int, left: int, interval_s: int, backoff: int, wait_ms: Millis
 ) -> None:
     job = make_job(
@@ -185,12 +183,12 @@ def test_the_wait_before_a_retry(
 
 
 @pytest.mark.parametrize("trigger_status", [0, 1])
-def test_also_a_stopped_job_is_retried(database: str, trigger_status: int) -> None:
+def test_a_stopped_job_is_still_retried(database: str, trigger_status: int) -> None:
     call_back(make_run(make_job(executor_fail_retry_count=1, trigger_status=trigger_status)).id, 500)
     assert only_row(Fire).trigger_type == "RETRY"
 
 
-def test_a_retry_of_a_run_that_had_no_parameter_has_none(database: str) -> None:
+def test_a_retry_of_a_run_without_a_parameter_has_none(database: str) -> None:
     call_back(make_run(make_job(executor_fail_retry_count=1), log={"executor_param": None}).id, 500)
     assert only_row(Fire).executor_param is None
 
@@ -198,7 +196,7 @@ def test_a_retry_of_a_run_that_had_no_parameter_has_none(database: str) -> None:
 @pytest.mark.parametrize(
     ("delivery", "retries"), [("auto", 0), ("at_most_once", 0), ("at_least_once", 1), ("unheard of", 0)]
 )
-def test_an_unresolved_run_is_only_retried_where_duplicates_are_allowed(
+def test_an_unresolved_run_is_only_retried_if_duplicates_are_allowed(
     database: str, delivery: str, retries: int
 ) -> None:
     run = make_run(make_job(executor_fail_retry_count=2, delivery=delivery))
@@ -207,7 +205,7 @@ def test_an_unresolved_run_is_only_retried_where_duplicates_are_allowed(
 
 
 @pytest.mark.parametrize("taken_up", [False, True], ids=["retry waits", "retry has ended"])
-def test_a_late_failure_does_not_retry_a_second_time(database: str, taken_up: bool) -> None:
+def test_a_late_failure_is_not_retried_a_second_time(database: str, taken_up: bool) -> None:
     run = make_run(make_job(executor_fail_retry_count=1, delivery="at_least_once"))
     unresolve(run.id)
     if taken_up:
@@ -223,7 +221,7 @@ def test_a_late_failure_does_not_retry_a_second_time(database: str, taken_up: bo
     [(0, 1, -1), (-1, 0, -1), (1, 0, 1), (2, 0, 2), (3, 0, 3)],
     ids=["open", "locked", "1", "2", "3"],
 )
-def test_an_alarm_is_made_where_nobody_has_looked_yet(
+def test_an_alarm_is_created_only_for_an_unmarked_row(
     database: str, alarm_status: int, alarms: int, after: int
 ) -> None:
     """A Java admin on the same database marks a row before it alarms and retries."""
@@ -242,7 +240,7 @@ def test_an_alarm_is_made_where_nobody_has_looked_yet(
         assert (alarm.created_ms, alarm.next_ms, alarm.attempts, alarm.owner) == (T0 + 5, T0 + 5, 0, "")
 
 
-def test_a_success_makes_no_alarm(database: str) -> None:
+def test_a_success_creates_no_alarm(database: str) -> None:
     call_back(make_run(make_job()).id, 200)
     assert all_rows(Alarm) == []
     assert only_row(JobLog).alarm_status == 0

@@ -1,4 +1,4 @@
-"""warm_up(): the whole pipeline once, and no trace of it."""
+"""warm_up(): runs the whole pipeline once and leaves no trace."""
 
 from app.models.alarm import Alarm
 from app.models.fire import Fire

@@ -14,7 +14,7 @@ from app.store import fires
 from app.store.fires import NewFire
 from app.store.skips import list_skips
 from tests.factories import T0, all_rows, make_fire, make_job, only_row, save
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def test_a_known_key_is_left_out(database: str) -> None:
 
 def test_many_at_once_write_a_key_once(database: str) -> None:
     batch = [new(f"k{number}") for number in range(20)]
-    at_once(
+    run_concurrently(
         *(
             lambda: write(lambda session: fires.insert_unless_known(session, batch, now_ms=T0))
             for _ in range(4)
@@ -120,7 +120,7 @@ def test_leases_end_once_for_two_monitors(database: str) -> None:
     job = make_job()
     for _ in range(10):
         make_fire(job, state="SENDING", lease_until=T0 - 1, log_id=5)
-    counts = at_once(
+    counts = run_concurrently(
         *(
             lambda: write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100))
             for _ in range(2)

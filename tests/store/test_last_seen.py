@@ -11,7 +11,7 @@ from app.models.registry import Registration
 from app.store import last_seen, once
 from app.store.last_seen import APP_MAX, TOTAL_MAX, Departure
 from tests.factories import T0, all_rows, only_row, save
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 from tests.statements import statements
 
 A, B = "http://10.0.0.1:9999/", "http://10.0.0.2:9999/"
@@ -98,7 +98,7 @@ def test_old_rows_and_those_beyond_the_limit_are_deleted(session: Session, extra
 
 def test_nodes_writing_the_same_address_at_once_make_one_row(database: str) -> None:
     save(LastSeen(app_name="demo", address=B, last_seen_ms=T0))
-    at_once(*(lambda: record(departure(A, T0 + 1), departure(B, T0 + 1)) for _ in range(4)))
+    run_concurrently(*(lambda: record(departure(A, T0 + 1), departure(B, T0 + 1)) for _ in range(4)))
     assert sorted((row.address, row.last_seen_ms) for row in all_rows(LastSeen)) == [(A, T0 + 1), (B, T0 + 1)]
 
 

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire
 from tests.fake_executor import FakeExecutor
-from tests.pipeline.steps import LOOPBACK, PATIENT_S, TOKEN
+from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
 from workers.dispatcher import Dispatcher
 
 
@@ -21,7 +21,7 @@ from workers.dispatcher import Dispatcher
 def dispatching(
     config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any
 ) -> Iterator[Dispatcher]:
-    settings = {"trigger_timeout_s": PATIENT_S, "executor_networks": LOOPBACK, **changes}
+    settings = {"trigger_timeout_s": LONG_TIMEOUT_S, "executor_networks": LOOPBACK, **changes}
     dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
     dispatcher.start()
     try:

@@ -23,7 +23,7 @@ from app.store import fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import HASTY_S, LOOPBACK, PATIENT_S, TOKEN, as_due, call_back
+from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
 from workers import dispatcher as dispatcher_module
 from workers import lanes, poll
@@ -80,7 +80,7 @@ def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
 ) -> None:
     executor.respond("run", Answer(fault=fault), Answer())
     job = make_job(addresses=executor.address, executor_fail_retry_count=3)
-    with dispatching(config, trigger_timeout_s=HASTY_S) as dispatcher:
+    with dispatching(config, trigger_timeout_s=SHORT_TIMEOUT_S) as dispatcher:
         dispatcher.offer(as_due(fires_of(job)))
         await_states({"UNKNOWN": 1})
     assert len(executor.requests) == 1
@@ -192,7 +192,7 @@ def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(
             dispatcher.offer(as_due(stuck))
             eventually(lambda: sum(len(one.requests) for one in hanging) >= 4)
             dispatcher.offer(as_due(fires_of(make_job(addresses=quick.address), 30)))
-            eventually(lambda: len(quick.requests) == 30, timeout_s=PATIENT_S / 2)
+            eventually(lambda: len(quick.requests) == 30, timeout_s=LONG_TIMEOUT_S / 2)
             eventually(lambda: [len(one.requests) for one in hanging] == [2, 2, 2])
             release.set()
             await_states({"ACCEPTED": 42})
@@ -207,7 +207,7 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
     with executors(2) as (hanging, quick):
         hanging.respond("run", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=hanging.address)
-        with dispatching(config, address_inflight_max=2, trigger_timeout_s=HASTY_S) as dispatcher:
+        with dispatching(config, address_inflight_max=2, trigger_timeout_s=SHORT_TIMEOUT_S) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 20)))
             eventually(lambda: len(hanging.requests) == 2)
             transact(lambda session: session.execute(update(Group).values(address_list=quick.address)))

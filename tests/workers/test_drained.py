@@ -19,7 +19,7 @@ from app.services.runs.logs import Caller
 from tests.eventually import eventually
 from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
-from tests.pipeline.steps import HASTY_S, LOOPBACK, TOKEN, as_due, call_back
+from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of
 from workers import candidates, lanes
 
@@ -90,7 +90,7 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
     with executors(2) as (hanging, other):
         hanging.respond("run", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=group_of(hanging, other))
-        with dispatching(config, address_inflight_max=2, trigger_timeout_s=HASTY_S) as dispatcher:
+        with dispatching(config, address_inflight_max=2, trigger_timeout_s=SHORT_TIMEOUT_S) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, 20)))
             eventually(lambda: runs_of(hanging) == [2])
             change(drains.drain, job, hanging)

@@ -42,7 +42,7 @@ from app.services.report.reporting import (
 )
 from app.store import orphans, reporting
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, remove, save
-from tests.pipeline.steps import at_once
+from tests.pipeline.steps import run_concurrently
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -188,7 +188,7 @@ def test_a_day_over_the_end_of_summer_time_counts_each_run_once(database: str, c
 
 def test_nodes_that_count_at_the_same_time_write_one_row(database: str, config: Config) -> None:
     make_log(make_job(), handle_code=200)
-    at_once(*(lambda: Reporter(config).tick(T0) for _ in range(4)))
+    run_concurrently(*(lambda: Reporter(config).tick(T0) for _ in range(4)))
     assert len(all_rows(DayReport)) == 3
     assert reports()[midnight_ms(T0, config.time_zone)] == (0, 1, 0)
 
