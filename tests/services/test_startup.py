@@ -1,4 +1,4 @@
-"""What is checked and made before the console serves."""
+"""Start-up: checks and initial rows before the console serves."""
 
 from dataclasses import replace
 
@@ -36,7 +36,9 @@ def admin() -> User:
         return user
 
 
-def test_the_first_start_makes_an_administrator_with_a_stored_password(database: str, config: Config) -> None:
+def test_the_first_start_creates_an_administrator_with_a_stored_password(
+    database: str, config: Config
+) -> None:
     assert startup.ensure_admin(config, now_ms=NOW)
     assert not startup.ensure_admin(config, now_ms=NOW)
     file = config.home / "admin_password"
@@ -46,7 +48,7 @@ def test_the_first_start_makes_an_administrator_with_a_stored_password(database:
     assert admin().is_admin
 
 
-def test_a_given_first_password_need_not_be_changed(database: str, config: Config) -> None:
+def test_a_configured_first_password_need_not_be_changed(database: str, config: Config) -> None:
     given = replace(config, admin_password="given-secret-1")
     startup.ensure_admin(given, now_ms=NOW)
     assert passwords.verify(admin().password, "given-secret-1")
@@ -54,7 +56,7 @@ def test_a_given_first_password_need_not_be_changed(database: str, config: Confi
     assert not (config.home / "admin_password").exists()
 
 
-def test_no_administrator_is_made_where_there_are_users(database: str, config: Config) -> None:
+def test_no_administrator_is_created_if_users_exist(database: str, config: Config) -> None:
     with session_scope() as session:
         session.add(User(username="somebody", password="x", role=0))
     assert not startup.ensure_admin(config, now_ms=NOW)
@@ -72,7 +74,7 @@ def test_adopted_hashes_are_wrapped_once(database: str, config: Config) -> None:
     assert not passwords.verify(admin().password, MD5)
 
 
-def test_the_lock_row_is_made_where_it_is_missing(database: str, config: Config) -> None:
+def test_the_lock_row_is_created_if_missing(database: str, config: Config) -> None:
     with session_scope() as session:
         session.execute(text("DELETE FROM xxl_job_lock"))
     startup.prepare(config)
@@ -80,7 +82,7 @@ def test_the_lock_row_is_made_where_it_is_missing(database: str, config: Config)
         assert session.get(Lock, SCHEDULE_LOCK) is not None
 
 
-def test_a_new_database_holds_the_sample_group_and_a_stopped_job(database: str, config: Config) -> None:
+def test_a_new_database_has_the_sample_group_and_a_stopped_job(database: str, config: Config) -> None:
     startup.prepare(config)
     startup.prepare(config)
     group, job = only_row(Group), only_row(Job)
@@ -104,7 +106,7 @@ def test_a_new_database_holds_the_sample_group_and_a_stopped_job(database: str, 
     )
     with session_scope() as session:
         assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == len(demo.JOBS), (
-            "the sample job is no reason to leave them out"
+            "also with the sample job"
         )
         assert demo.seed(session, actor=system_actor("demo"), clock=lambda: NOW) == 0
     assert only_row(Group).id == 1
@@ -117,7 +119,7 @@ def test_a_database_in_use_gets_no_sample(database: str, config: Config) -> None
     assert all_rows(Job) == []
 
 
-def test_addresses_that_can_never_be_called_are_named_at_the_start(
+def test_addresses_that_can_never_be_called_are_reported(
     database: str, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_group(app_name="fine", address_list="http://127.0.0.1:9999/")
@@ -137,7 +139,7 @@ def test_addresses_that_can_never_be_called_are_named_at_the_start(
     assert caplog.records[-1].getMessage() == "executor addresses unusable count=22"
 
 
-def test_a_database_without_tables_is_told_with_the_command(empty_database: str, config: Config) -> None:
+def test_a_database_without_tables_is_reported_with_the_command(empty_database: str, config: Config) -> None:
     engine = bind_engine(replace(config, database_url=empty_database))
     with pytest.raises(NotConfigured, match=r"no tables .*flask --app wsgi db upgrade"):
         startup.check_schema(engine)
@@ -145,13 +147,15 @@ def test_a_database_without_tables_is_told_with_the_command(empty_database: str,
 
 
 @pytest.mark.parametrize(
-    ("revision", "told"), [("0001", "db upgrade"), ("0010", "db upgrade"), ("9999", "newer schema")]
+    ("revision", "expected_text"), [("0001", "db upgrade"), ("0010", "db upgrade"), ("9999", "newer schema")]
 )
-def test_another_schema_is_told(empty_database: str, config: Config, revision: str, told: str) -> None:
+def test_another_schema_is_reported(
+    empty_database: str, config: Config, revision: str, expected_text: str
+) -> None:
     migrate(empty_database)
     engine = create_engine(empty_database)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
-    with pytest.raises(NotConfigured, match=told):
+    with pytest.raises(NotConfigured, match=expected_text):
         startup.check_schema(engine)
     engine.dispose()

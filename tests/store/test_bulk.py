@@ -1,4 +1,4 @@
-"""Statements on many rows: the same outcome on every database, in the order of the rows."""
+"""Statements on many rows: the same outcome on every database, in row order."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -42,14 +42,14 @@ def log_row(number: int, text: str | None = None) -> bulk.Row:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 999, 1500])
-def test_ids_come_in_the_order_of_the_rows(database: str, count: int) -> None:
+def test_ids_are_returned_in_row_order(database: str, count: int) -> None:
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, JobLog, [log_row(number) for number in range(count)])
     assert ids == sorted(ids)
     assert {log.id: log.job_id for log in all_rows(JobLog)} == dict(zip(ids, range(count), strict=True))
 
 
-def test_ids_go_on_after_a_deletion_and_after_an_orm_insert(database: str) -> None:
+def test_ids_continue_after_a_deletion_and_an_orm_insert(database: str) -> None:
     with session_scope() as session:
         first = bulk.insert_with_ids(session, JobLog, [log_row(1), log_row(2)])
         session.delete(session.get(JobLog, first[-1]))
@@ -59,7 +59,7 @@ def test_ids_go_on_after_a_deletion_and_after_an_orm_insert(database: str) -> No
     assert first[-1] < by_orm.id < second[0]
 
 
-def test_two_inserts_of_one_transaction_follow_each_other(database: str) -> None:
+def test_two_inserts_of_one_transaction_return_consecutive_ids(database: str) -> None:
     with session_scope() as session:
         first = bulk.insert_with_ids(session, JobLog, [log_row(1), log_row(2)])
         second = bulk.insert_with_ids(session, JobLog, [log_row(3)])
@@ -96,9 +96,7 @@ def test_nulls_times_and_large_numbers_can_be_set(database: str) -> None:
     assert only_row(Job, id=job.id).trigger_next_time == 2**63 - 1
 
 
-def test_a_text_that_does_not_fit_its_column_is_an_error_and_not_cut(
-    database: str, database_kind: str
-) -> None:
+def test_a_text_too_long_for_its_column_is_an_error_and_not_cut(database: str, database_kind: str) -> None:
     if database_kind == "sqlite":
         pytest.skip("SQLite keeps texts of any length")
     log = make_log(make_job(), executor_address="http://10.0.0.11:9999/")
@@ -130,7 +128,7 @@ def test_only_named_rows_and_columns_change(database: str) -> None:
         max_size=6,
     )
 )
-def test_any_text_is_written_as_it_is(database: str, texts: list[str]) -> None:
+def test_any_text_is_written_unchanged(database: str, texts: list[str]) -> None:
     with session_scope() as session:
         ids = bulk.insert_with_ids(session, JobLog, [log_row(1, text) for text in texts])
         bulk.update_many(
@@ -143,7 +141,7 @@ def test_any_text_is_written_as_it_is(database: str, texts: list[str]) -> None:
         assert [(log.trigger_msg, log.handle_msg) for log in found] == [(text, text[::-1]) for text in texts]
 
 
-def test_rows_that_break_a_unique_key_are_left_out(database: str) -> None:
+def test_rows_that_violate_a_unique_key_are_left_out(database: str) -> None:
     row = {"job_id": 1, "reason": "failed", "state": "PENDING", "created_ms": T0, "next_ms": T0}
     with session_scope() as session:
         bulk.insert_ignore(session, Alarm, [row | {"log_id": log_id} for log_id in (1, 2)])

@@ -1,4 +1,4 @@
-"""Drained addresses: read for a batch of groups at once, whatever their number, stored once, gone with their group."""
+"""Drained addresses: read per batch of groups, stored once, deleted with their group."""
 
 import pytest
 from sqlalchemy.orm import Session
@@ -16,7 +16,7 @@ def insert(session: Session, group_id: int, *addresses: str) -> None:
 
 
 @pytest.mark.parametrize("others", [0, READ_MAX], ids=["a small table", "a large one"])
-def test_only_the_groups_asked_for_are_returned(session: Session, others: int) -> None:
+def test_only_the_requested_groups_are_returned(session: Session, others: int) -> None:
     insert(session, 7, A, B)
     insert(session, 8, B)
     insert(session, 9, *(f"http://10.1.0.0:{1024 + number}" for number in range(others)))
@@ -24,20 +24,20 @@ def test_only_the_groups_asked_for_are_returned(session: Session, others: int) -
     assert drains.find_drained(session, set()) == {}
 
 
-def test_an_address_is_stored_once_and_as_it_was(session: Session) -> None:
+def test_an_address_is_stored_once_and_unchanged(session: Session) -> None:
     insert(session, 7, A)
     drains.insert_drain(session, 7, A.rstrip("/"), username="bob", now_ms=T0 + 5)
     (drain,) = drains.find_of_group(session, 7)
     assert (drain.address, drain.username, drain.since_ms) == (A.rstrip("/"), "ann", T0)
 
 
-def test_deleting_tells_whether_it_was_there(session: Session) -> None:
+def test_delete_returns_whether_it_existed(session: Session) -> None:
     insert(session, 7, A)
     insert(session, 8, A)
     assert drains.delete_drain(session, 7, A)
     assert not drains.delete_drain(session, 7, A)
     insert(session, 7, A, B)
-    for odd in (f"{A}\x00", f"{A}\ud800", A * 20):
-        assert not drains.delete_drain(session, 7, odd), "no column holds it"
+    for invalid in (f"{A}\x00", f"{A}\ud800", A * 20):
+        assert not drains.delete_drain(session, 7, invalid), "no column holds it"
     drains.delete_of_group(session, 7)
     assert drains.find_drained(session, {7, 8}) == {8: {A.rstrip("/")}}

@@ -1,4 +1,4 @@
-"""`xxl_job_fire`: keys that exist once, withdrawal by a stop or an edit, leases that end."""
+"""`xxl_job_fire`: unique keys, withdrawal by a stop or an edit, expiry of leases."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,7 +27,7 @@ def new(key: str, **more: object) -> NewFire:
     return NewFire(key, 7, T0, TriggerType.CRON, **more)  # type: ignore[arg-type]
 
 
-def test_new_fires_come_back_with_their_ids_in_their_order(database: str) -> None:
+def test_new_fires_return_their_ids_in_order(database: str) -> None:
     written = write(lambda session: fires.insert_fires(session, [new(f"k{number}") for number in (3, 1, 2)]))
     assert [fire.fire_key for fire in all_rows(Fire)] == ["k3", "k1", "k2"]
     assert [fire.id for fire in written] == [fire.id for fire in all_rows(Fire)]
@@ -41,7 +41,7 @@ def test_a_known_key_is_left_out(database: str) -> None:
     assert [fire.fire_key for fire in all_rows(Fire)] == ["a", "b", "c"]
 
 
-def test_many_at_once_write_a_key_once(database: str) -> None:
+def test_concurrent_writers_store_a_key_once(database: str) -> None:
     batch = [new(f"k{number}") for number in range(20)]
     run_concurrently(
         *(
@@ -52,7 +52,7 @@ def test_many_at_once_write_a_key_once(database: str) -> None:
     assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.key for fire in batch)
 
 
-def test_an_id_is_never_given_twice(database: str) -> None:
+def test_an_id_is_never_used_twice(database: str) -> None:
     (first,) = write(lambda session: fires.insert_fires(session, [new("a")]))
     write(lambda session: fires.delete_fires(session, [first.id]))
     (second,) = write(lambda session: fires.insert_fires(session, [new("b")]))
@@ -71,7 +71,7 @@ def test_each_manual_run_has_its_own_key(database: str) -> None:
         assert (fire.trigger_type, fire.due_time, fire.executor_param, fire.owner) == ("MANUAL", T0, "", "")
 
 
-def test_fires_of_a_deleted_job_and_of_cleared_runs_go(database: str) -> None:
+def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> None:
     job, other = make_job(), make_job()
     for state in FireState:
         make_fire(job, state=state, log_id=5)
@@ -83,12 +83,15 @@ def test_fires_of_a_deleted_job_and_of_cleared_runs_go(database: str) -> None:
     assert only_row(Fire).id == kept.id
 
 
-def test_runs_of_the_schedule_and_retries_are_counted_out(database: str) -> None:
-    one, two = make_job(), make_job()
+def test_runs_of_the_schedule_and_retries_are_counted_separately(database: str) -> None:
+    first_job, second_job = make_job(), make_job()
     for kind in TriggerType:
-        make_fire(one, trigger_type=kind.value)
+        make_fire(first_job, trigger_type=kind.value)
     with read_scope() as session:
-        assert fires.count_scheduled_out(session, [one.id, two.id]) == {one.id: 3, two.id: 0}
+        assert fires.count_scheduled_out(session, [first_job.id, second_job.id]) == {
+            first_job.id: 3,
+            second_job.id: 0,
+        }
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_runs_of_the_schedule_and_retries_are_counted_out(database: str) -> None
         ("SENDING", T0 - 1, "one", ("UNKNOWN", "one", 2, T0)),
         ("SENDING", T0, "one", ("SENDING", "one", 2, 0)),
         ("SENDING", T0 + 9000, "dead", ("UNKNOWN", "dead", 2, T0)),
-        ("ROUTING", T0 - 1, "one", ("PENDING", "", 1, 0)),  # no byte was sent: this attempt was none
+        ("ROUTING", T0 - 1, "one", ("PENDING", "", 1, 0)),  # no byte was sent: this attempt does not count
         ("ROUTING", T0 + 9000, "dead", ("PENDING", "", 1, 0)),
         ("ROUTING", T0 + 9000, "one", ("ROUTING", "one", 2, 0)),
         ("PENDING", 0, "dead", ("PENDING", "dead", 2, 0)),
@@ -105,7 +108,7 @@ def test_runs_of_the_schedule_and_retries_are_counted_out(database: str) -> None
         ("UNKNOWN", 0, "one", ("UNKNOWN", "one", 2, 0)),
     ],
 )
-def test_a_lease_that_ends(
+def test_an_expired_lease_changes_the_state(
     database: str, state: str, lease_ms: int, owner: str, becomes: tuple[str, str, int, int]
 ) -> None:
     make_fire(make_job(), state=state, lease_until=lease_ms, owner=owner, attempt=2, epoch=3, log_id=5)
@@ -116,7 +119,7 @@ def test_a_lease_that_ends(
     assert (fire.log_id, fire.epoch) == (5, 3)
 
 
-def test_leases_end_once_for_two_monitors(database: str) -> None:
+def test_two_monitors_expire_a_lease_once(database: str) -> None:
     job = make_job()
     for _ in range(10):
         make_fire(job, state="SENDING", lease_until=T0 - 1, log_id=5)
@@ -129,14 +132,14 @@ def test_leases_end_once_for_two_monitors(database: str) -> None:
     assert sum(counts) == 10
 
 
-def test_a_held_fire_is_skipped_not_waited_for(database: str) -> None:
+def test_a_locked_fire_is_skipped_without_waiting(database: str) -> None:
     if database.startswith("sqlite"):
         pytest.skip("a SQLite writer waits for the other's whole transaction")
-    held, free = make_fire(make_job()), make_fire(make_job())
+    locked, unlocked = make_fire(make_job()), make_fire(make_job())
     with session_scope() as first:
-        assert [fire.id for fire in fires.lock_pending(first, [held.id])] == [held.id]
+        assert [fire.id for fire in fires.lock_pending(first, [locked.id])] == [locked.id]
         with session_scope() as second:
-            assert [fire.id for fire in fires.lock_pending(second, [held.id, free.id])] == [free.id]
+            assert [fire.id for fire in fires.lock_pending(second, [locked.id, unlocked.id])] == [unlocked.id]
 
 
 def test_the_newest_skips_of_a_job_come_first(database: str) -> None:

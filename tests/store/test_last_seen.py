@@ -1,4 +1,4 @@
-"""Former addresses of executors: written in one statement, bounded, read together with the registry; used names."""
+"""Last seen times of departed instances: one statement, bounded, merged with the registry; claimed names."""
 
 import pytest
 from sqlalchemy.orm import Session
@@ -48,21 +48,23 @@ def test_names_that_differ_in_case_or_accents_are_different(session: Session) ->
     assert last_seen.find_last(session, names) == {"café": T0, "cafe": T0 + 1, "Cafe": T0 + 2}
 
 
-def test_departures_are_written_in_one_statement_and_the_newest_of_an_application_kept(
+def test_departures_are_written_in_one_statement_and_the_newest_are_kept(
     session: Session,
 ) -> None:
-    many = [departure(f"http://10.1.0.{number}:9999/", T0 + number) for number in range(APP_MAX + 5)]
+    all_departures = [
+        departure(f"http://10.1.0.{number}:9999/", T0 + number) for number in range(APP_MAX + 5)
+    ]
     with statements() as executed:
-        last_seen.record(session, [*many, departure(A, T0, "other")])
+        last_seen.record(session, [*all_departures, departure(A, T0, "other")])
     assert sum(statement.startswith("INSERT") for statement in executed) == 1
-    newest = [(row.address, row.last_seen_ms) for row in reversed(many[5:])]
+    newest = [(row.address, row.last_seen_ms) for row in reversed(all_departures[5:])]
     assert recorded(session) == newest
     last_seen.record(session, [departure(A, T0 + 99)])
     assert recorded(session) == [(A, T0 + 99), *newest[:-1]]
     assert recorded(session, "other") == [(A, T0)]
 
 
-def test_the_registry_wins_over_former_addresses(session: Session) -> None:
+def test_the_registry_wins_over_departed_addresses(session: Session) -> None:
     row = {"registry_group": "EXECUTOR", "registry_key": "demo"}
     session.add(Registration(**row, registry_value=A, update_time=T0))
     session.add(Registration(**row, registry_value=B, update_time=T0 + 5_000))
@@ -96,7 +98,7 @@ def test_old_rows_and_those_beyond_the_limit_are_deleted(session: Session, extra
     assert last_seen.delete_rows(session, []) == 0
 
 
-def test_nodes_writing_the_same_address_at_once_make_one_row(database: str) -> None:
+def test_concurrent_nodes_writing_an_address_make_one_row(database: str) -> None:
     save(LastSeen(app_name="demo", address=B, last_seen_ms=T0))
     run_concurrently(*(lambda: record(departure(A, T0 + 1), departure(B, T0 + 1)) for _ in range(4)))
     assert sorted((row.address, row.last_seen_ms) for row in all_rows(LastSeen)) == [(A, T0 + 1), (B, T0 + 1)]

@@ -1,4 +1,4 @@
-"""What the console finds in the log."""
+"""Queries of the log list."""
 
 import pytest
 from sqlalchemy import text
@@ -29,18 +29,18 @@ def found(status: int, **more: int) -> list[int]:
         (504, 200, LogStatus.FAILED),
     ],
 )
-def test_a_run_is_found_by_its_status(
+def test_runs_are_found_by_status(
     database: str, trigger_code: int, handle_code: int, status: LogStatus | None
 ) -> None:
     log = make_log(make_job(), trigger_code=trigger_code, handle_code=handle_code)
-    named = [one for one in (LogStatus.RUNNING, LogStatus.FAILED) if found(one)]
+    named = [status for status in (LogStatus.RUNNING, LogStatus.FAILED) if found(status)]
     assert named == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
     assert found(LogStatus.SUCCESS) == ([log.id] if handle_code == 200 else [])
     assert found(LogStatus.ALL) == [log.id]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "group_ids", "count_to"),
+    ("log_filter", "group_ids", "count_to"),
     [
         (LogFilter(), [1, 2], COUNT_MAX),
         (LogFilter(group_id=1), None, COUNT_MAX),
@@ -50,13 +50,13 @@ def test_a_run_is_found_by_its_status(
         (LogFilter(status=LogStatus.RUNNING, job_id=1), None, COUNT_READ_MAX),
     ],
 )
-def test_a_page_counts_less_far_where_it_has_to_read_the_rows(
-    wanted: LogFilter, group_ids: list[int] | None, count_to: int
+def test_a_page_counts_fewer_rows_if_it_has_to_read_them(
+    log_filter: LogFilter, group_ids: list[int] | None, count_to: int
 ) -> None:
-    assert page_count_max(wanted, group_ids) == count_to
+    assert page_count_max(log_filter, group_ids) == count_to
 
 
-def test_a_count_that_stops_says_so_and_the_pages_go_on(database: str) -> None:
+def test_a_capped_count_is_marked_and_the_pages_continue(database: str) -> None:
     job = make_job()
     ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(4)]
     with read_scope() as session:
@@ -65,7 +65,7 @@ def test_a_count_that_stops_says_so_and_the_pages_go_on(database: str) -> None:
 
 
 def test_a_run_that_fails_later_is_found_as_failed(database: str) -> None:
-    """`failed` is computed by the database: also for what a Java admin writes."""
+    """`failed` is a computed column: it includes what a Java admin writes."""
     log = make_log(make_job(), trigger_code=200, handle_code=0)
     with read_scope() as session:
         session.execute(text(f"UPDATE xxl_job_log SET handle_code = 500 WHERE id = {log.id}"))
@@ -73,9 +73,7 @@ def test_a_run_that_fails_later_is_found_as_failed(database: str) -> None:
     assert found(LogStatus.FAILED) == [log.id]
 
 
-def test_a_page_may_be_longer_than_one_statement_names(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_may_exceed_the_rows_of_one_statement(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_lists, "ROWS_AT_ONCE", 2)
     job = make_job()
     ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(5)]

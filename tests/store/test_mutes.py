@@ -1,4 +1,4 @@
-"""Mutes: which hold for whom, one row each however often somebody mutes, gone with their group."""
+"""Mutes: which apply to which job, one row each, deleted with their group."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def keys(found: list[Mute]) -> list[tuple[int, int]]:
     return [(mute.job_id, mute.group_id) for mute in found]
 
 
-def test_lists_show_what_holds_now_and_may_be_seen(session: Session) -> None:
+def test_lists_show_visible_mutes_that_hold_now(session: Session) -> None:
     job, other = make_job(), make_job()
     save(session, job_id=job.id, until_ms=T0 + 300)
     save(session, group_id=job.job_group, until_ms=T0 + 200)
@@ -62,7 +62,7 @@ def test_a_job_is_covered_by_its_own_mute_and_that_of_its_group(session: Session
     assert mutes.find_covering(session, []) == {}
 
 
-def test_muting_again_moves_the_end_and_ends_the_telling_of_the_one_before(session: Session) -> None:
+def test_muting_again_moves_the_end_and_cancels_the_previous_summary(session: Session) -> None:
     save(session, job_id=1)
     (taken,) = mutes.take_ended(session, owner="one", now_ms=T0 + 100, lease_ms=50, limit=5)
     assert mutes.lock_holding(session, [taken.id]) == set()
@@ -77,29 +77,29 @@ def test_muting_again_moves_the_end_and_ends_the_telling_of_the_one_before(sessi
     assert mutes.has_ended(session, now_ms=T0 + 201)
 
 
-def test_mutes_of_what_is_gone_end_and_stay_until_that_is_told(session: Session) -> None:
+def test_mutes_of_deleted_groups_end_and_stay_until_reported(session: Session) -> None:
     save(session, group_id=7)
     save(session, group_id=8)
-    gone = mutes.find_mute(session, group_id=7)
-    assert gone is not None
-    assert mutes.end_mutes(session, [gone.id], now_ms=T0) == 1
-    assert mutes.end_mutes(session, [gone.id], now_ms=T0 + 1) == 0
+    deleted = mutes.find_mute(session, group_id=7)
+    assert deleted is not None
+    assert mutes.end_mutes(session, [deleted.id], now_ms=T0) == 1
+    assert mutes.end_mutes(session, [deleted.id], now_ms=T0 + 1) == 0
     assert keys(mutes.list_holding(session, None, now_ms=T0, limit=9)) == [(0, 8)]
     assert keys(mutes.take_ended(session, owner="one", now_ms=T0, lease_ms=50, limit=5)) == [(0, 7)]
 
 
-def test_muting_anew_while_the_end_is_written_down_makes_a_new_mute(
+def test_muting_again_while_the_end_is_recorded_creates_a_new_mute(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not database.startswith("postgresql"):
-        pytest.skip("elsewhere the insert waits for who has locked the row")
+        pytest.skip("on other databases the insert waits for the row lock")
     with session_scope() as session:
         save(session, job_id=1)
-    asked = threading.Event()
+    inserting = threading.Event()
 
-    def insert(*given: Any) -> None:
-        insert_ignore(*given)
-        asked.set()
+    def insert(*arguments: Any) -> None:
+        insert_ignore(*arguments)
+        inserting.set()
 
     insert_ignore = bulk.insert_ignore
     monkeypatch.setattr(bulk, "insert_ignore", insert)
@@ -107,8 +107,8 @@ def test_muting_anew_while_the_end_is_written_down_makes_a_new_mute(
         with session_scope() as session:
             ended = mutes.lock_taken(session, only_row(Mute))
             assert ended is not None
-            made = other.submit(transact, lambda own: save(own, job_id=1, until_ms=T0 + 900))
-            assert asked.wait(10)
+            made = other.submit(transact, lambda writing: save(writing, job_id=1, until_ms=T0 + 900))
+            assert inserting.wait(10)
             mutes.delete_mute(session, ended.id)
         made.result(10)
     assert only_row(Mute).until_ms == T0 + 900

@@ -1,4 +1,4 @@
-"""Locks, nodes and clocks of the database."""
+"""Locks, nodes and the clock of the database."""
 
 import threading
 
@@ -28,7 +28,7 @@ def live(at_ms: Millis) -> list[tuple[str, str]]:
         return [(node.kind, node.name) for node in nodes.find_live(session, now_ms=at_ms)]
 
 
-def test_each_start_of_a_node_counts(database: str) -> None:
+def test_each_start_of_a_node_increases_its_epoch(database: str) -> None:
     assert [start("one"), start("one", T0 + 5), start("two"), start("one", kind=NodeKind.CONSOLE)] == [
         1,
         2,
@@ -37,7 +37,7 @@ def test_each_start_of_a_node_counts(database: str) -> None:
     ]
 
 
-def test_a_node_lives_while_it_beats(database: str) -> None:
+def test_a_node_is_alive_while_its_heartbeats_continue(database: str) -> None:
     start("one")
     start("one", kind=NodeKind.CONSOLE)
     start("two", T0 - 1)
@@ -55,7 +55,7 @@ def test_a_node_lives_while_it_beats(database: str) -> None:
         assert nodes.count_live(session, NodeKind.CONSOLE, now_ms=T0) == 1
 
 
-def test_the_schedule_lock_holds_the_second_scheduler_back(database: str) -> None:
+def test_the_schedule_lock_blocks_a_second_scheduler(database: str) -> None:
     order: list[str] = []
     holding = threading.Event()
 
@@ -76,24 +76,24 @@ def test_the_schedule_lock_holds_the_second_scheduler_back(database: str) -> Non
     assert order == ["first", "second"]
 
 
-def test_jobs_are_locked_in_the_order_of_their_ids(database: str) -> None:
+def test_jobs_are_locked_in_id_order(database: str) -> None:
     ids = [make_job().id for _ in range(3)]
     with session_scope() as session:
         assert [job.id for job in locks.lock_jobs(session, [ids[2], 4711, ids[0]])] == [ids[0], ids[2]]
 
 
-def test_the_clock_of_the_server_is_this_machines(database: str, database_kind: str) -> None:
+def test_the_clock_of_the_server_matches_this_host(database: str, database_kind: str) -> None:
     with read_scope() as session:
-        theirs = database_now_ms(session)
+        server_ms = database_now_ms(session)
     if database_kind == "sqlite":
-        assert theirs is None
+        assert server_ms is None
     else:
-        assert theirs is not None
-        assert abs(theirs - now_ms()) < 5_000
+        assert server_ms is not None
+        assert abs(server_ms - now_ms()) < 5_000
 
 
-def test_a_node_whose_clock_is_years_behind_is_seen_until_it_ends(database: str) -> None:
-    """A machine without a clock of its own begins in 1970: whoever looks must see why nothing is fired."""
+def test_a_node_whose_clock_is_years_behind_is_listed_until_it_ends(database: str) -> None:
+    """Hosts without a battery-backed clock start in 1970; the list must show why nothing fires."""
     start("board", at_ms=5_000)
     transact(lambda session: nodes.beat(session, "board", NodeKind.WORKERS, now_ms=6_000, skew_ms=6_000 - T0))
 
@@ -106,20 +106,20 @@ def test_a_node_whose_clock_is_years_behind_is_seen_until_it_ends(database: str)
     assert seen() == []
 
 
-#: a zone of MySQL's tables, with the one transition a test needs: Berlin's in October 2024; the ids are nobody else's
+#: time zone in MySQL's tables: Berlin with its transition of October 2024; the ids are unused otherwise
 TWICE_S = (1_729_989_000, 1_729_992_600)
 ZONE_ROWS = [
     "time_zone (Time_zone_id, Use_leap_seconds) VALUES (9001, 'N')",
     "time_zone_name (Name, Time_zone_id) VALUES ('Test/Berlin', 9001)",
-    "time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST) VALUES (9001, 0, 7200, 1), (9001, 1, 3600, 0)",
-    "time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (9001, 1711846800, 0), (9001, 1729990800, 1)",
+    "time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST)"
+    " VALUES (9001, 0, 7200, 1), (9001, 1, 3600, 0)",
+    "time_zone_transition (Time_zone_id, Transition_time, Transition_type_id)"
+    " VALUES (9001, 1711846800, 0), (9001, 1729990800, 1)",
 ]
 
 
-def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(
-    database: str, database_kind: str
-) -> None:
-    """Half past two in summer time, and again in winter time: its local time could be either."""
+def test_the_clock_of_a_server_is_right_in_the_repeated_hour(database: str, database_kind: str) -> None:
+    """Its local time, half past two, occurs in summer time and again in winter time."""
     if database_kind != "mariadb":
         pytest.skip("about MySQL and MariaDB")
     with session_scope() as session:
@@ -138,14 +138,14 @@ def test_the_clock_of_a_server_is_right_in_the_hour_that_comes_twice(
     ("off_ms", "trusted"),
     [(0, True), (-SKEW_MAX_MS + 300, True), (SKEW_MAX_MS + 400, False), (-3_600_000, False)],
 )
-def test_a_clock_that_is_off_stops_scheduling(
+def test_a_wrong_clock_stops_scheduling(
     database: str, database_kind: str, off_ms: Millis, trusted: bool
 ) -> None:
     guard = ClockGuard(lambda: now_ms() + off_ms)
     assert guard.check() is (trusted or database_kind == "sqlite")
 
 
-def test_a_clock_that_is_set_right_is_trusted_again(
+def test_a_corrected_clock_is_trusted_again(
     database: str, database_kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     if database_kind == "sqlite":

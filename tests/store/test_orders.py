@@ -1,4 +1,4 @@
-"""The lists sorted by their columns, the same on every database: no value comes last, and pages hold each row once."""
+"""Sorted lists: the same order on every database, empty values last, each row on exactly one page."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus
 from app.store.paging import Page
 from tests.factories import T0, make_group, make_job, make_log, save
 
-#: reads rows of a list, sorted: order, start, length
+#: function that reads sorted rows of a list: order, start, length
 Read = Callable[[Order, int, int], Page[Any]]
 
 
@@ -37,31 +37,31 @@ def groups(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
         )
 
 
-def people(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+def user_rows(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
         return users.list_users(session, username="", role=-1, start=start, length=length, order=order)
 
 
-def trail(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
+def audit_rows(order: Order, start: int = 0, length: int = 100) -> Page[Any]:
     with read_scope() as session:
         return audit.list_entries(session, AuditFilter(order=order), start=start, length=length)
 
 
-def logs(order: Order, start: int = 0, length: int = 100, **wanted: Any) -> Page[Any]:
+def logs(order: Order, start: int = 0, length: int = 100, **expected: Any) -> Page[Any]:
     with read_scope() as session:
         return log_lists.list_logs(
-            session, LogFilter(order=order, **wanted), group_ids=None, start=start, length=length
+            session, LogFilter(order=order, **expected), group_ids=None, start=start, length=length
         )
 
 
 def check(read: Read, named: dict[int, str], orders: dict[str, tuple[str, str]]) -> None:
-    """Check both ways of each column; rows are known by letters, and pages of two hold the same as the whole list."""
-    for column, ways in orders.items():
-        for descending, wanted in zip((False, True), ways, strict=True):
+    """Check both directions of each column, as a whole and in pages of two; letters name the rows."""
+    for column, directions in orders.items():
+        for descending, expected in zip((False, True), directions, strict=True):
             order = Order(column, descending)
-            assert "".join(named[row.id] for row in read(order, 0, 100).rows) == wanted, order
+            assert "".join(named[row.id] for row in read(order, 0, 100).rows) == expected, order
             pages = [read(order, start, 2) for start in range(0, len(named), 2)]
-            assert "".join(named[row.id] for page in pages for row in page.rows) == wanted, order
+            assert "".join(named[row.id] for page in pages for row in page.rows) == expected, order
             assert {page.total for page in pages} == {len(named)}
 
 
@@ -74,7 +74,7 @@ def test_jobs_are_sorted_by_each_column(database: str) -> None:
             "job_desc": "beta",
             "author": "",
             "trigger_next_time": T0 + 9_000,
-        },  # stopped: its next time is none
+        },  # stopped: no next time
         "b": {"job_group": ark, "job_desc": "Alpha", "author": "Zoe", "trigger_next_time": T0 + 2_000, **on},
         "c": {"job_group": zoo, "job_desc": "gamma", "author": "ann", "trigger_next_time": T0 + 1_000, **on},
         "d": {
@@ -90,7 +90,7 @@ def test_jobs_are_sorted_by_each_column(database: str) -> None:
             "author": "Ann",
             "trigger_next_time": 0,
             **on,
-        },  # its executor is gone
+        },  # its executor group was deleted
         "f": {
             "job_group": zoo,
             "job_desc": "delta",
@@ -122,15 +122,15 @@ def test_jobs_are_sorted_by_each_column(database: str) -> None:
     )
 
 
-def test_a_sorted_list_of_jobs_keeps_to_its_filters_and_groups(database: str) -> None:
-    mine, foreign = make_group().id, make_group().id
-    wanted = [make_job(job_group=mine, author="ann", job_desc=text).id for text in ("b", "c", "a")]
-    for row in ({"job_group": foreign, "author": "ann"}, {"job_group": mine, "author": "bob"}):
+def test_a_sorted_list_of_jobs_keeps_its_filters_and_groups(database: str) -> None:
+    visible, foreign = make_group().id, make_group().id
+    expected = [make_job(job_group=visible, author="ann", job_desc=text).id for text in ("b", "c", "a")]
+    for row in ({"job_group": foreign, "author": "ann"}, {"job_group": visible, "author": "bob"}):
         make_job(**row)
-    asked = JobFilter(author="ann", order=Order("desc"))
+    job_filter = JobFilter(author="ann", order=Order("desc"))
     with read_scope() as session:
-        page = job_lists.list_jobs(session, asked, group_ids=[mine], start=0, length=2)
-        assert ([job.id for job in page.rows], page.total) == ([wanted[2], wanted[0]], 3)
+        page = job_lists.list_jobs(session, job_filter, group_ids=[visible], start=0, length=2)
+        assert ([job.id for job in page.rows], page.total) == ([expected[2], expected[0]], 3)
 
 
 def test_executors_are_sorted_by_each_column(database: str) -> None:
@@ -182,23 +182,23 @@ def test_users_are_sorted_by_each_column(database: str) -> None:
         for letter, (name, role, off) in rows.items()
     }
     check(
-        people,
+        user_rows,
         {user.id: letter for letter, user in made.items()},
         {"name": ("bca", "acb"), "role": ("bca", "acb"), "state": ("cab", "bac"), "": ("bca", "bca")},
     )
 
 
-def test_the_trail_is_read_from_either_end(database: str) -> None:
+def test_the_audit_is_read_in_both_directions(database: str) -> None:
     made = {letter: save(AuditEntry(at_ms=T0, action="job.start")) for letter in "abc"}
     check(
-        trail,
+        audit_rows,
         {entry.id: letter for letter, entry in made.items()},
         {"time": ("abc", "cba"), "username": ("cba", "cba")},
     )
 
 
 @pytest.mark.parametrize("status", [LogStatus.ALL, LogStatus.RUNNING])
-def test_runs_are_read_from_either_end(database: str, status: LogStatus) -> None:
+def test_runs_are_read_in_both_directions(database: str, status: LogStatus) -> None:
     job = make_job()
     rows = {"a": T0 + 1_000, "b": T0, "c": T0 + 1_000, "d": T0 + 2_000}
     made = {letter: make_log(job, trigger_time=when) for letter, when in rows.items()}
@@ -220,19 +220,19 @@ def test_runs_are_read_from_either_end(database: str, status: LogStatus) -> None
     assert ids == [made[letter].id for letter in "bac"]
 
 
-def test_the_last_run_is_the_last_the_reader_may_see(database: str) -> None:
-    """A job that was elsewhere for a while is not told by its place in the list, and a run without a time is none."""
-    mine, foreign = make_group().id, make_group().id
-    moved, other = make_job(job_group=mine), make_job(job_group=mine)
+def test_the_last_run_is_the_last_visible_one(database: str) -> None:
+    """The order must not reveal runs a job had in another group; a run without a time does not count."""
+    visible, foreign = make_group().id, make_group().id
+    moved, other = make_job(job_group=visible), make_job(job_group=visible)
     for job, group_id, ran_ms in (
-        (moved, mine, T0 + 1_000),
+        (moved, visible, T0 + 1_000),
         (moved, foreign, T0 + 9_000),
-        (other, mine, T0),
-        (other, mine, None),
+        (other, visible, T0),
+        (other, visible, None),
     ):
         make_log(job, job_group=group_id, trigger_time=ran_ms)
     with read_scope() as session:
         for order, expected in (("-last", [moved.id, other.id]), ("last", [other.id, moved.id])):
-            asked = JobFilter(order=Order("last", descending=order.startswith("-")))
-            page = job_lists.list_jobs(session, asked, group_ids=[mine], start=0, length=9)
+            job_filter = JobFilter(order=Order("last", descending=order.startswith("-")))
+            page = job_lists.list_jobs(session, job_filter, group_ids=[visible], start=0, length=9)
             assert [job.id for job in page.rows] == expected

@@ -1,4 +1,4 @@
-"""The newest runs of many jobs at once, and by which index they are found."""
+"""The newest runs of many jobs in one query, and the indexes used."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +17,12 @@ SECOND = 1_000
 
 
 def runs(job: Job, *seconds: int, **more: int) -> list[int]:
-    """Store a run each so many seconds before T0; return their ids."""
+    """Store runs this many seconds before T0; return their ids."""
     return [make_log(job, trigger_time=T0 - ago * SECOND, **more).id for ago in seconds]
 
 
 def plan(session: Session, ask: Callable[[Session], object]) -> list[str]:
-    """Return how SQLite finds what is asked of the store."""
+    """Return SQLite's query plans of a store function."""
     connection, seen = session.connection(), list[tuple[str, Any]]()
 
     def keep(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
@@ -36,25 +36,27 @@ def plan(session: Session, ask: Callable[[Session], object]) -> list[str]:
 
 
 def test_each_job_gets_its_newest_runs(database: str) -> None:
-    one, two, never = make_job(), make_job(), make_job()
-    old = runs(one, 50, 40, 30, 20)
-    new = runs(two, 10)
+    first_job, second_job, never = make_job(), make_job(), make_job()
+    old = runs(first_job, 50, 40, 30, 20)
+    new = runs(second_job, 10)
     with read_scope() as session:
-        found = recent_runs.find_newest_of_jobs(session, [one.id, two.id, never.id], group_ids=None, limit=2)
+        found = recent_runs.find_newest_of_jobs(
+            session, [first_job.id, second_job.id, never.id], group_ids=None, limit=2
+        )
         since_ms, before_ms = T0 - 40 * SECOND, T0 - 20 * SECOND
         bounded = recent_runs.find_newest_of_jobs(
-            session, [one.id], group_ids=None, limit=9, since_ms=since_ms, before_ms=before_ms
+            session, [first_job.id], group_ids=None, limit=9, since_ms=since_ms, before_ms=before_ms
         )
         none = recent_runs.find_newest_of_jobs(session, [], group_ids=None, limit=2)
     assert {job_id: [run.id for run in of_job] for job_id, of_job in found.items()} == {
-        one.id: [old[3], old[2]],
-        two.id: new,
+        first_job.id: [old[3], old[2]],
+        second_job.id: new,
     }
-    assert [run.id for run in bounded[one.id]] == [old[2], old[1]]
+    assert [run.id for run in bounded[first_job.id]] == [old[2], old[1]]
     assert none == {}
-    first = found[two.id][0]
+    first = found[second_job.id][0]
     assert (first.job_id, first.trigger_time, first.trigger_code, first.handle_time, first.handle_code) == (
-        two.id,
+        second_job.id,
         T0 - 10 * SECOND,
         200,
         None,
@@ -62,7 +64,7 @@ def test_each_job_gets_its_newest_runs(database: str) -> None:
     )
 
 
-def test_runs_of_one_second_are_told_by_their_ids(database: str) -> None:
+def test_runs_of_the_same_second_are_ordered_by_id(database: str) -> None:
     job = make_job()
     ids = runs(job, 5, 5, 5)
     with read_scope() as session:
@@ -81,31 +83,38 @@ def test_any_number_of_jobs_is_found(database: str, count: int) -> None:
     assert found == {}
 
 
-def test_jobs_are_counted_among_the_newest_runs_of_the_groups_seen(database: str) -> None:
-    mine, other = make_group(), make_group(app_name="other-app")
-    one, two, foreign = make_job(job_group=mine.id), make_job(job_group=mine.id), make_job(job_group=other.id)
-    runs(one, 30, 20, 10)
-    runs(two, 90, 15)
+def test_jobs_are_counted_among_the_newest_visible_runs(database: str) -> None:
+    visible, other = make_group(), make_group(app_name="other-app")
+    first_job, second_job, foreign = (
+        make_job(job_group=visible.id),
+        make_job(job_group=visible.id),
+        make_job(job_group=other.id),
+    )
+    runs(first_job, 30, 20, 10)
+    runs(second_job, 90, 15)
     runs(foreign, 5, 5)
     since_ms = T0 - 60 * SECOND
     with read_scope() as session:
-        everything = recent_runs.count_by_job(session, None, since_ms=since_ms, limit=100)
+        all_counts = recent_runs.count_by_job(session, None, since_ms=since_ms, limit=100)
         newest = recent_runs.count_by_job(session, None, since_ms=since_ms, limit=3)
-        seen = recent_runs.count_by_job(session, [mine.id], since_ms=since_ms, limit=100)
-        cut = recent_runs.count_by_job(session, [mine.id], since_ms=since_ms, limit=2)
-        nothing = recent_runs.count_by_job(session, [], since_ms=since_ms, limit=100)
-        totals = recent_runs.count_of_jobs(session, [one.id, two.id], since_ms=since_ms)
-    assert (everything.counts, everything.is_cut) == ({one.id: 3, two.id: 1, foreign.id: 2}, False)
-    assert (newest.counts, newest.is_cut) == ({foreign.id: 2, one.id: 1}, True)
-    assert (seen.counts, seen.is_cut) == ({one.id: 3, two.id: 1}, False)
-    assert (cut.counts, cut.is_cut) == ({one.id: 1, two.id: 1}, True)
-    assert (nothing.counts, nothing.is_cut) == ({}, False)
-    assert totals == {one.id: 3, two.id: 1}
+        seen = recent_runs.count_by_job(session, [visible.id], since_ms=since_ms, limit=100)
+        cut = recent_runs.count_by_job(session, [visible.id], since_ms=since_ms, limit=2)
+        no_groups = recent_runs.count_by_job(session, [], since_ms=since_ms, limit=100)
+        totals = recent_runs.count_of_jobs(session, [first_job.id, second_job.id], since_ms=since_ms)
+    assert (all_counts.counts, all_counts.is_cut) == (
+        {first_job.id: 3, second_job.id: 1, foreign.id: 2},
+        False,
+    )
+    assert (newest.counts, newest.is_cut) == ({foreign.id: 2, first_job.id: 1}, True)
+    assert (seen.counts, seen.is_cut) == ({first_job.id: 3, second_job.id: 1}, False)
+    assert (cut.counts, cut.is_cut) == ({first_job.id: 1, second_job.id: 1}, True)
+    assert (no_groups.counts, no_groups.is_cut) == ({}, False)
+    assert totals == {first_job.id: 3, second_job.id: 1}
 
 
-def test_failed_and_running_runs_are_those_of_the_groups_seen(database: str) -> None:
-    mine, other = make_group(), make_group(app_name="other-app")
-    job, foreign = make_job(job_group=mine.id), make_job(job_group=other.id)
+def test_failed_and_running_runs_are_those_of_visible_groups(database: str) -> None:
+    visible, other = make_group(), make_group(app_name="other-app")
+    job, foreign = make_job(job_group=visible.id), make_job(job_group=other.id)
     runs(job, 10, 20, handle_code=500)
     runs(job, 30, trigger_code=504)
     runs(job, 40, handle_code=200)
@@ -116,12 +125,12 @@ def test_failed_and_running_runs_are_those_of_the_groups_seen(database: str) -> 
     since_ms = T0 - 60 * SECOND
     with read_scope() as session:
         all_failed = recent_runs.count_failed(session, None, since_ms=since_ms, limit=100)
-        failed = recent_runs.count_failed(session, [mine.id], since_ms=since_ms, limit=100)
+        failed = recent_runs.count_failed(session, [visible.id], since_ms=since_ms, limit=100)
         running = recent_runs.find_still_running(
             session, None, since_ms=T0 - 900 * SECOND, before_ms=since_ms
         )
         mine_running = recent_runs.find_still_running(
-            session, [mine.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms
+            session, [visible.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms
         )
     assert all_failed == {job.id: 3, foreign.id: 1}
     assert failed == {job.id: 3}
@@ -129,9 +138,9 @@ def test_failed_and_running_runs_are_those_of_the_groups_seen(database: str) -> 
     assert [run.id for run in mine_running] == [long]
 
 
-def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: str) -> None:
-    mine, other = make_group(), make_group(app_name="other-app")
-    job, foreign = make_job(job_group=mine.id), make_job(job_group=other.id)
+def test_skips_are_those_of_visible_groups_within_the_period(database: str) -> None:
+    visible, other = make_group(), make_group(app_name="other-app")
+    job, foreign = make_job(job_group=visible.id), make_job(job_group=other.id)
     for owner, begin, end in ((job, 900, 700), (job, 90, 50), (foreign, 30, 30)):
         from_ms, to_ms = T0 - begin * SECOND, T0 - end * SECOND
         save(
@@ -149,7 +158,7 @@ def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: s
             foreign.id
         ]
         assert [
-            skip.job_id for skip in skips.find_recent(session, [mine.id], since_ms=since_ms, limit=9)
+            skip.job_id for skip in skips.find_recent(session, [visible.id], since_ms=since_ms, limit=9)
         ] == [job.id]
         assert skips.find_recent(session, [], since_ms=since_ms, limit=9) == []
 
@@ -176,7 +185,7 @@ def test_skips_are_those_of_the_groups_seen_that_reach_into_the_time(database: s
         ),
     ],
 )
-def test_every_look_has_an_index(database: str, ask: Callable[[Session], object], index: str) -> None:
+def test_every_query_uses_an_index(database: str, ask: Callable[[Session], object], index: str) -> None:
     if "sqlite" not in database:
         pytest.skip("planners of servers choose by statistics")
     with read_scope() as session:

@@ -1,4 +1,4 @@
-"""Fires a schedule has planned and no claim has taken: which they are, and how they are locked beside claims."""
+"""Planned and unclaimed fires of a schedule: selection, and locking against claims."""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def withdraw(*jobs: Job) -> dict[int, list[int]]:
 
 
 def make_shards(job: Job, total: int, *, due_time: int, claimed: int = 0) -> list[Fire]:
-    """Commit a broadcast that has been divided; the first shards are claimed."""
+    """Commit a broadcast expanded into shards, the first of them claimed."""
     states: list[dict[str, Any]] = [{"state": "SENDING", "log_id": 1}] * claimed + [{}] * (total - claimed)
     return [
         make_fire(job, due_time=due_time, sharding_param=f"{index}/{total}", **state)
@@ -28,7 +28,7 @@ def make_shards(job: Job, total: int, *, due_time: int, claimed: int = 0) -> lis
     ]
 
 
-def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str) -> None:
+def test_a_withdrawal_takes_only_pending_fires_of_the_schedule(database: str) -> None:
     job, other = make_job(), make_job()
     due = [T0 - 2000, T0, T0 + 4000]
     for at_ms in due:
@@ -48,13 +48,13 @@ def test_a_withdrawal_takes_the_pending_fires_of_the_schedule_only(database: str
 def test_a_broadcast_is_withdrawn_as_a_whole_or_not_at_all(database: str) -> None:
     job = make_job()
     make_shards(job, 3, due_time=T0)
-    begun = make_shards(job, 3, due_time=T0 + 1000, claimed=1)
+    claimed_shards = make_shards(job, 3, due_time=T0 + 1000, claimed=1)
     assert withdraw(job) == {job.id: [T0] * 3}
-    assert [fire.id for fire in all_rows(Fire)] == [fire.id for fire in begun]
+    assert [fire.id for fire in all_rows(Fire)] == [fire.id for fire in claimed_shards]
 
 
-def claim_slowly(*, beside: Callable[[], object]) -> list[Exception]:
-    """Lock and mark pending fires as a claim does, while ``beside`` wants them from another thread; return what either raised."""
+def claim_slowly(*, concurrent_call: Callable[[], object]) -> list[Exception]:
+    """Lock and mark pending fires as a claim does, with ``concurrent_call`` in a thread; return errors."""
     errors: list[Exception] = []
 
     def run(act: Callable[[], object]) -> None:
@@ -63,15 +63,15 @@ def claim_slowly(*, beside: Callable[[], object]) -> list[Exception]:
         except Exception as exc:  # noqa: BLE001 - the test looks at it
             errors.append(exc)
 
-    second = threading.Thread(target=run, args=(beside,))
+    second = threading.Thread(target=run, args=(concurrent_call,))
 
     def claim() -> None:
         with session_scope() as session:
-            held = fires.lock_pending(session, [fire.id for fire in all_rows(Fire, state="PENDING")])
+            locked = fires.lock_pending(session, [fire.id for fire in all_rows(Fire, state="PENDING")])
             second.start()
             second.join(0.5)
             assert second.is_alive(), "it waits for the claim"
-            for fire in held:
+            for fire in locked:
                 session.execute(
                     update(Fire)
                     .where(Fire.id == fire.id)
@@ -84,7 +84,7 @@ def claim_slowly(*, beside: Callable[[], object]) -> list[Exception]:
 
 
 def many_fires_under_way() -> None:
-    """Make a lookup by an index cheaper than a scan of the table, as it is wherever something goes on."""
+    """Fill the table until an index lookup is cheaper than a scan."""
     with session_scope() as session:
         for number in range(300):
             columns = {"state": "ACCEPTED", "log_id": 100 + number, "fire_key": f"under way:{number}"}
@@ -114,44 +114,44 @@ def test_a_claim_and_a_stop_do_not_deadlock(
         with session_scope() as session:
             act(session, job.id)
 
-    assert claim_slowly(beside=stop) == []
+    assert claim_slowly(concurrent_call=stop) == []
     assert [fire.state for fire in all_rows(Fire, job_id=job.id)] == ["SENDING"] * left
 
 
-def test_a_broadcast_divided_while_a_withdrawal_waits_goes_too(database: str) -> None:
+def test_a_broadcast_expanded_during_a_withdrawal_is_withdrawn(database: str) -> None:
     if database.startswith("sqlite"):
         pytest.skip("a SQLite writer waits for the other's whole transaction")
     job = make_job()
-    whole = make_fire(job)
-    taken: list[dict[int, list[int]]] = []
-    second = threading.Thread(target=lambda: taken.append(withdraw(job)))
+    broadcast = make_fire(job)
+    withdrawn: list[dict[int, list[int]]] = []
+    second = threading.Thread(target=lambda: withdrawn.append(withdraw(job)))
     with session_scope() as session:
-        fires.lock_pending(session, [whole.id])
+        fires.lock_pending(session, [broadcast.id])
         second.start()
         second.join(0.5)
         for index in range(2):
-            key = f"{whole.fire_key}:{index}"
+            key = f"{broadcast.fire_key}:{index}"
             session.add(
                 Fire(
                     job_id=job.id, fire_key=key, due_time=T0, trigger_type="CRON", sharding_param=f"{index}/2"
                 )
             )
-        fires.delete_fires(session, [whole.id])
+        fires.delete_fires(session, [broadcast.id])
         session.flush()
     second.join(10)
-    assert taken == [{job.id: [T0, T0]}]
+    assert withdrawn == [{job.id: [T0, T0]}]
     assert all_rows(Fire) == []
 
 
 @pytest.mark.parametrize("by_log", [False, True], ids=["by id", "by log"])
-def test_a_delete_waits_for_no_other_fire(database: str, by_log: bool) -> None:
+def test_a_delete_does_not_wait_for_other_fires(database: str, by_log: bool) -> None:
     if database.startswith("sqlite"):
         pytest.skip("a SQLite writer waits for the other's whole transaction")
     job = make_job()
-    held, *gone = [make_fire(job, state="ACCEPTED", log_id=number) for number in range(1, 6)]
+    locked, *deleted = [make_fire(job, state="ACCEPTED", log_id=number) for number in range(1, 6)]
     with session_scope() as first:
-        open_fires.lock_open(first, [held.id])
+        open_fires.lock_open(first, [locked.id])
         with session_scope() as second:
-            ids = [fire.log_id or 0 for fire in gone] if by_log else [fire.id for fire in gone]
+            ids = [fire.log_id or 0 for fire in deleted] if by_log else [fire.id for fire in deleted]
             assert (fires.delete_of_logs if by_log else fires.delete_fires)(second, ids) == 4
-    assert [fire.id for fire in all_rows(Fire)] == [held.id]
+    assert [fire.id for fire in all_rows(Fire)] == [locked.id]

@@ -1,4 +1,4 @@
-"""Text filters of the lists: a text is found anywhere and in any case, on every database."""
+"""Text filters of the lists: substrings in any case, on every database."""
 
 import pytest
 
@@ -22,8 +22,10 @@ def test_a_text_is_found_in_any_case(text: str) -> None:
         author="Nightly",
     )
     with read_scope() as session:
-        for wanted in (JobFilter(description=text), JobFilter(handler=text), JobFilter(author=text)):
-            assert job_lists.list_jobs(session, wanted, group_ids=None, start=0, length=10).total == 1, wanted
+        for job_filter in (JobFilter(description=text), JobFilter(handler=text), JobFilter(author=text)):
+            assert job_lists.list_jobs(session, job_filter, group_ids=None, start=0, length=10).total == 1, (
+                job_filter
+            )
         for names in ({"app_name": text, "title": ""}, {"app_name": "", "title": text}):
             assert group_lists.list_groups(session, **names, group_ids=None, start=0, length=10).total == 1, (
                 names

@@ -1,4 +1,4 @@
-"""Logins as rows: limits, throttle, adopted hashes. Time is an argument everywhere."""
+"""Logins: session rows, limits, throttling, adopted password hashes. Time is passed as an argument."""
 
 import hashlib
 import threading
@@ -67,7 +67,9 @@ def stored(user_id: int) -> str:
     ("remember", "idle_ms", "whole_ms"),
     [(False, 12 * 60 * MINUTE_MS, 7 * DAY_MS), (True, 90 * DAY_MS, 365 * DAY_MS)],
 )
-def test_a_login_ends_when_idle_and_in_any_case(remember: bool, idle_ms: Millis, whole_ms: Millis) -> None:
+def test_a_login_ends_when_idle_and_at_its_maximum_age(
+    remember: bool, idle_ms: Millis, whole_ms: Millis
+) -> None:
     add_user()
     idle, used = log_in(remember=remember).token, log_in(remember=remember).token
     assert visitor(idle, NOW + idle_ms) is not None
@@ -77,7 +79,7 @@ def test_a_login_ends_when_idle_and_in_any_case(remember: bool, idle_ms: Millis,
     assert visitor(used, NOW + whole_ms) is None
 
 
-def test_seen_is_written_at_most_once_a_minute() -> None:
+def test_last_seen_is_written_at_most_once_a_minute() -> None:
     add_user()
     token = log_in().token
     for at_ms, last_seen_ms in (
@@ -90,7 +92,7 @@ def test_seen_is_written_at_most_once_a_minute() -> None:
             assert session.scalar(select(LoginSession.last_seen_ms)) == last_seen_ms
 
 
-def test_expired_logins_are_forgotten_at_the_next_login() -> None:
+def test_expired_logins_are_deleted_at_the_next_login() -> None:
     add_user()
     log_in()
     log_in(now_ms=NOW + 8 * DAY_MS)
@@ -98,8 +100,8 @@ def test_expired_logins_are_forgotten_at_the_next_login() -> None:
         assert len(list(session.scalars(select(LoginSession.id)))) == 1
 
 
-def test_logins_unused_for_too_long_are_forgotten_a_thousand_at_a_login() -> None:
-    """A script that logs in for every call leaves one each time; none of them is used again."""
+def test_unused_logins_are_deleted_a_thousand_at_a_time() -> None:
+    """A script that logs in for every request leaves one each time, and none is used again."""
     user_id, half_a_day_ms = add_user(), 12 * 60 * MINUTE_MS
     rows = [
         {
@@ -145,7 +147,7 @@ def test_rights_are_read_at_every_request() -> None:
 
 
 @pytest.mark.parametrize("change", ["disable", "password", "role", "remove"])
-def test_what_ends_a_login_at_once(change: str) -> None:
+def test_changes_of_an_account_end_its_logins_at_once(change: str) -> None:
     user_id = add_user()
     add_user("admin", role=1)
     token = log_in().token
@@ -172,7 +174,7 @@ def test_a_disabled_user_is_refused_like_an_unknown_one() -> None:
         log_in()
 
 
-def test_an_account_waits_after_five_failures_ever_longer_but_not_for_ever() -> None:
+def test_an_account_waits_longer_after_each_five_failures_up_to_a_limit() -> None:
     add_user()
     at_ms, waits = NOW, []
     for number in range(18):
@@ -201,12 +203,12 @@ def test_a_name_logs_in_in_any_case_as_it_is_stored() -> None:
         assert found is not None
         assert (made.username, found.actor.username, found.actor.user_id) == ("Norman-Å", "Norman-Å", user_id)
     with pytest.raises(InvalidInput, match="Wrong user name or password"):
-        log_in("Nörman-Å")  # equal to MySQL
+        log_in("Nörman-Å")  # equal for MySQL
 
 
-def test_of_names_that_differ_only_in_case_each_is_its_own(database: str) -> None:
+def test_names_that_differ_only_in_case_are_separate_accounts(database: str) -> None:
     if database.startswith("mysql"):
-        pytest.skip("the column's unique key has no two of them")
+        pytest.skip("the unique key of the column ignores case")
     add_user("norman", "-")
     add_user("Norman")
     assert log_in("Norman").username == "Norman"
@@ -215,7 +217,7 @@ def test_of_names_that_differ_only_in_case_each_is_its_own(database: str) -> Non
             log_in(username)
 
 
-def test_failures_count_for_a_name_in_any_case() -> None:
+def test_failures_count_per_name_in_any_case() -> None:
     add_user()
     for username in ("norman", "Norman", "NORMAN", "nOrman", "normaN"):
         with pytest.raises(InvalidInput):
@@ -224,7 +226,7 @@ def test_failures_count_for_a_name_in_any_case() -> None:
         log_in("NorMan")
 
 
-def test_a_right_password_is_not_looked_at_during_a_wait() -> None:
+def test_a_correct_password_is_not_checked_during_a_wait() -> None:
     add_user()
     for _ in range(5):
         with pytest.raises(InvalidInput):
@@ -234,7 +236,7 @@ def test_a_right_password_is_not_looked_at_during_a_wait() -> None:
     assert log_in(now_ms=NOW + SECOND_MS).username == "norman"
 
 
-def test_one_address_waits_after_fifty_failures_of_any_accounts() -> None:
+def test_an_address_waits_after_fifty_failures_of_any_accounts() -> None:
     add_user()
     for number in range(50):
         with pytest.raises(InvalidInput):
@@ -254,7 +256,7 @@ def test_blank_fields_do_not_count() -> None:
     assert log_in().username == "norman"
 
 
-def test_a_day_later_the_failures_are_forgotten() -> None:
+def test_failures_are_forgotten_after_a_day() -> None:
     add_user()
     for _ in range(4):
         with pytest.raises(InvalidInput):
@@ -264,7 +266,7 @@ def test_a_day_later_the_failures_are_forgotten() -> None:
             log_in(password="wrong", now_ms=NOW + DAY_MS)
 
 
-def test_guesses_at_once_count_one_by_one() -> None:
+def test_concurrent_guesses_are_counted_one_by_one() -> None:
     add_user()
     outcomes: list[str] = []
 
@@ -282,7 +284,7 @@ def test_guesses_at_once_count_one_by_one() -> None:
     assert sorted(outcomes) == ["InvalidInput"] * 5 + ["TooManyAttempts"] * 7
 
 
-def test_neighbours_in_an_ipv6_network_are_one_source() -> None:
+def test_addresses_of_an_ipv6_network_are_one_source() -> None:
     assert (
         login.address_subject("2001:db8:1:2::7")
         == login.address_subject("2001:db8:1:2:ffff::1")
@@ -298,13 +300,13 @@ def test_an_adopted_hash_logs_in_wrapped_and_is_replaced(adopted: str) -> None:
     assert adopted.lower() not in wrapped
     user_id = add_user(password=wrapped)
     with pytest.raises(InvalidInput):
-        log_in(password=adopted)  # the hash itself is no password
+        log_in(password=adopted)  # the hash itself is not a password
     log_in()
     assert stored(user_id).startswith("$argon2id$")
     log_in()
 
 
-def test_a_shared_database_keeps_the_hash_a_java_admin_needs() -> None:
+def test_a_shared_database_keeps_the_hash_for_the_java_admin() -> None:
     user_id = add_user(password=MD5)
     login.log_in(Attempt("norman", PASSWORD, False, "", ""), now_ms=NOW, keep_hash=True)
     assert stored(user_id) == MD5
@@ -315,14 +317,14 @@ def test_a_shared_database_keeps_the_hash_a_java_admin_needs() -> None:
 @pytest.mark.parametrize(
     "broken", ["", "plain", "$argon2id$broken", "first:", "md5:", "md5:plain", "x" * 255]
 )
-def test_a_broken_stored_password_lets_nobody_in(broken: str) -> None:
+def test_an_invalid_stored_password_never_matches(broken: str) -> None:
     add_user(password=broken)
     for password in (PASSWORD, broken or "x", broken.removeprefix("md5:") or "x"):
         with pytest.raises((InvalidInput, TooManyAttempts)):
             log_in(password=password)
 
 
-def test_a_first_password_must_be_changed() -> None:
+def test_the_first_password_must_be_changed() -> None:
     user_id = add_user(password="first:" + HASH)
     made = log_in()
     assert made.must_change
@@ -335,7 +337,7 @@ def test_a_first_password_must_be_changed() -> None:
     assert stored(user_id).startswith("$argon2id$")
 
 
-def test_the_trail_has_every_login_and_every_refusal_but_no_password() -> None:
+def test_the_audit_has_every_login_and_refusal_but_no_password() -> None:
     add_user()
     with pytest.raises(InvalidInput):
         log_in(password="my-secret-typo")

@@ -1,4 +1,4 @@
-"""What a stored password costs who guesses it: the tests' own hasher is set aside here."""
+"""Cost of a stored password for an attacker; without the cheap hasher of the other tests."""
 
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("real_hasher")
 
 
 @pytest.mark.parametrize("must_change", [False, True])
-def test_a_hash_costs_as_much_as_rfc_9106_asks(must_change: bool) -> None:
+def test_a_hash_costs_as_much_as_rfc_9106_recommends(must_change: bool) -> None:
     stored = passwords.hash_password(PASSWORD, must_change=must_change)
     cost = extract_parameters(stored.removeprefix(passwords.FIRST_PREFIX))
     assert cost.type is Type.ID
@@ -23,13 +23,13 @@ def test_a_hash_costs_as_much_as_rfc_9106_asks(must_change: bool) -> None:
     assert not passwords.is_outdated(stored)
 
 
-def test_a_cheaper_hash_still_opens_but_is_to_be_renewed() -> None:
+def test_a_cheaper_hash_still_matches_and_must_be_renewed() -> None:
     assert passwords.verify(WEAK, PASSWORD)
     assert passwords.is_outdated(WEAK)
 
 
-@pytest.mark.parametrize("stored", [None, "0" * 32, "0" * 64], ids=["nobody", "md5", "sha256"])
-def test_where_no_hash_is_stored_one_is_checked_all_the_same(
+@pytest.mark.parametrize("stored", [None, "0" * 32, "0" * 64], ids=["none", "md5", "sha256"])
+def test_without_a_stored_hash_a_dummy_is_checked_all_the_same(
     monkeypatch: pytest.MonkeyPatch, stored: str | None
 ) -> None:
     checked: list[str] = []
@@ -42,6 +42,6 @@ def test_where_no_hash_is_stored_one_is_checked_all_the_same(
     passwords._dummy.cache_clear()
     try:
         assert not passwords.verify(stored, PASSWORD)
-        assert [extract_parameters(one).memory_cost for one in checked] == [64 * 1024]
+        assert [extract_parameters(checked_hash).memory_cost for checked_hash in checked] == [64 * 1024]
     finally:
         passwords._dummy.cache_clear()

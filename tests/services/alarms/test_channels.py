@@ -103,7 +103,7 @@ def test_a_mail_without_tls() -> None:
     mail = email.message_from_bytes(envelope.content or b"", policy=email.policy.default)
     assert not encrypted
     assert (envelope.mail_from, envelope.rcpt_tos) == ("jobs@example.com", ["ops@example.com"])
-    assert mail["Subject"] == "[XXL-JOB] Nächtlicher Bericht: failed", "one line, whatever the title holds"
+    assert mail["Subject"] == "[XXL-JOB] Nächtlicher Bericht: failed", "one line, whatever the title contains"
     assert mail["Date"]
     assert mail.get_content().replace("\r\n", "\n") == MESSAGE.body
 
@@ -138,7 +138,7 @@ def test_an_untrusted_server_gets_no_password(tls: ssl.SSLContext, monkeypatch: 
     assert inbox.mails == []
 
 
-def test_refused_addresses_and_absent_servers_return_the_error() -> None:
+def test_refused_addresses_and_missing_servers_return_the_error() -> None:
     with mail_server() as (inbox, port):
         config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
         assert "no such user" in send_mail(config, "nobody@example.com", MESSAGE)
@@ -161,7 +161,7 @@ def test_a_webhook_gets_title_and_text() -> None:
 @pytest.mark.parametrize(
     "answer", [Answer(status=500), Answer(status=404), Answer(fault=Fault.CLOSE), Answer(fault=Fault.SILENCE)]
 )
-def test_a_webhook_that_fails(answer: Answer) -> None:
+def test_a_failing_webhook_returns_the_error(answer: Answer) -> None:
     with FakeExecutor() as hook:
         hook.respond("*", answer)
         result = send_apprise(f"{hook.address.replace('http', 'json')}s3cret?rto=0.3", MESSAGE)

@@ -54,7 +54,7 @@ def test_writers_are_not_blocked_by_the_search_for_failing_jobs(
 
 
 def hold_alarm(job: Job) -> JobLog:
-    """Fail a run and hold its alarm back, without a notifier."""
+    """Fail a run and hold back its alarm, without a notifier."""
     run = fail_run(job)
     with session_scope() as session:
         muted = muted_alarms.lock_mutes(session, [job], now_ms=T0)
@@ -122,8 +122,8 @@ def test_alarms_summed_up_before_muting_again_are_not_repeated(
     with session_scope() as session:
         muted_alarms.put_off(session, ended, outcome="{}", next_ms=0)
         muted_alarms.finish(session, ended, notified=True, outcome="{}", lease_until=0)
-    held = {alarm.log_id: (alarm.state, alarm.mute_id) for alarm in all_rows(Alarm)}
-    assert held == {summed_up.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
+    states_by_run = {alarm.log_id: (alarm.state, alarm.mute_id) for alarm in all_rows(Alarm)}
+    assert states_by_run == {summed_up.id: ("SENT", None), later.id: ("MUTED", only_row(Mute).id)}
     with notifying(config) as notifier:
         assert call_back(make_run(job).id, 200, now_ms=T0 + HOUR + 2_000)
         eventually(lambda: notifier.tick(T0 + 3 * HOUR) and all_rows(Mute) == [])
@@ -154,7 +154,7 @@ def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     assert f"Still failing:\nfailing (job {failing.id}): 1 alarm, runs {runs[0].id}" in failing_part
     assert f"\ncleaned (job {cleaned.id}): 1 alarm, runs {runs[1].id}" in unknown
     assert f"Recovered meanwhile: fine (job {fine.id})" in unknown
-    (ended,) = end_of_another(cleaned)
+    (ended,) = end_another_mute(cleaned)
     assert (
         compose_mute_end(ended, config).title
         == f"[XXL-JOB] cleaned (job {cleaned.id}): no longer muted, state unknown"
@@ -162,7 +162,7 @@ def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
     assert "Still failing" not in compose_mute_end(ended, config).body
 
 
-def end_of_another(job: Job) -> list[EndedMute]:
+def end_another_mute(job: Job) -> list[EndedMute]:
     """Return the end of a further mute of a job, after its failed run was cleaned up."""
     mute(job)
     remove(hold_alarm(job))

@@ -76,9 +76,9 @@ def test_a_job_that_leaves_a_muted_group_stays_muted_by_other_mutes(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job, other = job_with_channels(hook), job_with_channels(hook)
-    for each in (job, other):
-        mute(group_id=each.job_group, span=MuteSpan.DAY)
-        fail_run(each)
+    for muted_job in (job, other):
+        mute(group_id=muted_job.job_group, span=MuteSpan.DAY)
+        fail_run(muted_job)
     mute(other)
     arrival = make_group(app_name="next", alarm_urls=url_of(hook))
     mute(group_id=arrival.id)
@@ -94,14 +94,14 @@ def test_a_job_that_leaves_a_muted_group_stays_muted_by_other_mutes(
 
 def test_held_alarms_of_a_deleted_group_are_sent(database: str, config: Config, hook: FakeExecutor) -> None:
     job = job_with_channels(hook)
-    gone = job.job_group
-    mute(group_id=gone, span=MuteSpan.UNTIL_UNDONE)
+    former_group = job.job_group
+    mute(group_id=former_group, span=MuteSpan.UNTIL_UNDONE)
     fail_run(job)
     with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
         tick_until(notifier, T0, "MUTED")
         move_as_java_does(job, make_group(app_name="elsewhere").id)
         with session_scope() as session:
-            groups.remove_group(session, gone, actor=ACTOR, now_ms=T0 + 1_000)
+            groups.remove_group(session, former_group, actor=ACTOR, now_ms=T0 + 1_000)
         tick_until(notifier, T0 + 1_000, "SENT")
         assert all_rows(Mute) == []
     assert len(hook.requests) == 1
@@ -137,7 +137,7 @@ def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
     with ThreadPoolExecutor(1) as other:
         with session_scope() as session:
             assert mute_store.lock_taken(session, held_by) is not None
-            deleted = other.submit(transact_once, lambda own: job_lists.delete_job(own, job.id))
+            deleted = other.submit(transact_once, lambda deleting: job_lists.delete_job(deleting, job.id))
             assert deletes_the_mute.wait(10)
             alarms.release(session, held_by.id, notified=[1], outcome="{}", lease_until=0)
             mute_store.delete_mute(session, held_by.id)
@@ -146,6 +146,6 @@ def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
 
 
 def transact_once(work: Callable[[Session], None]) -> None:
-    """Do the work in one transaction: a lost deadlock is an error."""
+    """Call the function in one transaction: a lost deadlock is an error."""
     with session_scope() as session:
         work(session)

@@ -209,7 +209,7 @@ def test_a_job_muted_twice_is_summed_up_when_the_last_mute_ends(
     assert "Held back: 2 alarms" in message["message"]
 
 
-def test_the_summary_is_retried_for_failed_targets_and_given_up_at_last(
+def test_the_summary_is_retried_for_failed_targets_and_finally_given_up(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
@@ -248,7 +248,7 @@ def test_the_summary_of_a_dead_notifier_is_taken_over_and_muting_again_cancels_i
         with session_scope() as session:
             muted_alarms.finish(session, lost, notified=False, outcome="{}", lease_until=0)
         assert (only_row(Alarm).mute_id, only_row(Mute).since_ms) == (only_row(Mute).id, T0), (
-            "its lease is void"
+            "its lease has expired"
         )
         (lost,) = take("dead", T0 + 3 * HOUR)
         eventually(lambda: notifier.tick(T0 + 3 * HOUR + LEASE_MS) and all_rows(Mute) == [])
@@ -289,12 +289,12 @@ def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hoo
         assert take("another", T0 + HOUR) == []
         muted_alarms.hold(session, [session.merge(only_row(Alarm))], found[job.id])
     (ended,) = take("another", T0 + HOUR)
-    assert [each.count for each in ended.held] == [1]
+    assert [part.count for part in ended.held] == [1]
 
 
 def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
     held = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
-    of_jobs = {each.job_id: Job(id=each.job_id, job_desc=f"job-{each.job_id}", job_group=7) for each in held}
+    of_jobs = {part.job_id: Job(id=part.job_id, job_desc=f"job-{part.job_id}", job_group=7) for part in held}
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     failing = frozenset(range(1, 26))
     message = compose_mute_end(

@@ -63,9 +63,11 @@ def states() -> list[str]:
     return [alarm.state for alarm in all_rows(Alarm)]
 
 
-def tick_until(notifier: AlarmNotifier, now_ms: Millis, *wanted: str) -> None:
-    """Repeat the round of one moment until the alarms are in these states."""
-    eventually(lambda: notifier.tick(now_ms) and states() == list(wanted), message=f"{wanted}")
+def tick_until(notifier: AlarmNotifier, now_ms: Millis, *expected_states: str) -> None:
+    """Repeat the round at one moment until the alarms are in these states."""
+    eventually(
+        lambda: notifier.tick(now_ms) and states() == list(expected_states), message=f"{expected_states}"
+    )
 
 
 def messages(server: FakeExecutor) -> list[dict[str, str]]:
@@ -186,9 +188,9 @@ def test_a_broken_channel_is_audited_once(database: str, config: Config, hook: F
             now_ms = T0 + round_number * 1_000_000
             fail_run(job, now_ms)
             for attempt in range(ATTEMPTS_MAX):
-                wanted = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
+                expected_states = "PENDING" if attempt < ATTEMPTS_MAX - 1 else "FAILED"
                 eventually(
-                    lambda at=now_ms, state=wanted, number=attempt + 1: (
+                    lambda at=now_ms, state=expected_states, number=attempt + 1: (
                         notifier.tick(at)
                         and [all_rows(Alarm)[-1].state, all_rows(Alarm)[-1].attempts] == [state, number]
                     )
@@ -334,9 +336,9 @@ def test_a_wrong_clock_is_reported_to_the_installation_only(
 
 
 def test_a_clock_without_comparison_is_reported_as_set_ahead(config: Config) -> None:
-    held = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
-    assert held.title == "[XXL-JOB] one: clock set ahead, scheduling paused"
-    assert "set 600.0 s ahead" in held.body
+    hold_notice = compose_clock("one", ClockNews(right=False, skew_ms=600_000, compared=False), config)
+    assert hold_notice.title == "[XXL-JOB] one: clock set ahead, scheduling paused"
+    assert "set 600.0 s ahead" in hold_notice.body
     steady = compose_clock("one", ClockNews(right=True, skew_ms=0, compared=False), config)
     assert steady.title == "[XXL-JOB] one: clock steady again, scheduling resumed"
 

@@ -1,4 +1,4 @@
-"""A long chain of child jobs is looked through by a few statements, whether it is typed or comes from a file."""
+"""Long chains of child jobs need few statements, whether entered or imported."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ ADMIN = system_actor("test")
 
 @pytest.fixture
 def chain() -> tuple[int, list[int]]:
-    """Store jobs that lead to each other in a row; return their group and their ids."""
+    """Store a chain of jobs; return their group and their ids."""
     group_id = make_group().id
     row = {
         "job_group": group_id,
@@ -65,7 +65,7 @@ def save(job_id: int, group_id: int, *child_ids: int) -> None:
         jobs.update_job(session, job_id, typed, actor=ADMIN, clock=lambda: T0)
 
 
-def test_a_chain_is_looked_through_by_a_few_statements(chain: tuple[int, list[int]]) -> None:
+def test_a_chain_is_checked_with_few_statements(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with session_scope() as session:
         outside = jobs.add_job(session, draft(group_id, ""), actor=ADMIN, clock=lambda: T0)
@@ -79,7 +79,7 @@ def test_a_chain_is_looked_through_by_a_few_statements(chain: tuple[int, list[in
         save(ids[-1], group_id, ids[0])
 
 
-def test_a_child_that_is_gone_ends_its_branch_only(chain: tuple[int, list[int]]) -> None:
+def test_a_deleted_child_ends_only_its_branch(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with session_scope() as session:
         links = [
@@ -92,12 +92,12 @@ def test_a_child_that_is_gone_ends_its_branch_only(chain: tuple[int, list[int]])
     assert len(seen) < 30
 
 
-def test_kin_are_those_that_are_led_to_however_they_are_read(chain: tuple[int, list[int]]) -> None:
+def test_descendants_are_found_from_any_number_of_jobs(chain: tuple[int, list[int]]) -> None:
     group_id, ids = chain
     with read_scope() as session:
         near = job_lists.find_descendants(session, ids[-3:])
         far = job_lists.find_descendants(session, [ids[10]])
-        many = job_lists.find_descendants(session, [*ids[5:], 10**9])
+        all_found = job_lists.find_descendants(session, [*ids[5:], 10**9])
     assert near == {ids[-3]: (group_id, [ids[-2]]), ids[-2]: (group_id, [ids[-1]]), ids[-1]: (group_id, [])}
     assert list(far) == ids[10:]
-    assert sorted(many) == ids[5:]
+    assert sorted(all_found) == ids[5:]

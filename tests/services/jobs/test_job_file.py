@@ -1,4 +1,4 @@
-"""The file of jobs: what is no such file, and the order its jobs are stored in."""
+"""Job files: invalid files, and the order in which jobs are stored."""
 
 import json
 
@@ -10,7 +10,7 @@ from app.services.jobs.job_file import JOBS_MAX, SIZE_MAX, Entry, read_file, wri
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("", "line 1, column 1"),
         ("{", "line 1, column 2"),
@@ -30,20 +30,20 @@ from app.services.jobs.job_file import JOBS_MAX, SIZE_MAX, Entry, read_file, wri
         (json.dumps({"format": 1, "jobs": ["x" * SIZE_MAX]}), "larger than 1048576 bytes"),
     ],
 )
-def test_a_file_that_is_none_says_where_and_why(text: str, told: str) -> None:
+def test_an_invalid_file_is_refused_with_place_and_reason(text: str, reason: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_file(text)
     assert refused.value.field == "file"
-    assert told in refused.value.message
+    assert reason in refused.value.message
 
 
-def test_a_time_is_read_as_it_was_written() -> None:
+def test_times_are_read_as_they_were_written() -> None:
     for at_ms in (0, 1, 1_900_000_000_000, 1_900_000_000_123):
         (entry,) = read_file(json.dumps({"format": 1, "jobs": [{"notBefore": write_time(at_ms)}]}))
         assert entry.given == {"not_before_ms": at_ms}
 
 
-def test_a_job_comes_after_its_children_and_a_circle_ends() -> None:
+def test_children_come_before_their_parents_and_a_circle_ends() -> None:
     chain = [Entry(number, number, children=(number + 1,)) for number in range(1, 50)]
     assert [entry.number for entry in children_first(chain)] == list(range(49, 0, -1))
     circle = [Entry(1, 1, children=(2,)), Entry(2, 2, children=(1,)), Entry(3, 3, children=(3,)), Entry(4)]

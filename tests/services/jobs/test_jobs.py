@@ -1,4 +1,4 @@
-"""Start, stop, edit and delete take effect at their commit. Time is an argument."""
+"""Jobs: start, stop, edit and delete take effect at their commit. Time is passed as an argument."""
 
 import threading
 from dataclasses import replace
@@ -128,16 +128,16 @@ def trigger(session: Session, job_id: int, actor: Actor) -> None:
         ("AT", "2024-05-01 12:00:00", NOW + 100 * MINUTE_MS),
     ],
 )
-def test_a_start_takes_the_first_instant_after_now(kind: str, conf: str, next_ms: Millis) -> None:
+def test_a_start_uses_the_first_instant_after_now(kind: str, conf: str, next_ms: Millis) -> None:
     job_id = make_job(schedule_type=kind, schedule_conf=conf)
     assert load(job_id).trigger_next_time == 0
     start(job_id, NOW)
     assert (load(job_id).trigger_status, load(job_id).trigger_next_time) == (1, next_ms)
-    start(job_id, NOW + 7)  # a running job stays as it is
+    start(job_id, NOW + 7)  # a running job stays unchanged
     assert load(job_id).trigger_next_time == next_ms
 
 
-def test_a_start_never_repeats_an_instant_that_was_fired() -> None:
+def test_a_start_never_repeats_a_fired_instant() -> None:
     job_id = make_job(start=True)
     plan(job_id, NOW + MINUTE_MS)
     stop(job_id, NOW + MINUTE_MS - 2_000)
@@ -145,15 +145,15 @@ def test_a_start_never_repeats_an_instant_that_was_fired() -> None:
     assert load(job_id).trigger_next_time == NOW + 2 * MINUTE_MS
 
 
-@pytest.mark.parametrize("others", [0, 1], ids=["a job each", "a job between them each"])
-def test_two_saves_at_once_close_no_cycle(others: int) -> None:
+@pytest.mark.parametrize("others", [0, 1], ids=["direct", "with a job between"])
+def test_concurrent_saves_close_no_cycle(others: int) -> None:
     group_id = make_group()
     ring = [make_job(job_group=group_id) for _ in range(2 + 2 * others)]
     half = 1 + others
     for parent, child in zip(ring, ring[1:], strict=False):
         if parent not in (ring[0], ring[half]):
             change(parent, child_jobid=str(child))
-    if others:  # ring[3] leads back to ring[0]; ring[0] and ring[2] are still without a child
+    if others:  # ring[3] leads back to ring[0]; ring[0] and ring[2] have no child yet
         change(ring[3], child_jobid=str(ring[0]))
     refused: list[str] = []
 
@@ -194,7 +194,7 @@ def test_a_schedule_that_never_fires_again_cannot_be_started(changes: dict[str, 
     assert load(job_id).trigger_status == 0
 
 
-def test_a_stop_withdraws_what_was_not_sent_and_records_what_was_due() -> None:
+def test_a_stop_withdraws_unsent_fires_and_records_what_was_due() -> None:
     job_id = make_job(start=True, schedule_conf="* * * * * ?")
     plan(job_id, NOW - 2_000, NOW - 1_000, NOW, NOW + 1_000)
     plan(job_id, NOW - 4_000, state="SENDING")
@@ -217,7 +217,7 @@ def test_a_stop_withdraws_what_was_not_sent_and_records_what_was_due() -> None:
         ({"time_zone": "UTC"}, NOW + 3 * MINUTE_MS),
     ],
 )
-def test_an_edit_of_the_schedule_begins_anew_after_its_last_instant(
+def test_an_edit_of_the_schedule_starts_after_its_last_instant(
     changes: dict[str, Any], next_ms: Millis
 ) -> None:
     job_id = make_job(start=True)
@@ -247,7 +247,7 @@ def test_a_running_job_cannot_get_a_schedule_that_never_fires() -> None:
     assert load(job_id).schedule_conf == "0 * * * * ?"
 
 
-def test_a_fixed_delay_waits_for_the_run_that_is_out() -> None:
+def test_a_fixed_delay_waits_for_the_current_run() -> None:
     job_id = make_job(start=True, schedule_type="FIX_DELAY", schedule_conf="30")
     plan(job_id, NOW, state="ACCEPTED")
     change(job_id, schedule_type="FIX_DELAY", schedule_conf="60")
@@ -257,14 +257,14 @@ def test_a_fixed_delay_waits_for_the_run_that_is_out() -> None:
     assert load(job_id).trigger_next_time == AFTER_THE_CURRENT_RUN
 
 
-def test_a_fixed_delay_whose_run_was_withdrawn_goes_on() -> None:
+def test_a_fixed_delay_continues_after_its_run_is_withdrawn() -> None:
     job_id = make_job(start=True, schedule_type="FIX_DELAY", schedule_conf="30")
     plan(job_id, NOW)
     change(job_id, schedule_type="FIX_DELAY", schedule_conf="60")
     assert (due_times(job_id), load(job_id).trigger_next_time) == ([], NOW + MINUTE_MS)
 
 
-def test_a_delete_leaves_nothing_of_the_job() -> None:
+def test_a_delete_leaves_no_row_of_the_job() -> None:
     job_id = make_job(glue_type="GLUE_SHELL", executor_handler="", start=True)
     with session_scope() as session:
         glue.save_source(session, job_id, "echo 1", "four letters", actor=ADMIN, now_ms=NOW)
@@ -279,7 +279,7 @@ def test_a_delete_leaves_nothing_of_the_job() -> None:
             assert session.scalars(select(model)).all() == []
 
 
-def test_clearing_before_a_removal_leaves_the_job_and_needs_the_right() -> None:
+def test_clearing_before_a_removal_keeps_the_job_and_needs_the_right() -> None:
     job_id = make_job()
     with session_scope() as session:
         session.add_all(
@@ -327,7 +327,7 @@ def test_clearing_before_a_removal_leaves_the_job_and_needs_the_right() -> None:
         ),
     ],
 )
-def test_each_act_needs_exactly_its_right(right: Right, act: Any) -> None:
+def test_each_action_needs_exactly_its_right(right: Right, act: Any) -> None:
     job = load(make_job())
     group_id = job.job_group
     refused = Actor(
@@ -345,7 +345,7 @@ def test_each_act_needs_exactly_its_right(right: Right, act: Any) -> None:
         act(session, job, allowed)
 
 
-def test_a_list_holds_only_what_the_actor_may_see() -> None:
+def test_a_list_contains_only_what_the_actor_may_see() -> None:
     first = make_job()
     second = make_job(job_group=make_group("other-app"))
     normal = Actor(
@@ -360,7 +360,7 @@ def test_a_list_holds_only_what_the_actor_may_see() -> None:
         ] == [first]
 
 
-def test_children_are_checked_joined_and_never_the_job_itself() -> None:
+def test_children_are_checked_and_joined_and_never_the_job_itself() -> None:
     group_id = make_group()
     first, second = make_job(job_group=group_id), make_job(job_group=group_id)
     change(first, child_jobid=f"{second},,")
@@ -382,7 +382,7 @@ def test_children_that_lead_back_to_their_parent_are_refused() -> None:
         change(third, child_jobid=f"{first}")
     assert load(third).child_jobid == ""
     change(first, child_jobid=f"{second},{third}")
-    with session_scope() as session:  # as a database of the original may hold it
+    with session_scope() as session:  # as a database of the original may contain it
         session.get_one(Job, third).child_jobid = str(first)
     change(third, child_jobid=str(first), job_desc="can still be edited")
     change(third, child_jobid="")
@@ -398,13 +398,13 @@ def test_children_that_lead_back_to_their_parent_are_refused() -> None:
         {"not_before_ms": NOW},
     ],
 )
-def test_beside_a_java_admin_only_what_it_can_read_is_taken(changes: dict[str, Any]) -> None:
+def test_with_a_java_admin_only_values_it_can_read_are_accepted(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="Java"):
         make_job(**changes, readable_by_java=True)
     make_job(**changes)
 
 
-def test_the_demo_is_made_once() -> None:
+def test_the_sample_job_is_created_once() -> None:
     for made in (3, 0):
         with session_scope() as session:
             assert demo.seed(session, actor=ADMIN, clock=lambda: NOW) == made

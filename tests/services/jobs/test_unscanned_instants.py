@@ -1,4 +1,4 @@
-"""A stop or an edit leaves no instant without a fire or a reason, and gives none to an instant that has one."""
+"""Stops and edits: each instant ends up with a fire or a skip, and never with both."""
 
 import threading
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_a_stop_records_what_was_due_and_not_scanned(late_ms: Millis) -> None:
     assert skips() == [(2_000, last_ms, last_ms // 2_000, "stopped")]
 
 
-def test_an_edit_records_what_the_old_schedule_still_owed() -> None:
+def test_an_edit_records_overdue_instants_of_the_old_schedule() -> None:
     job_id, draft = start_job(schedule_type="FIX_RATE", schedule_conf="1")
     with session_scope() as session:
         jobs.update_job(
@@ -96,7 +96,7 @@ def test_an_edit_records_what_the_old_schedule_still_owed() -> None:
         assert job.trigger_next_time == NOW + 12_500
 
 
-def test_a_stop_in_time_and_an_edit_of_something_else_record_nothing() -> None:
+def test_a_timely_stop_and_an_unrelated_edit_record_nothing() -> None:
     job_id, draft = start_job()
     with session_scope() as session:
         jobs.update_job(
@@ -110,26 +110,26 @@ def test_a_stop_in_time_and_an_edit_of_something_else_record_nothing() -> None:
 
 
 @pytest.mark.parametrize("act", ["stopped", "edited"])
-def test_a_skip_leaves_out_what_was_fired_or_skipped_in_between(act: str) -> None:
+def test_a_skip_omits_what_was_fired_or_skipped_in_between(act: str) -> None:
     job_id, draft = start_job()
     plan(job_id, -16_000, state="ACCEPTED")
-    plan(job_id, -6_000, trigger_type="MISFIRE")  # its own skip begins at -12 s
+    plan(job_id, -6_000, trigger_type="MISFIRE")  # its own skip starts at -12 s
     plan(job_id, -20_000, -18_000, -14_000, -4_000, -2_000, 2_000)
     act_on(job_id, draft, act, lambda: NOW)
     assert skips() == [(-20_000, -18_000, 2, act), (-14_000, -14_000, 1, act), (-6_000, -2_000, 3, act)]
 
 
 @pytest.mark.parametrize("act", ["stopped", "edited"])
-@pytest.mark.parametrize("held", [Job.id, Fire.job_id], ids=["the job", "its fires"])
+@pytest.mark.parametrize("locked", [Job.id, Fire.job_id], ids=["the job", "its fires"])
 def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(
-    act: str, held: InstrumentedAttribute[int]
+    act: str, locked: InstrumentedAttribute[int]
 ) -> None:
     job_id, draft = start_job()
     plan(job_id, 2_000, 4_000, 6_000)
     clock_ms = [NOW]
     waiting = threading.Thread(target=act_on, args=(job_id, draft, act, lambda: clock_ms[0]))
     with session_scope() as session:
-        session.scalars(select(held.class_).where(held == job_id).with_for_update()).all()
+        session.scalars(select(locked.class_).where(locked == job_id).with_for_update()).all()
         waiting.start()
         waiting.join(0.5)
         assert waiting.is_alive()
@@ -141,10 +141,10 @@ def test_what_falls_due_while_a_stop_or_an_edit_waits_is_skipped(
 
 
 @pytest.mark.parametrize(("claimed", "next_ms"), [((), 1_000), ((2_000,), 3_000), ((4_000,), 5_000)])
-def test_an_edit_opens_again_what_it_withdraws_before_it_came(
+def test_an_edit_reopens_withdrawn_instants_that_are_still_to_come(
     claimed: tuple[Millis, ...], next_ms: Millis
 ) -> None:
-    """What a node whose clock is a little ahead has claimed is fired; nothing before it is opened."""
+    """A fire claimed by a node whose clock is a little ahead is sent; nothing before it is reopened."""
     job_id, draft = start_job()
     plan(job_id, *({2_000, 4_000} - set(claimed)))
     for at_ms in claimed:

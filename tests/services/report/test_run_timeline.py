@@ -1,4 +1,4 @@
-"""What the run timeline shows, to whom, and where it stops."""
+"""Run timeline: what it shows, to which user, and its limits."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ HOUR_MS = 60 * MINUTE_MS
 ADMIN = system_actor("test")
 
 
-def look(actor: Actor = ADMIN, within_ms: Millis = HOUR_MS) -> RunTimeline:
+def timeline(actor: Actor = ADMIN, within_ms: Millis = HOUR_MS) -> RunTimeline:
     with read_scope() as session:
         return run_timeline(session, actor, within_ms=within_ms, now_ms=T0)
 
@@ -36,56 +36,56 @@ def shown(found: RunTimeline) -> dict[int, list[int]]:
     return {row.job.id: [run.id for run in row.runs] for row in found.rows}
 
 
-def test_nothing_ran_nothing_is_shown(database: str) -> None:
+def test_without_runs_the_timeline_is_empty(database: str) -> None:
     make_job()
-    found = look()
+    found = timeline()
     assert (found.rows, found.jobs_cut, found.looked_cut, found.runs_cut) == ([], False, False, None)
     assert (found.from_ms, found.to_ms) == (T0 - HOUR_MS, T0)
 
 
-def test_runs_stand_by_time_and_jobs_by_trouble(database: str) -> None:
+def test_runs_are_ordered_by_time_and_jobs_by_problems(database: str) -> None:
     quiet, busy, failing, missed = make_job(), make_job(), make_job(), make_job()
     first, second = run(busy, 9 * MINUTE_MS), run(busy, 5 * MINUTE_MS)
     only = run(quiet, 5 * MINUTE_MS)
-    bad = run(failing, 3 * MINUTE_MS, handle_code=500)
+    failure = run(failing, 3 * MINUTE_MS, handle_code=500)
     skip(missed, 20 * MINUTE_MS, skipped=4)
     run(quiet, 2 * HOUR_MS)
-    found = look()
+    found = timeline()
     assert list(shown(found).items()) == [
         (missed.id, []),
-        (failing.id, [bad]),
+        (failing.id, [failure]),
         (busy.id, [first, second]),
         (quiet.id, [only]),
     ]
-    assert [each.skipped for each in found.rows[0].skips] == [4]
-    assert len(shown(look(within_ms=6 * HOUR_MS))[quiet.id]) == 2
+    assert [skip_row.skipped for skip_row in found.rows[0].skips] == [4]
+    assert len(shown(timeline(within_ms=6 * HOUR_MS))[quiet.id]) == 2
 
 
-def test_what_waits_is_trouble_of_its_job(database: str) -> None:
+def test_waiting_fires_are_a_problem_of_their_job(database: str) -> None:
     busy, late = make_job(), make_job()
     run(busy, 5 * MINUTE_MS)
     for ago_ms in (90 * SECOND_MS, 30 * SECOND_MS, 0):
         make_fire(late, due_time=T0 - ago_ms)
     make_fire(busy, due_time=T0 - HOUR_MS, state="SENDING")
-    rows = look().rows
+    rows = timeline().rows
     assert [(row.job.id, row.waiting) for row in rows] == [
         (late.id, Waiting(2, T0 - 90 * SECOND_MS)),
         (busy.id, None),
     ]
-    mine = Actor(
+    of_user = Actor(
         user_id=5, username="norman", is_admin=False, rights={late.job_group: frozenset({Right.VIEW})}
     )
-    assert [row.job.id for row in look(mine).rows] == [late.id]
+    assert [row.job.id for row in timeline(of_user).rows] == [late.id]
 
 
-def test_what_somebody_meant_to_skip_is_shown_and_no_trouble(database: str) -> None:
+def test_intended_skips_are_shown_and_are_no_problem(database: str) -> None:
     stopped, busy = make_job(), make_job()
     skip(stopped, MINUTE_MS, skipped=50, reason="stopped")
     run(busy, MINUTE_MS)
-    assert list(shown(look())) == [busy.id, stopped.id]
+    assert list(shown(timeline())) == [busy.id, stopped.id]
 
 
-def test_runs_that_reach_into_the_time_are_shown(database: str) -> None:
+def test_runs_that_reach_into_the_period_are_shown(database: str) -> None:
     long, ended_before, still = make_job(), make_job(), make_job()
     reaching = run(long, 90 * MINUTE_MS, 50 * MINUTE_MS)
     later = run(long, MINUTE_MS)
@@ -93,41 +93,41 @@ def test_runs_that_reach_into_the_time_are_shown(database: str) -> None:
     recent = run(ended_before, MINUTE_MS)
     running = [run(still, ago * MINUTE_MS, None) for ago in (95, 80)]
     run(still, 25 * HOUR_MS, None)
-    assert shown(look()) == {long.id: [reaching, later], ended_before.id: [recent], still.id: running}
+    assert shown(timeline()) == {long.id: [reaching, later], ended_before.id: [recent], still.id: running}
 
 
-def test_only_jobs_of_the_groups_a_user_may_see_are_shown(database: str) -> None:
-    mine, other = make_group(), make_group(app_name="other-app")
-    own, foreign, moved = (
-        make_job(job_group=mine.id),
+def test_only_jobs_of_visible_groups_are_shown(database: str) -> None:
+    of_user, other = make_group(), make_group(app_name="other-app")
+    visible, foreign, moved = (
+        make_job(job_group=of_user.id),
         make_job(job_group=other.id),
         make_job(job_group=other.id),
     )
-    seen = run(own, MINUTE_MS)
+    seen = run(visible, MINUTE_MS)
     run(foreign, MINUTE_MS, handle_code=500)
     run(foreign, 2 * HOUR_MS, None)
-    run(moved, MINUTE_MS, job_group=mine.id)  # ran before it was moved away
+    run(moved, MINUTE_MS, job_group=of_user.id)  # ran before it was moved away
     skip(foreign, MINUTE_MS)
-    user = Actor(user_id=5, username="norman", is_admin=False, rights={mine.id: frozenset({Right.VIEW})})
-    assert shown(look(user)) == {own.id: [seen]}
-    assert shown(look(Actor(user_id=6, username="nobody", is_admin=False))) == {}
-    assert set(shown(look())) == {own.id, foreign.id, moved.id}
+    user = Actor(user_id=5, username="norman", is_admin=False, rights={of_user.id: frozenset({Right.VIEW})})
+    assert shown(timeline(user)) == {visible.id: [seen]}
+    assert shown(timeline(Actor(user_id=6, username="nobody", is_admin=False))) == {}
+    assert set(shown(timeline())) == {visible.id, foreign.id, moved.id}
 
 
-def test_a_timeline_that_is_cut_says_so(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_timeline_says_so(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "JOBS_MAX", 2)
     monkeypatch.setattr(service, "RUNS_MAX", 5)
     busy, failing, quiet = make_job(), make_job(), make_job()
     ids = [run(busy, ago * MINUTE_MS) for ago in range(9, 0, -1)]
-    bad = run(failing, 3 * MINUTE_MS, handle_code=500)
-    found = look()
+    failure = run(failing, 3 * MINUTE_MS, handle_code=500)
+    found = timeline()
     assert (shown(found), found.runs_cut, found.jobs_cut) == (
-        {failing.id: [bad], busy.id: ids[-4:]},
+        {failing.id: [failure], busy.id: ids[-4:]},
         4,
         False,
     )
     run(quiet, MINUTE_MS)
-    found = look()
+    found = timeline()
     assert (set(shown(found)), found.jobs_cut, found.looked_cut) == ({failing.id, busy.id}, True, False)
     monkeypatch.setattr(service, "LOOKED_AT", 1)
-    assert look().looked_cut
+    assert timeline().looked_cut

@@ -1,4 +1,4 @@
-"""Ending a run by hand, against an executor that answers as told.
+"""Killing a run, against a fake executor.
 
 Source: docs/reference/scheduling.md, section 14.
 """
@@ -44,7 +44,7 @@ def run_at(executor: FakeExecutor, log: dict[str, Any] | None = None, **job: Any
     )
 
 
-def test_a_killed_run_has_failed_with_all_that_follows(
+def test_a_killed_run_has_failed_with_all_consequences(
     executor: FakeExecutor, kill: Callable[..., str]
 ) -> None:
     executor.respond("kill", Answer.json(msg="done"))
@@ -62,7 +62,7 @@ def test_a_killed_run_has_failed_with_all_that_follows(
     assert (only_row(AuditEntry).action, only_row(AuditEntry).object_id) == ("log.kill", run.id)
     assert executor.requests[0].json == {"jobId": run.job_id}
     assert not call_back(run.id, 200, "npm says that it succeeded"), (
-        "the killed run's own report comes too late"
+        "the killed run's own result comes too late"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_killed_run_has_failed_with_all_that_follows(
         Answer(b"no JSON"),
     ],
 )
-def test_a_refused_kill_leaves_the_run_as_it_is(
+def test_a_refused_kill_leaves_the_run_unchanged(
     executor: FakeExecutor, kill: Callable[..., str], answer: Answer
 ) -> None:
     executor.respond("kill", answer)
@@ -89,10 +89,10 @@ def test_a_refused_kill_leaves_the_run_as_it_is(
     )
     assert only_row(Fire).state == "ACCEPTED"
     assert all_rows(AuditEntry) == all_rows(Alarm) == []
-    assert call_back(run.id, 200), "it goes on and ends by itself"
+    assert call_back(run.id, 200), "it continues and ends by itself"
 
 
-def test_a_result_that_came_first_stands(executor: FakeExecutor, kill: Callable[..., str]) -> None:
+def test_an_earlier_result_stands(executor: FakeExecutor, kill: Callable[..., str]) -> None:
     run = run_at(executor)
 
     class Result:
@@ -106,7 +106,7 @@ def test_a_result_that_came_first_stands(executor: FakeExecutor, kill: Callable[
 
 
 @pytest.mark.parametrize("ended", ["succeeded", "failed", "refused", "unresolved", "not sent"])
-def test_a_run_that_is_not_under_way_is_not_even_asked_for(
+def test_no_kill_is_sent_for_a_run_that_is_not_running(
     executor: FakeExecutor, kill: Callable[..., str], ended: str
 ) -> None:
     run = run_at(executor, {"trigger_code": {"refused": 500, "not sent": 0}.get(ended, 200)})
@@ -126,9 +126,7 @@ def test_a_run_that_is_not_under_way_is_not_even_asked_for(
     assert executor.requests == []
 
 
-def test_a_kill_needs_the_right_to_operate_and_the_job(
-    executor: FakeExecutor, kill: Callable[..., str]
-) -> None:
+def test_a_kill_needs_the_operate_right_and_the_job(executor: FakeExecutor, kill: Callable[..., str]) -> None:
     run = run_at(executor)
     group_id = only_row(JobLog).job_group
     for rights, refusal in ((frozenset({Right.VIEW}), PermissionDenied), (frozenset(), NotFound)):

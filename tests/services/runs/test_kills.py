@@ -1,4 +1,4 @@
-"""A success that comes while its run is being killed waits for the kill's outcome; every other one does not."""
+"""A success reported during a kill waits for the outcome of the kill; other results do not."""
 
 import threading
 
@@ -6,7 +6,7 @@ from app.services.runs.kills import KillsUnderWay
 from tests.eventually import eventually
 
 
-def test_a_result_of_a_run_being_killed_waits_for_the_outcome() -> None:
+def test_a_success_during_a_kill_waits_for_the_outcome() -> None:
     kills, order = KillsUnderWay(), []
 
     def store() -> None:
@@ -24,7 +24,7 @@ def test_a_result_of_a_run_being_killed_waits_for_the_outcome() -> None:
     assert order == ["other result", "killed", "result"]
 
 
-def test_a_kill_that_never_ends_holds_no_result_for_ever() -> None:
+def test_a_kill_that_never_ends_does_not_hold_results_for_ever() -> None:
     kills = KillsUnderWay()
     waited = threading.Event()
     with kills.hold(7):

@@ -1,4 +1,4 @@
-"""Reading and killing runs on a real executor's doors: a small HTTP server that answers as told."""
+"""Reading logs and killing runs, against a small HTTP server as the executor."""
 
 import json
 import threading
@@ -26,19 +26,19 @@ NOW: Millis = 1_714_530_000_000
 ADMIN = system_actor("test")
 
 
-class Doors:
-    """An executor that answers every action with what the test put in, and remembers what it was asked."""
+class StubExecutor:
+    """A stub executor: answers each action as set by the test and records the requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, dict[str, Any]] = {}
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
-        doors = self
+        self.received: list[tuple[str, str, dict[str, Any]]] = []
+        executor = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:  # noqa: N802
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                doors.asked.append((self.path, self.headers["XXL-JOB-ACCESS-TOKEN"], body))
-                answer = json.dumps(doors.answers.get(self.path, {"code": 500, "msg": "no"})).encode()
+                executor.received.append((self.path, self.headers["XXL-JOB-ACCESS-TOKEN"], body))
+                answer = json.dumps(executor.answers.get(self.path, {"code": 500, "msg": "no"})).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
@@ -52,8 +52,8 @@ class Doors:
 
 
 @pytest.fixture
-def doors() -> Iterator[Doors]:
-    made = Doors()
+def executor() -> Iterator[StubExecutor]:
+    made = StubExecutor()
     thread = threading.Thread(target=made.server.serve_forever, daemon=True)
     thread.start()
     yield made
@@ -92,10 +92,10 @@ def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> 
     ("token", "sent"), [(None, "the-global-token-1"), ("the-groups-token-1", "the-groups-token-1")]
 )
 def test_a_log_is_read_with_the_token_of_its_group(
-    doors: Doors, caller: Caller, token: str | None, sent: str
+    executor: StubExecutor, caller: Caller, token: str | None, sent: str
 ) -> None:
-    log = add_run(doors.address, token=token)
-    doors.answers["/log"] = {
+    log = add_run(executor.address, token=token)
+    executor.answers["/log"] = {
         "code": 200,
         "content": {"fromLineNum": 3, "toLineNum": 4, "logContent": "a\n<b>\n", "isEnd": False},
     }
@@ -106,7 +106,7 @@ def test_a_log_is_read_with_the_token_of_its_group(
         "a\n<b>\n",
         False,
     )
-    ((path, given, body),) = doors.asked
+    ((path, given, body),) = executor.received
     assert (path, given, body["logDateTim"], body["logId"], body["fromLineNum"]) == (
         "/log",
         sent,
@@ -117,22 +117,22 @@ def test_a_log_is_read_with_the_token_of_its_group(
 
 
 @pytest.mark.parametrize(("handle_code", "is_end"), [(0, False), (200, True)])
-def test_a_log_ends_when_nothing_new_comes_and_the_run_has_ended(
-    doors: Doors, caller: Caller, handle_code: int, is_end: bool
+def test_a_log_ends_if_nothing_new_comes_and_the_run_has_ended(
+    executor: StubExecutor, caller: Caller, handle_code: int, is_end: bool
 ) -> None:
-    log = add_run(doors.address, handle_code=handle_code)
-    doors.answers["/log"] = {
+    log = add_run(executor.address, handle_code=handle_code)
+    executor.answers["/log"] = {
         "code": 200,
         "content": {"fromLineNum": 5, "toLineNum": 4, "logContent": "", "isEnd": False},
     }
     assert logs.read_log(log.id, 5, actor=ADMIN, caller=caller).is_end is is_end
 
 
-def test_a_kill_ends_the_run_once(doors: Doors, caller: Caller) -> None:
-    log = add_run(doors.address)
+def test_a_kill_ends_the_run_once(executor: StubExecutor, caller: Caller) -> None:
+    log = add_run(executor.address)
     with pytest.raises(ExecutorUnreachable, match="no"):
         logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
-    doors.answers["/kill"] = {"code": 200, "msg": "ended"}
+    executor.answers["/kill"] = {"code": 200, "msg": "ended"}
     assert logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW) == "ended"
     with pytest.raises(Conflict, match="ended already"):
         logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
@@ -140,15 +140,15 @@ def test_a_kill_ends_the_run_once(doors: Doors, caller: Caller) -> None:
         stored = session.get(JobLog, log.id)
         assert stored is not None
         assert (stored.handle_code, stored.handle_msg) == (500, "killed by test: ended")
-    assert [path for path, _, _ in doors.asked] == ["/kill", "/kill"]
+    assert [path for path, _, _ in executor.received] == ["/kill", "/kill"]
 
 
 @pytest.mark.parametrize(("months", "days"), [(1, 30), (3, 90), (12, 366)])
-def test_months_back_is_the_same_local_time(months: int, days: int) -> None:
+def test_some_months_ago_is_the_same_local_time(months: int, days: int) -> None:
     assert months_before(NOW, months) == NOW - days * DAY_MS
 
 
-def test_a_month_that_is_too_short_gives_its_last_day() -> None:
+def test_a_shorter_month_gives_its_last_day() -> None:
     assert (
         months_before(1_711_857_600_000, 1) == 1_711_857_600_000 - 31 * DAY_MS
     )  # 31 March 2024, noon in Shanghai: 29 February
