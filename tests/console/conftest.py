@@ -1,4 +1,4 @@
-"""A console on the test's database, and what a browser or a script does with it."""
+"""Fixtures of the console on the test database, and a client for browsers and scripts."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 
 
 class Compiled(BytecodeCache):
-    """Shares compiled templates between the tests' applications: half a second for the first page of each."""
+    """Share compiled templates between applications: saves half a second for the first page of each."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -57,7 +57,7 @@ _compile_builder = Rule._compile_builder
 
 
 def compile_builder_once(rule: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-    """Share the compiled builders of equal rules between applications: most of the time of ``create_app``."""
+    """Share compiled URL builders between applications: most of the time of ``create_app``."""
     key = (rule.rule, repr((rule._trace, rule.defaults)), append_unknown)
     if key not in _builders:
         _builders[key] = _compile_builder(rule, append_unknown)
@@ -69,7 +69,7 @@ Rule._compile_builder = compile_builder_once  # type: ignore[method-assign]
 
 @dataclass
 class Console:
-    """A client of the console: addresses below the context path, JSON answers as dicts."""
+    """Client of the console: paths below the context path, JSON answers as dicts."""
 
     app: Flask
     client: FlaskClient
@@ -81,7 +81,7 @@ class Console:
         return self.client.post(CONTEXT + path, data=data or {}, **options)
 
     def call(self, path: str, **parameters: Any) -> dict[str, Any]:
-        """Post to one of the JSON endpoints as scripts do; return its answer."""
+        """Post to a JSON endpoint as scripts do; return its answer."""
         response = self.post(path, parameters)
         assert response.status_code == 200, response.text
         answer = response.get_json()
@@ -89,7 +89,7 @@ class Console:
         return answer
 
     def log_in(self, username: str = "admin", password: str | None = None) -> "Console":
-        """Log in; without a password by opening the session directly, which spares the slow check."""
+        """Log in; without a password by creating the session directly, which skips the slow hash."""
         if password is not None:
             answer = self.call("/login", userName=username, password=password)
             assert answer["code"] == 200, answer
@@ -103,13 +103,13 @@ class Console:
         return self
 
     def another(self) -> "Console":
-        """Return a client of the same console that is not logged in."""
+        """Return a client of the same console without a login."""
         return Console(self.app, self.app.test_client())
 
 
 @pytest.fixture
 def settings(config: Config) -> Config:
-    """The console's settings; a test overrides the fixture for others."""
+    """Settings of the console; a test overrides the fixture for others."""
     return replace(config, admin_password=ADMIN_PASSWORD, language="en", executor_networks=NETWORKS)
 
 
@@ -124,18 +124,18 @@ def app(settings: Config, database: str, monkeypatch: pytest.MonkeyPatch) -> Fla
 
 @pytest.fixture
 def console(app: Flask) -> Console:
-    """Nobody is logged in."""
+    """A client without a login."""
     return Console(app, app.test_client())
 
 
 @pytest.fixture
 def admin(console: Console) -> Console:
-    """The administrator is logged in."""
+    """A client with the administrator logged in."""
     return console.log_in()
 
 
 def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: str = "") -> int:
-    """Store a group; manual where it has addresses."""
+    """Store a group; manual if it has addresses."""
     draft = GroupDraft(
         app_name=app_name,
         title=title,
@@ -148,7 +148,7 @@ def add_group(app_name: str = "sample-app", title: str = "Sample", addresses: st
 
 
 def job_draft(group_id: int, **changes: Any) -> JobDraft:
-    """Return a job that is fine as it is."""
+    """Return a valid job."""
     draft = JobDraft(
         job_group=group_id,
         job_desc="nightly report",
@@ -173,11 +173,13 @@ def add_job(group_id: int, *, start: bool = False, **changes: Any) -> int:
 def add_user(
     username: str, group_ids: Iterable[int] = (), rights: dict[int, frozenset[Right]] | None = None
 ) -> int:
-    """Store a normal user, with all rights on the groups where none are named, as adopted users have them."""
+    """Store a normal user with all rights on the groups; without groups, with those of an adopted user."""
     user_id = add_row(username, PASSWORD, Role.NORMAL)
-    given = tuple(group_ids)
+    groups_of_user = tuple(group_ids)
     draft = UserDraft(
-        username=username, group_ids=given, rights={**dict.fromkeys(given, ALL_RIGHTS), **(rights or {})}
+        username=username,
+        group_ids=groups_of_user,
+        rights={**dict.fromkeys(groups_of_user, ALL_RIGHTS), **(rights or {})},
     )
     with session_scope() as session:
         users.update_user(session, user_id, draft, actor=ACTOR, now_ms=now_ms())
@@ -200,7 +202,7 @@ def hash_of(password: str) -> str:
 
 @pytest.fixture
 def normal_user(console: Console) -> Callable[..., Console]:
-    """Make a normal user of some groups and return a client they are logged in with."""
+    """Return a function that stores a normal user of some groups and returns a client logged in as it."""
 
     def make(
         *group_ids: int, username: str = "norman", rights: dict[int, frozenset[Right]] | None = None

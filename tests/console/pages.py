@@ -1,4 +1,4 @@
-"""What a browser does with a page: read its form's token, send the form back."""
+"""Browser helpers: read the token of a page, send its form back."""
 
 import re
 from html import unescape
@@ -12,14 +12,14 @@ TOKEN = re.compile(r'name="csrf_token"\s+value="([0-9a-f]+)"')
 
 
 def token_of(console: Console) -> str:
-    """Return the token the forms of this login carry."""
+    """Return the CSRF token of the forms of this login."""
     found = TOKEN.search(console.get("/help").text)
     assert found is not None
     return found.group(1)
 
 
 def submit(console: Console, path: str, /, **fields: Any) -> TestResponse:
-    """Send a form of the page at ``path`` to the same address."""
+    """Send a form of the page at ``path`` to its URL."""
     return console.post(path, {"csrf_token": token_of(console), **fields})
 
 
@@ -29,16 +29,16 @@ def markup_of(response: TestResponse) -> str:
 
 
 def text_of(response: TestResponse) -> str:
-    """Return what a person reads of a page: no tags, blanks in one."""
+    """Return the visible text of a page: no tags, whitespace collapsed."""
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", response.text)))
 
 
 def is_at_login(response: TestResponse) -> bool:
-    """Whether the answer leads to the login page."""
+    """Whether the response redirects to the login page."""
     return response.status_code == 302 and response.headers["Location"].endswith("/toLogin")
 
 
 def path_after(response: TestResponse) -> str:
-    """Return where a form led to, without the context path."""
+    """Return the target of a redirect, without the context path."""
     assert response.status_code == 303, text_of(response)
     return response.headers["Location"].removeprefix("/xxl-job-admin")

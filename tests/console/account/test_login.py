@@ -1,4 +1,4 @@
-"""Login, cookie and the way in and out, as clients of the original use them.
+"""Login, logout and session cookie, as clients of the original use them.
 
 Source: docs/reference/clients.md, section B1.
 """
@@ -24,7 +24,7 @@ def cookie_of(console: Console) -> str:
 
 
 @pytest.mark.parametrize("as_query", [True, False], ids=["query", "form"])
-def test_login_answers_the_original_envelope_and_exactly_one_cookie(console: Console, as_query: bool) -> None:
+def test_login_returns_the_original_envelope_and_exactly_one_cookie(console: Console, as_query: bool) -> None:
     parameters = {"userName": "admin", "password": ADMIN_PASSWORD}
     response = (
         console.post("/login", query_string=parameters) if as_query else console.post("/login", parameters)
@@ -35,7 +35,7 @@ def test_login_answers_the_original_envelope_and_exactly_one_cookie(console: Con
     assert re.fullmatch(r"XXL_JOB_LOGIN_IDENTITY=[0-9a-f]{64}; HttpOnly; Path=/; SameSite=Lax", cookie)
 
 
-def test_remember_me_outlives_the_browser(console: Console) -> None:
+def test_remember_me_outlives_the_browser_session(console: Console) -> None:
     response = console.post("/login", {"userName": "admin", "password": ADMIN_PASSWORD, "ifRemember": "on"})
     assert "Max-Age=31536000" in response.headers["Set-Cookie"]
     assert "Expires=" in response.headers["Set-Cookie"]
@@ -55,7 +55,7 @@ def test_remember_me_outlives_the_browser(console: Console) -> None:
         "remember_token=x; XXL_JOB_LOGIN_IDENTITY={}",
     ],
 )
-def test_every_shape_of_the_cookie_is_accepted(console: Console, shape: str) -> None:
+def test_every_form_of_the_cookie_is_accepted(console: Console, shape: str) -> None:
     cookie = shape.format(cookie_of(console))
     response = console.app.test_client(use_cookies=False).post(
         f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": cookie}
@@ -65,7 +65,7 @@ def test_every_shape_of_the_cookie_is_accepted(console: Console, shape: str) -> 
 
 
 @pytest.mark.parametrize("value", ["", "0" * 64, "x" * 64, "7b226964223a317d", "' OR 1=1 --", "A" * 5000])
-def test_a_made_up_cookie_is_no_login_and_is_taken_back(console: Console, value: str) -> None:
+def test_a_forged_cookie_is_not_a_login_and_is_deleted(console: Console, value: str) -> None:
     client = console.app.test_client(use_cookies=False)
     response = client.get(
         f"{CONTEXT}/jobgroup/pageList", headers={"Cookie": f"XXL_JOB_LOGIN_IDENTITY={value}"}
@@ -81,7 +81,7 @@ def test_a_made_up_cookie_is_no_login_and_is_taken_back(console: Console, value:
 @pytest.mark.parametrize(
     "path", ["/", "/jobinfo/pageList", "/no/such/page", "/static/no-such-file.js", "/login", "/user/add"]
 )
-def test_without_a_login_everything_leads_to_the_login_page(console: Console, path: str) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console, path: str) -> None:
     response = console.get(path, headers={"Host": "localhost:8080"})
     assert (response.status_code, response.headers["Location"], response.data) == (
         302,
@@ -91,7 +91,7 @@ def test_without_a_login_everything_leads_to_the_login_page(console: Console, pa
     assert "Set-Cookie" not in response.headers
 
 
-def test_logged_in_an_unknown_address_is_404_and_a_wrong_method_405(admin: Console) -> None:
+def test_with_a_login_an_unknown_url_is_404_and_a_wrong_method_405(admin: Console) -> None:
     missing = admin.get("/no/such/page")
     assert missing.status_code == 404
     assert list(missing.get_json()) == ["timestamp", "status", "error", "path"]
@@ -100,18 +100,18 @@ def test_logged_in_an_unknown_address_is_404_and_a_wrong_method_405(admin: Conso
     assert admin.get("/jobinfo/start?id=1").status_code == 405
 
 
-def test_the_context_path_gets_its_slash_and_the_root_leads_to_it(console: Console) -> None:
+def test_the_context_path_gets_its_slash_and_the_root_redirects_to_it(console: Console) -> None:
     for path in (CONTEXT, "/"):
         response = console.client.get(path)
         assert (response.status_code, response.headers["Location"]) == (302, f"{CONTEXT}/")
     assert console.client.get("/jobinfo").status_code == 404
 
 
-def test_doubled_slashes_are_one(admin: Console) -> None:
+def test_doubled_slashes_are_merged(admin: Console) -> None:
     assert admin.post("//jobgroup//pageList").status_code == 200
 
 
-def test_the_login_page_sends_whoever_is_logged_in_home(admin: Console) -> None:
+def test_the_login_page_redirects_logged_in_users(admin: Console) -> None:
     response = admin.get("/toLogin")
     assert (response.status_code, response.headers["Location"]) == (303, f"{CONTEXT}/")
 
@@ -125,7 +125,7 @@ def test_the_login_page_sends_whoever_is_logged_in_home(admin: Console) -> None:
         ("nobody", "wrong-password", "Wrong user name or password"),
     ],
 )
-def test_a_refused_login_says_one_text_and_sets_no_cookie(
+def test_a_refused_login_always_shows_the_same_text_and_sets_no_cookie(
     console: Console, username: str, password: str, text: str
 ) -> None:
     response = console.post("/login", {"userName": username, "password": password})
@@ -141,7 +141,7 @@ def test_too_many_failures_are_429_with_a_wait(console: Console) -> None:
     assert refused.status_code == 429
     assert refused.headers["Retry-After"] == "1"
     assert refused.get_json()["code"] == 500
-    console.log_in()  # another account is not held up
+    console.log_in()  # other accounts are not delayed
 
 
 def test_logout_ends_the_login_on_the_server(console: Console) -> None:
@@ -153,18 +153,18 @@ def test_logout_ends_the_login_on_the_server(console: Console) -> None:
     assert client.post(f"{CONTEXT}/logout").data == OK
 
 
-def test_the_database_holds_no_token(console: Console) -> None:
+def test_the_database_contains_no_token(console: Console) -> None:
     token = cookie_of(console)
     row = only_row(LoginSession, user_id=1)
     assert token not in (row.token_hash, row.agent, row.address)
     assert len(row.token_hash) == 64
 
 
-def test_each_login_has_a_token_of_its_own(console: Console) -> None:
+def test_each_login_has_its_own_token(console: Console) -> None:
     assert cookie_of(console) != cookie_of(console)
 
 
-def test_a_password_change_asks_the_old_one_and_ends_every_login(console: Console) -> None:
+def test_a_password_change_requires_the_old_one_and_ends_every_login(console: Console) -> None:
     add_user("norman")
     first, second = console.another().log_in("norman", PASSWORD), console.another().log_in("norman", PASSWORD)
     assert first.call("/user/updatePwd", password="new-secret-88")["code"] == 500
@@ -177,7 +177,7 @@ def test_a_password_change_asks_the_old_one_and_ends_every_login(console: Consol
     console.another().log_in("norman", "new-secret-88")
 
 
-def test_health_needs_no_login_and_no_name(app: Flask) -> None:
+def test_health_needs_no_login_and_reveals_no_name(app: Flask) -> None:
     client = app.test_client()
     for path in (f"{CONTEXT}/health", "/health", f"{CONTEXT}/actuator/health", "/actuator/health"):
         response = client.get(path, headers={"Host": "load-balancer.example"})

@@ -1,4 +1,4 @@
-"""Where one is logged in: shown with the account and, to administrators, of every user; one or all others end at a click."""
+"""Login sessions: shown on the account page and, to administrators, per user; one or all can be ended."""
 
 from collections.abc import Callable
 
@@ -31,8 +31,8 @@ def user_id_of(username: str) -> int:
     return logins_of(username)[0].user_id
 
 
-def ended_in_trail() -> list[tuple[str, int | None, str]]:
-    """Return who ended what, with what was written of it."""
+def audited_ends() -> list[tuple[str, int | None, str]]:
+    """Return user, object id and changes of the audited ends of logins."""
     with read_scope() as session:
         entries = session.scalars(
             select(AuditEntry).where(AuditEntry.action == "login.end").order_by(AuditEntry.id)
@@ -45,7 +45,7 @@ def change_login(login_id: int, **values: object) -> None:
         session.execute(update(LoginSession).where(LoginSession.id == login_id).values(**values))
 
 
-def test_the_account_lists_its_logins_and_marks_the_one_in_use(admin: Console) -> None:
+def test_the_account_lists_its_logins_and_marks_the_current_one(admin: Console) -> None:
     admin.another().log_in()
     first, second = logins_of("admin")
     change_login(
@@ -54,14 +54,14 @@ def test_the_account_lists_its_logins_and_marks_the_one_in_use(admin: Console) -
         agent="Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
     )
     page = admin.get("/account")
-    said = text_of(page)
-    assert said.count("This login") == 1
-    assert "Firefox 128 · Linux 10.9.8.7" in said
+    page_text = text_of(page)
+    assert page_text.count("This login") == 1
+    assert "Firefox 128 · Linux 10.9.8.7" in page_text
     assert f"/account/logins/{second.id}/end" in page.text
     assert f"/account/logins/{first.id}/end" not in page.text
 
 
-def test_logins_of_others_and_dead_ones_are_not_listed(
+def test_other_users_logins_and_expired_ones_are_not_listed(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     normal_user()
@@ -73,7 +73,7 @@ def test_logins_of_others_and_dead_ones_are_not_listed(
     assert admin.get("/account").text.count('data-label="Last seen"') == 2
 
 
-def test_one_other_login_ends_after_a_question(admin: Console) -> None:
+def test_another_login_is_ended_after_a_confirmation(admin: Console) -> None:
     other = admin.another().log_in()
     row = logins_of("admin")[1]
     question = text_of(admin.get(f"/account/logins/{row.id}/end"))
@@ -83,11 +83,11 @@ def test_one_other_login_ends_after_a_question(admin: Console) -> None:
     assert path_after(submit(admin, f"/account/logins/{row.id}/end")) == "/account?done=ended"
     assert is_at_login(other.get("/"))
     assert not is_at_login(admin.get("/"))
-    ((who, whose, told),) = ended_in_trail()
-    assert (who, whose) == ("admin", row.user_id)
-    assert '"address": "127.0.0.1"' in told
+    ((username, user_id, changes),) = audited_ends()
+    assert (username, user_id) == ("admin", row.user_id)
+    assert '"address": "127.0.0.1"' in changes
     assert submit(admin, f"/account/logins/{row.id}/end").status_code == 404
-    assert len(ended_in_trail()) == 1
+    assert len(audited_ends()) == 1
 
 
 def test_all_other_logins_end_and_this_one_stays(admin: Console, normal_user: Callable[..., Console]) -> None:
@@ -98,27 +98,27 @@ def test_all_other_logins_end_and_this_one_stays(admin: Console, normal_user: Ca
     assert all(is_at_login(other.get("/")) for other in others)
     assert not is_at_login(admin.get("/"))
     assert not is_at_login(norman.get("/"))
-    assert ended_in_trail() == [("admin", logins_of("admin")[0].user_id, '{"logins": 2}')]
+    assert audited_ends() == [("admin", logins_of("admin")[0].user_id, '{"logins": 2}')]
 
 
-def test_the_trail_counts_the_logins_that_still_let_somebody_in(admin: Console) -> None:
+def test_only_valid_logins_are_counted_in_the_audit(admin: Console) -> None:
     for changes in ({"last_seen_ms": now_ms() - DAY_MS}, {"last_seen_ms": now_ms()}):
         admin.another().log_in()
         change_login(logins_of("admin")[-1].id, **changes)
     assert "1 other login of admin" in text_of(admin.get("/account/logins/end"))
     path_after(submit(admin, "/account/logins/end"))
-    assert [told for _who, _whose, told in ended_in_trail()] == ['{"logins": 1}']
+    assert [changes for _username, _user_id, changes in audited_ends()] == ['{"logins": 1}']
     assert len(logins_of("admin")) == 1
 
 
-def test_who_ends_the_login_in_use_is_logged_out(admin: Console) -> None:
-    (own,) = logins_of("admin")
-    assert path_after(submit(admin, f"/account/logins/{own.id}/end")) == "/account?done=ended"
+def test_ending_the_current_login_logs_out(admin: Console) -> None:
+    (own_login,) = logins_of("admin")
+    assert path_after(submit(admin, f"/account/logins/{own_login.id}/end")) == "/account?done=ended"
     assert is_at_login(admin.get("/account?done=ended"))
-    assert len(ended_in_trail()) == 1
+    assert len(audited_ends()) == 1
 
 
-def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(
+def test_a_login_of_another_user_cannot_be_ended_from_ones_own_account(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     norman = normal_user()
@@ -135,7 +135,7 @@ def test_nobody_ends_the_login_of_somebody_else_as_an_own_one(
     assert not is_at_login(admin.get("/"))
 
 
-def test_a_login_ends_only_by_a_form_of_this_console(admin: Console) -> None:
+def test_a_login_is_ended_only_by_a_form_with_a_token(admin: Console) -> None:
     other = admin.another().log_in()
     row = logins_of("admin")[1]
     of_user = f"/user/{row.user_id}/logins"
@@ -165,10 +165,12 @@ def test_an_administrator_ends_one_login_of_a_user(
     assert path_after(submit(admin, f"{path}/{second_row.id}/end")) == f"{path}?done=ended"
     assert is_at_login(second.get("/"))
     assert not is_at_login(norman.get("/"))
-    assert [(who, whose) for who, whose, _told in ended_in_trail()] == [("admin", first_row.user_id)]
+    assert [(username, user_id) for username, user_id, _changes in audited_ends()] == [
+        ("admin", first_row.user_id)
+    ]
 
 
-def test_an_administrator_ends_all_logins_of_a_user_but_never_the_own_one(
+def test_an_administrator_ends_all_logins_of_a_user_but_never_the_current_one(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     norman = normal_user()
@@ -184,23 +186,29 @@ def test_an_administrator_ends_all_logins_of_a_user_but_never_the_own_one(
     assert not is_at_login(admin.get("/"))
 
 
-def test_of_many_logins_the_newest_are_shown_and_all_are_counted(admin: Console) -> None:
+def test_the_newest_of_many_logins_are_shown_and_all_are_counted(admin: Console) -> None:
     user_id = add_user("robot")
     at_ms = now_ms()
     with session_scope() as session:
         for number in range(60):
             row = LoginSession(
-                token_hash=f"{number:064x}", user_id=user_id, remember=0, created_ms=at_ms, last_seen_ms=at_ms - number * MINUTE_MS,
-                expires_ms=at_ms + DAY_MS, address=f"10.0.0.{number}", agent="curl/8.5.0",
-            )  # fmt: skip
+                token_hash=f"{number:064x}",
+                user_id=user_id,
+                remember=0,
+                created_ms=at_ms,
+                last_seen_ms=at_ms - number * MINUTE_MS,
+                expires_ms=at_ms + DAY_MS,
+                address=f"10.0.0.{number}",
+                agent="curl/8.5.0",
+            )
             session.add(row)
-    said = text_of(admin.get(f"/user/{user_id}/logins"))
-    assert "Showing the 50 most recent of 60 logins." in said
-    assert "10.0.0.49 " in said
-    assert "10.0.0.50 " not in said
+    page_text = text_of(admin.get(f"/user/{user_id}/logins"))
+    assert "Showing the 50 most recent of 60 logins." in page_text
+    assert "10.0.0.49 " in page_text
+    assert "10.0.0.50 " not in page_text
 
 
-def test_disabling_a_user_ends_the_logins_for_good(
+def test_disabling_a_user_ends_the_logins_permanently(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     norman = normal_user()
@@ -236,11 +244,13 @@ GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
             "Chrome 140 · Linux",
         ),
         (
-            f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36 EdgA/126.0",
+            f"Mozilla/5.0 (Linux; Android 14; Pixel 8) {GECKO} Chrome/126.0.0.0 Mobile Safari/537.36"
+            " EdgA/126.0",
             "Edge 126 · Android",
         ),
         (
-            f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.0 EdgiOS/126.0 Safari/604.1",
+            f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {GECKO} Version/17.0 EdgiOS/126.0"
+            " Safari/604.1",
             "Edge 126 · iOS",
         ),
         ("Firefox/" + "9" * 240, "Firefox 9999"),
@@ -249,5 +259,5 @@ GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
         ("", ""),
     ],
 )
-def test_a_browser_is_named_by_what_it_says(agent: str, name: str) -> None:
+def test_browsers_are_named_by_their_user_agent(agent: str, name: str) -> None:
     assert browser_name(agent) == name

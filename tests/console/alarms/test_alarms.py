@@ -55,7 +55,7 @@ def mute(*, job_id: int = 0, group_id: int = 0, span: str = "8h", reason: str = 
             mutes.mute_group(session, group_id, MuteDraft(span, reason), actor=ACTOR, now_ms=now_ms())
 
 
-def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:
     for path in (
         "/jobinfo/1/mute",
         "/jobinfo/1/unmute",
@@ -132,7 +132,7 @@ def test_a_page_without_targets_says_what_to_configure(
         ):
             page = text_of(response)
             assert "No channel configured" in page
-            assert all(word in page for word in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
+            assert all(text in page for text in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
     assert "XXL_JOB_ALARM_URLS" in text_of(admin.get("/alarms/test"))
     assert audited("alarm.test") == []
 
@@ -184,7 +184,7 @@ def test_tests_are_limited_per_user_and_in_total(
 
 
 class NoSlot:
-    """Semaphore of a console with the maximum of running tests."""
+    """Semaphore of a console that runs the maximum of tests."""
 
     def acquire(self, *, blocking: bool) -> bool:
         return False
@@ -266,18 +266,16 @@ def test_unmuting_ends_a_mute_at_once_and_repeating_it_changes_nothing(admin: Co
     ]
 
 
-def test_mutes_are_shown_wherever_failures_are_shown(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
+def test_mutes_are_shown_on_pages_with_failures(admin: Console, normal_user: Callable[..., Console]) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
-    own, by_group, secret = (
+    by_job, by_group, secret = (
         add_job(group_id),
         add_job(foreign, job_desc="of a group"),
         add_job(foreign, job_desc="secret <b>"),
     )
-    for job_id in (own, by_group):
+    for job_id in (by_job, by_group):
         make_log(only_row(Job, id=job_id), trigger_time=now_ms() - 5_000, handle_code=500)
-    mute(job_id=own, reason="<b>disk</b>")
+    mute(job_id=by_job, reason="<b>disk</b>")
     mute(group_id=foreign, span="undone")
     mute(job_id=secret)
     board, listed = admin.get("/"), text_of(admin.get("/jobinfo"))

@@ -77,29 +77,34 @@ def test_a_missing_group_is_not_found(admin: Console) -> None:
 def test_viewers_see_the_instances_and_operators_drain_them(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
-    mine, theirs = add_group(addresses=f"{FIRST},{SECOND}"), add_group("other-app", "Other", addresses=GONE)
-    viewer = normal_user(mine, username="vera", rights={mine: frozenset({Right.VIEW})})
-    operator = normal_user(mine, username="otto", rights={mine: frozenset({Right.VIEW, Right.OPERATE})})
+    own_group, other_group = (
+        add_group(addresses=f"{FIRST},{SECOND}"),
+        add_group("other-app", "Other", addresses=GONE),
+    )
+    viewer = normal_user(own_group, username="vera", rights={own_group: frozenset({Right.VIEW})})
+    operator = normal_user(
+        own_group, username="otto", rights={own_group: frozenset({Right.VIEW, Right.OPERATE})}
+    )
     for norman in (viewer, operator):
-        assert norman.get(f"/jobgroup/{mine}").status_code == 200
-        assert norman.get(f"/jobgroup/{theirs}").status_code == 404
-        assert submit(norman, f"/jobgroup/{theirs}/drain", address=GONE).status_code in (403, 404)
-        assert "Test connection" not in norman.get(f"/jobgroup/{mine}").text
-    assert "Undrain" not in viewer.get(f"/jobgroup/{mine}").text
-    assert "/drain?" not in viewer.get(f"/jobgroup/{mine}").text
-    assert viewer.get(f"/jobgroup/{mine}/drain?address={FIRST}").status_code == 403
-    assert submit(viewer, f"/jobgroup/{mine}/drain", address=FIRST).status_code == 403
+        assert norman.get(f"/jobgroup/{own_group}").status_code == 200
+        assert norman.get(f"/jobgroup/{other_group}").status_code == 404
+        assert submit(norman, f"/jobgroup/{other_group}/drain", address=GONE).status_code in (403, 404)
+        assert "Test connection" not in norman.get(f"/jobgroup/{own_group}").text
+    assert "Undrain" not in viewer.get(f"/jobgroup/{own_group}").text
+    assert "/drain?" not in viewer.get(f"/jobgroup/{own_group}").text
+    assert viewer.get(f"/jobgroup/{own_group}/drain?address={FIRST}").status_code == 403
+    assert submit(viewer, f"/jobgroup/{own_group}/drain", address=FIRST).status_code == 403
     assert all_rows(Drain) == []
     assert (
-        path_after(submit(operator, f"/jobgroup/{mine}/drain", address=FIRST))
-        == f"/jobgroup/{mine}?done=drained"
+        path_after(submit(operator, f"/jobgroup/{own_group}/drain", address=FIRST))
+        == f"/jobgroup/{own_group}?done=drained"
     )
     assert [row.username for row in all_rows(Drain)] == ["otto"]
-    assert submit(viewer, f"/jobgroup/{mine}/undrain", address=FIRST).status_code == 403
+    assert submit(viewer, f"/jobgroup/{own_group}/undrain", address=FIRST).status_code == 403
     assert len(all_rows(Drain)) == 1
     assert (
-        path_after(submit(operator, f"/jobgroup/{mine}/undrain", address=FIRST))
-        == f"/jobgroup/{mine}?done=undrained"
+        path_after(submit(operator, f"/jobgroup/{own_group}/undrain", address=FIRST))
+        == f"/jobgroup/{own_group}?done=undrained"
     )
     assert all_rows(Drain) == []
 
@@ -129,8 +134,8 @@ def test_an_unusable_address_is_shown_with_the_reason(admin: Console) -> None:
 
 def test_a_right_on_another_group_does_not_count(admin: Console, normal_user: Callable[..., Console]) -> None:
     """The endpoint needs the right on any group; the group in question is checked by the service."""
-    mine, visible = add_group(addresses=FIRST), add_group("other-app", "Other", addresses=SECOND)
-    norman = normal_user(mine, visible, rights={visible: frozenset({Right.VIEW})})
+    own_group, visible = add_group(addresses=FIRST), add_group("other-app", "Other", addresses=SECOND)
+    norman = normal_user(own_group, visible, rights={visible: frozenset({Right.VIEW})})
     assert submit(norman, f"/jobgroup/{visible}/drain", address=SECOND).status_code == 403
     assert submit(norman, f"/jobgroup/{visible}/undrain", address=SECOND).status_code == 403
     assert all_rows(Drain) == []
@@ -169,7 +174,7 @@ def test_two_spellings_of_an_address_count_as_one(admin: Console) -> None:
     )
 
 
-def test_undraining_an_address_no_column_can_hold_changes_nothing(admin: Console) -> None:
+def test_undraining_an_address_that_cannot_be_stored_changes_nothing(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     drain(group_id, FIRST)
     assert (
@@ -187,8 +192,8 @@ def test_an_address_the_group_does_not_have_is_refused_by_name(admin: Console) -
     ):
         assert answer.status_code in (400, 404)
         assert f"{GONE} is not an instance of this executor group" in text_of(answer)
-    odd = submit(admin, f"/jobgroup/{group_id}/drain", address="<script>alert(1)</script>")
-    assert "<script>alert(1)" not in odd.text
+    escaped = submit(admin, f"/jobgroup/{group_id}/drain", address="<script>alert(1)</script>")
+    assert "<script>alert(1)" not in escaped.text
     assert all_rows(Drain) == []
 
 
@@ -240,7 +245,7 @@ def test_the_rows_show_state_and_load(admin: Console) -> None:
     assert "automatic · 1 online" in page
 
 
-def test_an_entered_address_without_heartbeat_has_its_own_state(admin: Console) -> None:
+def test_a_manual_address_without_heartbeat_has_its_own_state(admin: Console) -> None:
     group_id = add_group(addresses=FIRST)
     beat("sample-app", SECOND)
     rows = rows_of(admin, group_id)
@@ -326,7 +331,7 @@ def test_the_originals_endpoints_list_all_addresses(admin: Console) -> None:
 
 
 class TestSharedWithJava:
-    """A console beside a Java admin, which ignores drained instances."""
+    """A console with a Java admin on the same database, which ignores drained instances."""
 
     @pytest.fixture
     def settings(self, settings: Config) -> Config:

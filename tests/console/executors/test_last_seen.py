@@ -1,4 +1,4 @@
-"""Last-seen times of instances that are gone: list, page, dialogs, dashboard and trace of a run."""
+"""Last seen times of former instances: list, page, dialogs, dashboard and trace of a run."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, make_fire, make_group, make_job, make_log, save
 
-#: the pages show the same on all of them; what is stored is tested in tests/store and tests/pipeline
+#: independent of the database; what is stored is tested in tests/store and tests/pipeline
 pytestmark = pytest.mark.databases("sqlite")
 HOUR_MS: Millis = 60 * MINUTE_MS
 GONE, OTHER, HERE = "http://127.0.0.1:9991", "http://127.0.0.1:9992", "http://127.0.0.1:9993"
@@ -164,7 +164,7 @@ def test_removing_a_group_removes_last_seen_times_unless_the_name_is_shared(
     assert all_rows(LastSeen) == []
 
 
-def test_an_odd_address_is_escaped(admin: Console, orders: Group) -> None:
+def test_an_address_with_markup_is_escaped(admin: Console, orders: Group) -> None:
     gone("http://<b>127.0.0.1</b>", HOUR_MS, capabilities="<i>x</i>")
     for path in (f"/jobgroup/{orders.id}", f"/jobgroup/{orders.id}/nodes"):
         page = admin.get(path).text

@@ -49,7 +49,7 @@ def registered(app_name: str, address: str, ago_ms: int = 0) -> None:
     )
 
 
-def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:
     for path in ("/", "/report", "/help", *PAGES):
         assert is_at_login(console.get(path)), path
 
@@ -113,15 +113,15 @@ def test_instances_without_a_group_offer_to_create_it(admin: Console) -> None:
 def test_the_dashboard_counts_only_visible_groups(
     admin: Console, normal_user: Callable[..., Console], settings: Config
 ) -> None:
-    mine, theirs = (
+    own_group, other_group = (
         add_group(addresses="http://127.0.0.1:9999"),
         add_group("other-app", "Other", addresses="http://127.0.0.1:9998"),
     )
-    job_id = add_job(mine, job_desc="my job", start=True)
+    job_id = add_job(own_group, job_desc="my job", start=True)
     for number in range(3):
-        add_job(theirs, job_desc=f"their job {number}", start=True)
+        add_job(other_group, job_desc=f"their job {number}", start=True)
     at_ms = now_ms() // 1000 * 1000
-    for group_id, code in ((mine, 500), (mine, 200), (theirs, 500)):
+    for group_id, code in ((own_group, 500), (own_group, 200), (other_group, 500)):
         save(
             JobLog(
                 job_group=group_id,
@@ -132,7 +132,7 @@ def test_the_dashboard_counts_only_visible_groups(
                 handle_code=code,
             )
         )
-    norman = normal_user(mine)
+    norman = normal_user(own_group)
     Reporter(settings).tick(at_ms)
     page = norman.get("/")
     assert "their job" not in page.text

@@ -1,4 +1,4 @@
-"""A view whose transaction lost a deadlock runs again; one that cannot win ends as an error."""
+"""Deadlocks: a view whose transaction lost one runs again; after too many it fails."""
 
 from unittest.mock import patch
 
@@ -13,7 +13,7 @@ DEADLOCK = OperationalError("UPDATE", {}, Exception(1213, "Deadlock found when t
 
 
 @pytest.mark.parametrize(("losses", "code"), [(1, 200), (ATTEMPTS - 1, 200), (ATTEMPTS, 500)])
-def test_a_lost_deadlock_is_tried_again(admin: Console, losses: int, code: int) -> None:
+def test_a_lost_deadlock_is_retried(admin: Console, losses: int, code: int) -> None:
     job_id = add_job(add_group(), start=True)
     stop = jobs.stop_job
     left = [DEADLOCK] * losses

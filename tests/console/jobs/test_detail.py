@@ -1,4 +1,4 @@
-"""The page of one job: next times with their offsets, bars and figures of its runs, skips, versions, trail."""
+"""Job page: next times with UTC offsets, bars and statistics of runs, skips, versions and change history."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ pytestmark = every_database
 
 
 def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[int]:
-    """Store runs, oldest first, from (trigger code, handle code, seconds it took)."""
+    """Store runs, oldest first, from (trigger code, handle code, duration in seconds)."""
     begin = now_ms() // 1000 * 1000 - DAY_MS
     ids = []
     with session_scope() as session:
@@ -40,7 +40,7 @@ def add_runs(group_id: int, job_id: int, *runs: tuple[int, int, int]) -> list[in
     return ids
 
 
-def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
+def test_the_last_runs_are_bars_that_link_to_their_logs(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     ids = add_runs(group_id, job_id, (200, 200, 10), (200, 500, 40), (500, 0, 0), (200, 200, 20))
@@ -62,7 +62,7 @@ def test_the_last_runs_are_bars_that_lead_to_their_logs(admin: Console) -> None:
     assert "style=" not in page.text
 
 
-def test_only_the_last_hundred_runs_are_counted(admin: Console) -> None:
+def test_statistics_cover_the_last_hundred_runs(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     add_runs(group_id, job_id, *[(200, 500, 1)] * 30, *[(200, 200, 1)] * 100)
@@ -71,11 +71,11 @@ def test_only_the_last_hundred_runs_are_counted(admin: Console) -> None:
     assert page.text.count('<rect class="bar ') == 60
 
 
-def test_a_job_that_never_ran_has_no_figures(admin: Console) -> None:
+def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
     assert "This job never ran." in text_of(admin.get(f"/jobinfo/{add_job(add_group())}"))
 
 
-def test_skips_say_how_many_from_when_to_when_and_why(admin: Console) -> None:
+def test_skips_show_their_number_period_and_reason(admin: Console) -> None:
     job_id = add_job(add_group())
     assert "Every instant of the schedule was fired." in text_of(admin.get(f"/jobinfo/{job_id}"))
     with session_scope() as session:
@@ -85,7 +85,9 @@ def test_skips_say_how_many_from_when_to_when_and_why(admin: Console) -> None:
     assert "the misfire strategy is to do nothing" in text_of(admin.get(f"/jobinfo/{job_id}"))
 
 
-def test_the_trail_of_a_job_is_on_its_page(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_change_history_of_a_job_is_on_its_page(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     group_id = add_group()
     job_id, other_id = add_job(group_id), add_job(group_id)
     submit(admin, f"/jobinfo/{job_id}/start")
@@ -93,7 +95,7 @@ def test_the_trail_of_a_job_is_on_its_page(admin: Console, normal_user: Callable
     assert "job.start" not in admin.get(f"/jobinfo/{other_id}").text
 
 
-def test_versions_are_linked_only_for_those_who_may_read_code(
+def test_versions_are_linked_only_for_users_who_may_read_code(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()
@@ -114,7 +116,7 @@ def test_versions_are_linked_only_for_those_who_may_read_code(
     assert "version=" not in page
 
 
-def test_a_time_after_a_change_of_summer_time_is_marked(admin: Console) -> None:
+def test_a_time_after_a_clock_change_is_marked(admin: Console) -> None:
     march = 1_743_120_000_000  # 2025-03-28T00:00:00Z; Paris changes on the 30th
     schedule = Schedule(type=ScheduleType.CRON, conf="0 0 12 * * ?", time_zone=str(ZoneInfo("Europe/Paris")))
     with admin.app.test_request_context():
@@ -123,7 +125,7 @@ def test_a_time_after_a_change_of_summer_time_is_marked(admin: Console) -> None:
     assert [time.shifted for time in times] == [False, False, True, False, False]
 
 
-def test_the_alarms_of_a_job_and_what_came_of_them_are_shown(admin: Console) -> None:
+def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> None:
     group_id = add_group()
     job_id, other = add_job(group_id), add_job(group_id)
     assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))

@@ -1,4 +1,4 @@
-"""Favourites: a star a job and user, by a form that needs no scripts, and the list of them."""
+"""Favourites: one star per job and user, set by a form without scripts, and their list."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def starred() -> list[int]:
         return sorted(row.job_id for row in session.query(Favourite))
 
 
-def test_a_star_leads_back_to_where_one_was(admin: Console) -> None:
+def test_a_star_returns_to_the_previous_page(admin: Console) -> None:
     job_id = add_job(add_group())
     page = markup_of(admin.get("/jobinfo?author=ann"))
     assert f'form="star" name="add" value="{job_id}" aria-pressed="false"' in page
@@ -40,23 +40,25 @@ def test_a_star_leads_back_to_where_one_was(admin: Console) -> None:
     assert starred() == []
 
 
-def test_a_star_never_leads_elsewhere(admin: Console) -> None:
+def test_a_star_never_redirects_elsewhere(admin: Console) -> None:
     job_id = add_job(add_group())
     for elsewhere in ("https://evil.example/", "//evil.example/", "/\\evil.example"):
         assert path_after(submit(admin, STAR, add=job_id, next=elsewhere)) == "/jobinfo?done=starred"
 
 
-def test_a_script_gets_no_page_back(admin: Console) -> None:
+def test_a_script_gets_no_page_in_return(admin: Console) -> None:
     job_id = add_job(add_group())
     fields = {"csrf_token": token_of(admin), "add": job_id}
     assert admin.post(STAR, fields, headers={"Accept": "application/json"}).status_code == 204
     assert starred() == [job_id]
 
 
-def test_the_list_shows_only_ones_own_favourites(admin: Console, normal_user: Callable[..., Console]) -> None:
-    mine, foreign = add_group("mine-app"), add_group("other-app")
-    first, second, hidden = add_job(mine), add_job(mine), add_job(foreign)
-    norman = normal_user(mine)
+def test_the_list_shows_only_the_users_own_favourites(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    own_group, foreign = add_group("mine-app"), add_group("other-app")
+    first, second, hidden = add_job(own_group), add_job(own_group), add_job(foreign)
+    norman = normal_user(own_group)
     for job_id in (second, hidden):
         submit(admin, STAR, add=job_id)
     submit(norman, STAR, add=first)
@@ -66,19 +68,19 @@ def test_the_list_shows_only_ones_own_favourites(admin: Console, normal_user: Ca
         hidden,
     ]
     assert "Favourites: <b>only these</b>" in page
-    assert 'type="hidden" name="favourites" value="1"' in page, "a search within them keeps to them"
+    assert 'type="hidden" name="favourites" value="1"' in page, "a search keeps the filter"
     page = norman.get("/jobinfo?favourites=1").text
     assert [job_id for job_id in (first, second, hidden) if f'name="id" value="{job_id}"' in page] == [first]
     assert len(norman.get("/jobinfo/export?favourites=1").get_json()["jobs"]) == 1
 
 
-def test_a_star_needs_a_login_a_token_and_the_right_to_see(
+def test_a_star_needs_a_login_a_token_and_the_view_right(
     console: Console, admin: Console, normal_user: Callable[..., Console]
 ) -> None:
-    mine, foreign = add_group("mine-app"), add_group("other-app")
-    add_job(mine)
+    own_group, foreign = add_group("mine-app"), add_group("other-app")
+    add_job(own_group)
     hidden = add_job(foreign)
-    norman = normal_user(mine)
+    norman = normal_user(own_group)
     assert is_at_login(console.another().post(STAR, {"add": hidden}))
     assert norman.post(STAR, {"add": hidden}).status_code == 403
     assert submit(norman, STAR, add=hidden).status_code == 404
@@ -88,17 +90,17 @@ def test_a_star_needs_a_login_a_token_and_the_right_to_see(
     assert starred() == []
 
 
-def test_stars_go_with_their_job_and_with_their_user(
+def test_stars_are_deleted_with_their_job_and_their_user(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()
-    gone, kept = add_job(group_id), add_job(group_id)
+    deleted, kept = add_job(group_id), add_job(group_id)
     norman = normal_user(group_id)
     for reader in (admin, norman):
-        for job_id in (gone, kept):
+        for job_id in (deleted, kept):
             submit(reader, STAR, add=job_id)
     with session_scope() as session:
-        jobs.remove_job(session, gone, actor=ACTOR, now_ms=now_ms())
+        jobs.remove_job(session, deleted, actor=ACTOR, now_ms=now_ms())
     assert starred() == [kept, kept]
     with session_scope() as session:
         users.remove_user(

@@ -1,4 +1,4 @@
-"""Versions of a GLUE source: compared and restored."""
+"""GLUE versions: compared and restored."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     assert page.text.count('class="removed"') == page.text.count('class="added"') == 1
     assert (
         admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1
-    )  # 0 is what runs now
+    )  # 0 is the current version
     assert "The versions are identical." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
 
 
@@ -56,10 +56,10 @@ def test_a_version_of_another_job_is_not_found(admin: Console) -> None:
     assert admin.get("/jobcode/diff?jobId=2147483647").status_code == 404
 
 
-def test_code_is_for_those_with_its_right(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_code_needs_the_glue_right(admin: Console, normal_user: Callable[..., Console]) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
     job_id, (version,) = add_glue_job(group_id, "echo one")
-    their_id, (theirs,) = add_glue_job(foreign, "echo one")
+    their_id, (other_version,) = add_glue_job(foreign, "echo one")
     norman = normal_user(
         group_id, foreign, rights={group_id: frozenset(Right), foreign: frozenset({Right.EDIT})}
     )
@@ -67,7 +67,7 @@ def test_code_is_for_those_with_its_right(admin: Console, normal_user: Callable[
     assert norman.get(f"/jobcode/diff?jobId={their_id}").status_code == 403
     assert (
         submit(
-            norman, f"/jobcode/restore?jobId={their_id}&version={theirs}", glue_remark="mine now"
+            norman, f"/jobcode/restore?jobId={their_id}&version={other_version}", glue_remark="mine now"
         ).status_code
         == 403
     )
@@ -99,7 +99,7 @@ def test_thirty_versions_are_kept(admin: Console) -> None:
         assert sorted(version.id for version in session.query(GlueVersion)) == ids[2:]
 
 
-def test_a_restore_without_its_token_is_refused(admin: Console) -> None:
+def test_a_restore_without_a_token_is_refused(admin: Console) -> None:
     job_id, (version,) = add_glue_job(add_group(), "echo one")
     assert (
         admin.post(

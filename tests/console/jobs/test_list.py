@@ -1,4 +1,4 @@
-"""Rows of the list of jobs, whose parts are made once for rows that are alike: each shows its own job, and no text of users as HTML."""
+"""Job list: equal parts of rows are cached, each row shows its own job and escapes text from users."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ pytestmark = every_database
 
 ODD = "<script>alert(1)</script>&\"'%d %(id)s"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;%d %(id)s"
-#: the number that stands for ids while a part is made; as a user's text it stays what it is
+#: placeholder of ids in cached parts; in a user's text it stays unchanged
 STAND_IN = "2000000011"
 
 
@@ -31,16 +31,17 @@ def rows_of(page: str) -> dict[int, str]:
 
 
 def menu_of(row: str) -> set[str]:
-    """Return where the menu of a row leads to, without the id."""
+    """Return the links of a row's menu, without the id."""
     menu = row.partition('popover aria-label="')[2]
     return {re.sub(r"\d+", "#", path) for path in re.findall(r'href="/xxl-job-admin/([^"]+)"', menu)}
 
 
-def test_what_users_typed_is_text_in_every_row(admin: Console) -> None:
+def test_user_text_is_escaped_in_every_row(admin: Console) -> None:
     tag = "<script>&\"'"
     typed = {"job_desc": ODD, "author": ODD[:40], "executor_handler": ODD, "tags": (tag, STAND_IN)}
     group_id = add_group(addresses="http://127.0.0.1:9999")
-    ids = [add_job(group_id, **typed) for _row in range(2)]  # the second of equal rows is made of kept parts
+    # the second of two equal rows is made of cached parts
+    ids = [add_job(group_id, **typed) for _row in range(2)]
     with session_scope() as session:
         session.get_one(Group, group_id).title = "<script>a</script>"
         for job_id in ids:
@@ -59,7 +60,7 @@ def test_what_users_typed_is_text_in_every_row(admin: Console) -> None:
         assert "&lt;script&gt;a&lt;/script&gt;" in row
 
 
-def test_each_row_holds_its_own_id_wherever_it_names_one(admin: Console) -> None:
+def test_each_row_has_its_own_id_in_all_links(admin: Console) -> None:
     group_id = add_group(addresses="http://127.0.0.1:9999")
     ids = [add_job(group_id) for _row in range(3)]
     rows = rows_of(admin.get("/jobinfo").text)
@@ -69,32 +70,32 @@ def test_each_row_holds_its_own_id_wherever_it_names_one(admin: Console) -> None
             r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-running=\"(\d+)\"", row
         )
         assert len(named) > 15
-        assert {"".join(each) for each in named} == {str(job_id)}
+        assert {"".join(matches) for matches in named} == {str(job_id)}
 
 
-def test_the_menu_of_a_row_holds_what_its_job_and_the_reader_allow(
+def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
     normal_user: Callable[..., Console],
 ) -> None:
-    everything, looked_at = add_group(), add_group("other-app")
+    all_rights, view_only = add_group(), add_group("other-app")
     shell = {"glue_type": "GLUE_SHELL", "glue_source": "echo"}
     ids = {
-        "on": add_job(everything, start=True),
-        "off": add_job(everything),
-        "by hand": add_job(everything, schedule_type="NONE", schedule_conf="", **shell),
-        "running": add_job(everything),
-        "read only": add_job(looked_at, **shell),
+        "on": add_job(all_rights, start=True),
+        "off": add_job(all_rights),
+        "by hand": add_job(all_rights, schedule_type="NONE", schedule_conf="", **shell),
+        "running": add_job(all_rights),
+        "read only": add_job(view_only, **shell),
     }
     make_log(job_of(ids["running"]))
-    console = normal_user(everything, looked_at, rights={looked_at: frozenset({Right.VIEW})})
+    console = normal_user(all_rights, view_only, rights={view_only: frozenset({Right.VIEW})})
     rows = rows_of(console.get("/jobinfo").text)
     menus = {name: menu_of(rows[job_id]) for name, job_id in ids.items()}
-    look = {"joblog?jobId=#", "jobinfo/#/nodes"}
+    view_links = {"joblog?jobId=#", "jobinfo/#/nodes"}
     change = {f"jobinfo/#/{act}" for act in ("run", "mute", "edit", "delete", "copy")}
     times = {"jobinfo/#/next-times"}
     assert menus == {
-        "on": look | change | times | {"jobinfo/#/stop"},
-        "off": look | change | times | {"jobinfo/#/start"},
-        "by hand": look | change | {"jobcode?jobId=#"},
-        "running": look | change | times | {"jobinfo/#/start", "jobinfo/#/kill"},
-        "read only": look | times,
+        "on": view_links | change | times | {"jobinfo/#/stop"},
+        "off": view_links | change | times | {"jobinfo/#/start"},
+        "by hand": view_links | change | {"jobcode?jobId=#"},
+        "running": view_links | change | times | {"jobinfo/#/start", "jobinfo/#/kill"},
+        "read only": view_links | times,
     }

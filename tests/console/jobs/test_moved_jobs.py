@@ -1,4 +1,4 @@
-"""A job that was moved: its runs so far stay in the former group, and who sees one of the two learns nothing of the other."""
+"""Moved jobs: earlier runs stay in the former group, and a user of one group learns nothing of the other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ ADDRESS = "http://10.1.2.3:9999"
 
 
 class Moved:
-    """A job in its new group, and a run of each outcome in the former one."""
+    """A job in its new group, with a run of each outcome in the former one."""
 
     def __init__(self) -> None:
         self.former, self.present = add_group("former-app"), add_group("present-app")
@@ -47,24 +47,24 @@ def test_runs_in_the_former_group_do_not_name_the_job(
     moved: Moved, normal_user: Callable[..., Console]
 ) -> None:
     norman = normal_user(moved.former)
-    one = f"/joblog/{moved.failed}"
+    failed_run = f"/joblog/{moved.failed}"
     for path in (
         "/",
         "/?hours=24",
         "/joblog?range=all",
         f"/joblog?jobId={moved.job_id}&range=all",
-        one,
-        f"{one}/note",
-        f"{one}/kill",
+        failed_run,
+        f"{failed_run}/note",
+        f"{failed_run}/kill",
     ):
         page = norman.get(path).text
         assert NAME not in page, path
         assert HANDLER not in page, path
-    assert "(deleted or moved)" in norman.get(one).text
+    assert "(deleted or moved)" in norman.get(failed_run).text
     assert str(moved.job_id) in norman.get("/joblog?range=all").text
 
 
-def test_whoever_sees_both_groups_still_reads_the_name(
+def test_a_user_of_both_groups_still_reads_the_name(
     moved: Moved, normal_user: Callable[..., Console]
 ) -> None:
     reader = normal_user(moved.former, moved.present)
@@ -72,13 +72,13 @@ def test_whoever_sees_both_groups_still_reads_the_name(
     assert NAME in reader.get(f"/joblog/{moved.failed}").text
 
 
-def test_the_jobs_page_shows_no_run_of_a_group_that_is_foreign(
+def test_the_job_page_shows_no_run_of_an_invisible_group(
     moved: Moved, normal_user: Callable[..., Console]
 ) -> None:
     nina = normal_user(moved.present, username="nina")
-    own = add_log(moved.job_id, moved.present, handle_code=200)
+    own_run = add_log(moved.job_id, moved.present, handle_code=200)
     page = nina.get(f"/jobinfo/{moved.job_id}").text
-    assert f"/joblog/{own}" in page
+    assert f"/joblog/{own_run}" in page
     for path in (
         f"/jobinfo/{moved.job_id}",
         f"/jobinfo?jobGroup={moved.present}",
@@ -93,14 +93,16 @@ def test_the_jobs_page_shows_no_run_of_a_group_that_is_foreign(
     assert NAME in nina.get(f"/jobinfo?jobGroup={moved.present}").text
 
 
-def test_a_run_of_a_foreign_group_is_not_repeated(moved: Moved, normal_user: Callable[..., Console]) -> None:
+def test_a_run_of_an_invisible_group_is_not_repeated(
+    moved: Moved, normal_user: Callable[..., Console]
+) -> None:
     nina = normal_user(moved.present, username="nina")
-    own = add_log(moved.job_id, moved.present)
-    assert nina.get(f"/jobinfo/{moved.job_id}/run?log={own}").status_code == 200
+    own_run = add_log(moved.job_id, moved.present)
+    assert nina.get(f"/jobinfo/{moved.job_id}/run?log={own_run}").status_code == 200
     assert nina.get(f"/jobinfo/{moved.job_id}/run?log={moved.failed}").status_code == 404
 
 
-def test_a_run_before_the_move_is_killed_by_whoever_may_operate_there(
+def test_a_run_before_the_move_is_killed_with_the_right_on_its_group(
     moved: Moved, normal_user: Any, admin: Console
 ) -> None:
     nina = normal_user(moved.present, username="nina")
@@ -108,7 +110,7 @@ def test_a_run_before_the_move_is_killed_by_whoever_may_operate_there(
     assert str(moved.running) in admin.get(f"/jobinfo/{moved.job_id}/kill").text
 
 
-def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(
+def test_parents_in_invisible_groups_are_not_named_before_a_job_is_deleted(
     moved: Moved, normal_user: Any, admin: Console
 ) -> None:
     nina = normal_user(moved.present, username="nina")
@@ -117,7 +119,7 @@ def test_parents_in_foreign_groups_are_not_named_before_a_job_is_deleted(
     assert f"no longer do so: {foreign}" in admin.get(f"/jobinfo/{moved.job_id}/delete").text
 
 
-def test_the_trail_begins_where_the_job_came_from_a_foreign_group(
+def test_the_change_history_starts_where_the_job_left_an_invisible_group(
     console: Console, normal_user: Any, admin: Console
 ) -> None:
     former, present = add_group("former-app"), add_group("present-app")
@@ -132,7 +134,7 @@ def test_the_trail_begins_where_the_job_came_from_a_foreign_group(
         assert "theirs alone" in reader.get(f"/jobinfo/{job_id}").text
 
 
-def test_a_change_too_long_to_be_read_ends_the_trail_of_a_normal_user(
+def test_an_unreadable_long_change_ends_the_history_for_a_normal_user(
     normal_user: Any, admin: Console
 ) -> None:
     group_id = add_group()

@@ -1,4 +1,4 @@
-"""The job pages: list, one job, add, edit, copy, start, stop, run, delete, preview, GLUE."""
+"""Job pages: list, job, add, edit, copy, start, stop, run, delete, preview and GLUE."""
 
 from collections.abc import Callable, Iterator
 
@@ -40,7 +40,7 @@ FORM = {
 
 @pytest.fixture
 def statements(app: Flask) -> Iterator[Callable[[], int]]:
-    """Counts the SQL statements of the test so far."""
+    """Return the number of SQL statements since the start of the test."""
     counted = [0]
 
     def count(*_arguments: object) -> None:
@@ -70,7 +70,7 @@ def job_paths(job_id: int) -> list[str]:
     return [f"/jobinfo/{job_id}{path}" for path in below]
 
 
-def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:
     for path in ["/jobinfo", "/jobinfo/new", "/jobinfo/preview", *job_paths(1)]:
         assert is_at_login(console.get(path)), path
 
@@ -79,27 +79,29 @@ def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None
 @pytest.mark.parametrize(
     "path", ["/jobinfo?author=lina&jobDesc=x", "/joblog?range=all", "/user?role=0", "/?range=week"]
 )
-def test_a_query_that_means_the_address_itself_changes_nothing(admin: Console, path: str, name: str) -> None:
+def test_query_parameters_of_url_for_change_nothing(admin: Console, path: str, name: str) -> None:
     page = admin.get(f"{path}&{name}=gopher")
     assert page.status_code == 200
     assert 'href="gopher' not in page.text
 
 
-def test_a_foreign_job_is_as_good_as_none(admin: Console, normal_user: Callable[..., Console]) -> None:
-    own, foreign = add_group(), add_group("other-app", "Other")
-    mine, theirs = add_job(own), add_job(foreign, job_desc="secret job")
-    norman = normal_user(own)
-    assert {norman.get(path).status_code for path in job_paths(theirs)} == {404}
+def test_a_job_of_an_invisible_group_does_not_exist(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    own_group, foreign_group = add_group(), add_group("other-app", "Other")
+    own_job, foreign_job = add_job(own_group), add_job(foreign_group, job_desc="secret job")
+    norman = normal_user(own_group)
+    assert {norman.get(path).status_code for path in job_paths(foreign_job)} == {404}
     assert {
         submit(norman, path).status_code
-        for path in job_paths(theirs)
+        for path in job_paths(foreign_job)
         if path.endswith(("start", "stop", "run", "delete", "edit"))
     } == {404}
-    assert {norman.get(path).status_code for path in job_paths(mine)} == {200}
+    assert {norman.get(path).status_code for path in job_paths(own_job)} == {200}
     assert "secret job" not in norman.get("/jobinfo").text
 
 
-def test_the_right_to_view_alone_changes_nothing(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_the_view_right_alone_changes_nothing(admin: Console, normal_user: Callable[..., Console]) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
@@ -112,7 +114,7 @@ def test_the_right_to_view_alone_changes_nothing(admin: Console, normal_user: Ca
         assert submit(reader, path).status_code == 403, path
 
 
-def test_a_form_without_its_token_is_refused(admin: Console) -> None:
+def test_a_form_without_a_token_is_refused(admin: Console) -> None:
     job_id = add_job(add_group())
     assert admin.post(f"/jobinfo/{job_id}/start").status_code == 403
     assert admin.post("/jobinfo/new", FORM).status_code == 403
@@ -138,7 +140,7 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "said"),
+    ("changes", "field", "error"),
     [
         ({"job_desc": " "}, "job_desc", "Enter a job description"),
         ({"author": ""}, "author", "Enter an owner"),
@@ -152,17 +154,15 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
         ({"executor_route_strategy": "ANY"}, "executor_route_strategy", "Route strategy is invalid"),
     ],
 )
-def test_a_refusal_stands_at_its_field(
-    admin: Console, changes: dict[str, str], field: str, said: str
+def test_an_error_is_shown_at_its_field(
+    admin: Console, changes: dict[str, str], field: str, error: str
 ) -> None:
     page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), **changes})
     assert page.status_code == 400
     error = page.text.split(f'id="{field}-error"')[1].split("</div>")[0]
-    assert said in error
+    assert error in error
     assert 'aria-invalid="true"' in page.text
-    assert (
-        'value="demoJobHandler"' in page.text or field == "executor_handler"
-    )  # what was typed is still there
+    assert 'value="demoJobHandler"' in page.text or field == "executor_handler"  # the entered value is kept
 
 
 def test_a_job_is_edited_and_keeps_its_kind(admin: Console) -> None:
@@ -217,14 +217,14 @@ def test_a_new_glue_job_gets_a_first_source(admin: Console) -> None:
     assert (only_job().glue_source or "").startswith("#!/bin/bash")
 
 
-def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
+def test_start_and_stop_ask_first_and_return(admin: Console) -> None:
     job_id = add_job(add_group())
-    asked = admin.get(
+    confirmation = admin.get(
         f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"}
     )
-    assert "The first run starts at" in text_of(asked)
-    assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in asked.text
-    assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in asked.text
+    assert "The first run starts at" in text_of(confirmation)
+    assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in confirmation.text
+    assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in confirmation.text
     path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo?author=ann"))
     assert path.startswith(f"/jobinfo?author=ann&done=started&at={job_id}&mark=")
     assert job_of(job_id).trigger_status == 1
@@ -243,7 +243,7 @@ def test_start_and_stop_ask_first_and_lead_back(admin: Console) -> None:
         "http://[",
     ],
 )
-def test_a_form_never_leads_to_another_site(admin: Console, evil: str) -> None:
+def test_a_form_never_redirects_to_another_site(admin: Console, evil: str) -> None:
     job_id = add_job(add_group())
     assert path_after(submit(admin, f"/jobinfo/{job_id}/start", next=evil)).startswith(
         "/jobinfo?done=started"
@@ -269,25 +269,25 @@ def test_a_run_is_queued_with_its_parameter(admin: Console) -> None:
     assert (fire.executor_param, fire.address_list) == ("this once", "http://127.0.0.1:9999")
 
 
-def test_a_run_at_a_foreign_address_is_refused_at_the_field(admin: Console) -> None:
+def test_a_run_at_an_address_of_another_group_is_refused_at_the_field(admin: Console) -> None:
     job_id = add_job(add_group())
     page = submit(admin, f"/jobinfo/{job_id}/run", executor_param="", address_list="http://10.9.9.9:9999")
     assert page.status_code == 400
     assert "is not an address of this executor group" in page.text.split('id="address_list-error"')[1]
 
 
-def test_a_deletion_names_what_goes_with_it(admin: Console) -> None:
+def test_the_deletion_page_names_what_is_deleted(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     parent_id = add_job(group_id, child_jobid=str(job_id))
-    asked = text_of(admin.get(f"/jobinfo/{job_id}/delete"))
-    assert "cannot be undone" in asked
-    assert f"will no longer do so: {parent_id}" in asked
+    confirmation = text_of(admin.get(f"/jobinfo/{job_id}/delete"))
+    assert "cannot be undone" in confirmation
+    assert f"will no longer do so: {parent_id}" in confirmation
     path_after(submit(admin, f"/jobinfo/{job_id}/delete"))
     assert admin.get(f"/jobinfo/{job_id}").status_code == 404
 
 
-def test_the_list_is_filtered_by_its_address(admin: Console) -> None:
+def test_the_list_is_filtered_by_its_url(admin: Console) -> None:
     group_id, other_id = add_group(), add_group("other-app", "Other")
     add_job(group_id, job_desc="first job", author="ann")
     add_job(other_id, job_desc="second job", author="bob", start=True)
@@ -301,7 +301,7 @@ def test_the_list_is_filtered_by_its_address(admin: Console) -> None:
     assert "No job matches the filters" in admin.get("/jobinfo?jobDesc=100%25").text
 
 
-def test_the_list_is_turned_in_pages(admin: Console) -> None:
+def test_the_list_has_pages(admin: Console) -> None:
     group_id = add_group()
     for number in range(12):
         add_job(group_id, job_desc=f"job-{number:02d}")
@@ -316,7 +316,7 @@ def test_the_list_is_turned_in_pages(admin: Console) -> None:
     )
 
 
-def test_the_preview_tells_a_schedule_in_words_and_times(admin: Console) -> None:
+def test_the_preview_describes_a_schedule_and_its_times(admin: Console) -> None:
     page = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 0 3 * * ?"})
     assert page.text.count("<li>") == 5
     assert "At 03:00" in page.text
@@ -354,14 +354,14 @@ def test_a_bean_job_has_no_source(admin: Console) -> None:
     assert admin.get(f"/jobcode?jobId={add_job(add_group())}").status_code == 409
 
 
-def test_ids_no_table_can_hold_are_not_found(admin: Console) -> None:
+def test_ids_beyond_the_column_range_are_not_found(admin: Console) -> None:
     assert (
         admin.get("/jobinfo/99999999999").status_code == admin.get("/jobinfo/2147483647").status_code == 404
     )
     assert admin.get("/joblog/99999999999999999999").status_code == 404
 
 
-def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(
+def test_a_page_of_many_jobs_needs_a_fixed_number_of_statements(
     admin: Console, statements: Callable[[], int]
 ) -> None:
     group_id = add_group()
@@ -369,15 +369,15 @@ def test_a_page_of_many_jobs_costs_a_fixed_number_of_statements(
     admin.get("/jobinfo")
     before = statements()
     admin.get("/jobinfo")
-    one = statements() - before
+    count_for_one = statements() - before
     for _number in range(9):
         add_job(group_id)
     before = statements()
     admin.get("/jobinfo")
-    assert statements() - before == one
+    assert statements() - before == count_for_one
 
 
-def test_the_token_of_one_login_is_no_use_for_another(
+def test_the_token_of_one_login_is_invalid_for_another(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()

@@ -1,4 +1,4 @@
-"""A console beside a Java admin on the same database refuses schedules that the Java admin cannot read."""
+"""Java admin on the same database: the console refuses schedules that the Java admin cannot read."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The dashboard: is anything wrong, and how the runs of a user's groups are counted."""
+"""Dashboard: current problems, and counts of the runs of a user's groups."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def node(name: str, kind: NodeKind, ago_ms: int) -> Node:
     return Node(name=name, kind=kind.value, started_ms=at_ms, heartbeat_ms=at_ms, version="0.1.0")
 
 
-def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
+def test_without_problems_one_line_says_so(admin: Console) -> None:
     save(node("one", NodeKind.WORKERS, 0))
     job_id = add_job(group_id := add_group(addresses=ONLINE))
     save(run(group_id, job_id))
@@ -57,7 +57,7 @@ def test_where_all_is_well_one_line_says_so(admin: Console) -> None:
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(
+def test_an_executor_that_never_registered_is_missing_once_a_schedule_is_on(
     admin: Console, is_on: bool
 ) -> None:
     add_job(add_group(), start=is_on)
@@ -66,8 +66,8 @@ def test_an_executor_that_was_never_there_is_missed_once_a_schedule_is_on(
 
 def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     group_id = add_group(addresses=ONLINE)
-    bad, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
-    save(run(group_id, bad, handled=500, ago_ms=9_000), run(group_id, bad, handled=500, ago_ms=5_000))
+    failing, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
+    save(run(group_id, failing, handled=500, ago_ms=9_000), run(group_id, failing, handled=500, ago_ms=5_000))
     save(run(group_id, mended, handled=500, ago_ms=9_000), run(group_id, mended, ago_ms=5_000))
     page = admin.get("/").text
     wrong = text_of_part(page)
@@ -77,7 +77,7 @@ def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     assert "All is well." not in page
 
 
-def test_the_tile_of_runs_names_the_days_it_counts(admin: Console) -> None:
+def test_the_runs_tile_names_its_days(admin: Console) -> None:
     for name, title in (("week", "Last week"), ("month", "Last 30 days"), ("nonsense", "Last week")):
         tile = admin.get(f"/?range={name}").text.split("Runs")[1].split("</a>")[0]
         assert f'class="hint">{title}<' in tile
@@ -87,7 +87,7 @@ def text_of_part(page: str) -> str:
     return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
 
 
-def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
+def test_unresolved_runs_late_fires_and_silent_nodes_are_shown(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id, foreign = add_group(), add_group("other-app", "Other")
@@ -110,7 +110,7 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
         node("old-node", NodeKind.CONSOLE, 2 * DAY_MS),
     )
     page = text_of(admin.get("/"))
-    for told in (
+    for expected in (
         "Unresolved runs",
         "3 runs are due and not sent yet",
         "the oldest was due 3 minutes ago",
@@ -118,7 +118,7 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
         "dead-node",
         "not responding",
     ):
-        assert told in page, told
+        assert expected in page, expected
     assert "old-node" not in page
     seen = text_of(normal_user(group_id).get("/"))
     assert "1 run is due and not sent yet" in seen
@@ -126,25 +126,25 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_told(
     assert "live-node" not in seen
 
 
-def test_a_node_that_fires_nothing_because_of_its_clock_is_told(admin: Console) -> None:
-    wrong, right, gone = (
+def test_a_node_that_fires_nothing_because_of_its_clock_is_shown(admin: Console) -> None:
+    wrong, right, dead = (
         node("ahead", NodeKind.WORKERS, -5_000),
         node("steady", NodeKind.WORKERS, 0),
         node("gone", NodeKind.WORKERS, MINUTE_MS),
     )
-    wrong.skew_ms, right.skew_ms, gone.skew_ms = 5_000, 400, -9_000
-    save(wrong, gone)
+    wrong.skew_ms, right.skew_ms, dead.skew_ms = 5_000, 400, -9_000
+    save(wrong, dead)
     page = text_of(admin.get("/"))
     assert "The clock of ahead is wrong. It differs from the database's clock by +5.0 s" in page
     assert "The clock of gone" not in page
-    assert "No scheduler is running." not in page, "that would send people the wrong way"
+    assert "No scheduler is running." not in page, "that would mislead"
     save(right)
     page = text_of(admin.get("/"))
     assert "The clock of ahead is wrong." in page
     assert "The clock of steady" not in page
 
 
-def test_a_normal_user_learns_that_a_clock_is_wrong_and_not_which(
+def test_a_normal_user_sees_that_a_clock_is_wrong_but_not_which(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     wrong = node("ahead", NodeKind.WORKERS, -5_000)
@@ -182,7 +182,7 @@ def test_runs_of_a_users_groups_are_counted_by_day(admin: Console, settings: Con
     assert none == []
 
 
-def test_days_that_are_not_counted_yet_are_left_out_and_said(
+def test_uncounted_days_are_left_out_with_a_hint(
     normal_user: Callable[..., Console], admin: Console, settings: Config
 ) -> None:
     group_id = add_group()
@@ -202,7 +202,7 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(
     assert f"Runs of your executor groups before {one_ago} have not been counted yet" in text_of(
         norman.get("/")
     )
-    assert [(each["day"], each["failed"]) for each in norman.get("/report").get_json()["days"]] == [
+    assert [(entry["day"], entry["failed"]) for entry in norman.get("/report").get_json()["days"]] == [
         (one_ago, 0),
         (day, 1),
     ]
@@ -213,7 +213,7 @@ def test_days_that_are_not_counted_yet_are_left_out_and_said(
     assert (len(days), sum(day["failed"] for day in days)) == (7, 3)
 
 
-def test_a_chart_of_few_runs_is_whole(
+def test_a_chart_of_few_runs_has_whole_numbers(
     normal_user: Callable[..., Console], admin: Console, settings: Config
 ) -> None:
     group_id = add_group()
@@ -225,7 +225,7 @@ def test_a_chart_of_few_runs_is_whole(
     assert len(norman.get("/report").get_json()["days"]) == 7
 
 
-def test_any_days_can_be_asked_for(admin: Console) -> None:
+def test_any_days_can_be_requested(admin: Console) -> None:
     group_id = add_group(addresses=ONLINE)
     job_id = add_job(group_id)
     save(run(group_id, job_id))
@@ -248,13 +248,13 @@ def test_any_days_can_be_asked_for(admin: Console) -> None:
         ("from=x&to=", 7, ""),
     ],
 )
-def test_strange_days_make_a_range_too(admin: Console, query: str, count: int, last: str) -> None:
+def test_invalid_days_still_make_a_range(admin: Console, query: str, count: int, last: str) -> None:
     days = admin.get(f"/report?range=custom&{query}").get_json()["days"]
     assert len(days) == count
     assert not last or days[-1]["day"] == last
 
 
-def test_a_new_installation_is_told_its_first_steps(
+def test_a_new_installation_shows_the_first_steps(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     page = admin.get("/").text

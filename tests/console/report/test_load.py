@@ -1,4 +1,4 @@
-"""The page of the load: starts to come by hour, the jobs of an hour, and the calendar of the last year's runs."""
+"""Load page: scheduled starts per hour, the jobs of an hour, and a calendar of the last year's runs."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from tests.console.pages import is_at_login, markup_of, text_of
 from tests.factories import make_job
 from tests.statements import statements
 
-#: what is counted is asked in tests/store on every database
+#: the counts are tested on every database in tests/store
 pytestmark = pytest.mark.databases("sqlite")
 
 
@@ -48,11 +48,11 @@ def bars(page: str) -> list[str]:
 
 
 def squares(page: str) -> dict[str, str]:
-    """Return day -> what stands for it."""
+    """Return day -> its part of the calendar."""
     drawing = part(page, '<svg class="calendar" data-bars="7"', "</svg>")
     return {
-        re.findall(r"\d{4}-\d\d-\d\d", each)[-1 if "href" in each.split("<title>")[0] else 0]: each
-        for each in drawing.split("<a")[1:]
+        re.findall(r"\d{4}-\d\d-\d\d", square)[-1 if "href" in square.split("<title>")[0] else 0]: square
+        for square in drawing.split("<a")[1:]
     }
 
 
@@ -63,14 +63,14 @@ def test_it_needs_a_login_and_a_group(console: Console, normal_user: Callable[..
     assert "Planned starts" not in page
 
 
-def test_where_nothing_is_enabled_it_says_what_would_be_here(admin: Console) -> None:
+def test_without_enabled_jobs_a_hint_is_shown(admin: Console) -> None:
     add_job(add_group())
     page = text_of(admin.get("/load"))
     assert "No schedule is on yet" in page
     assert "No runs yet" in page
 
 
-def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
+def test_starts_of_the_next_hours_and_the_jobs_of_one_hour_are_shown(admin: Console) -> None:
     group_id = add_group()
     add_job(group_id, job_desc="each minute", schedule_conf="0 * * * * ?", start=True)
     add_job(group_id, job_desc="thrice <b>", schedule_conf="0 0/20 * * * ?", start=True)
@@ -101,10 +101,10 @@ def test_starts_of_the_next_hours_and_the_jobs_of_one(admin: Console) -> None:
     assert re.findall(r'data-label="Starts">(\d+)<', quiet) == ["60", "3"]
 
 
-def test_an_hour_that_is_none_of_those_shown_is_the_busiest(admin: Console) -> None:
+def test_an_hour_outside_the_period_becomes_the_busiest_hour(admin: Console) -> None:
     add_job(add_group(), schedule_conf="0 0 3 * * ?", start=True)
-    for asked in ("0", "-1", "x", "99999999999999", str(now_ms() // QUARTER_MS - 8)):
-        assert "03:00 · 1 start" in part(admin.get(f"/load?hour={asked}").text, 'id="starters"')
+    for hour_param in ("0", "-1", "x", "99999999999999", str(now_ms() // QUARTER_MS - 8)):
+        assert "03:00 · 1 start" in part(admin.get(f"/load?hour={hour_param}").text, 'id="starters"')
 
 
 def test_an_hour_without_a_start_says_so(admin: Console) -> None:
@@ -113,20 +113,20 @@ def test_an_hour_without_a_start_says_so(admin: Console) -> None:
     assert "No jobs start in this hour" in text_of(admin.get(f"/load?hour={four_ms // QUARTER_MS}"))
 
 
-def test_a_user_sees_the_starts_of_their_groups_alone(
+def test_a_user_sees_only_starts_of_visible_groups(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
-    mine, foreign = add_group(), add_group("other-app", "Other")
-    add_job(mine, job_desc="mine", schedule_conf="0 0 * * * ?", start=True)
+    visible, foreign = add_group(), add_group("other-app", "Other")
+    add_job(visible, job_desc="mine", schedule_conf="0 0 * * * ?", start=True)
     add_job(foreign, job_desc="theirs", schedule_conf="* * * * * ?", start=True)
-    page = normal_user(mine, rights={mine: frozenset({Right.VIEW})}).get("/load").text
+    page = normal_user(visible, rights={visible: frozenset({Right.VIEW})}).get("/load").text
     assert {label.split(" · ")[1] for label in bars(page)} == {"1 start"}
     assert "theirs" not in page
     assert "Only jobs you can view are counted." in page
     assert {label.split(" · ")[1] for label in bars(admin.get("/load").text)} == {"3,601 starts"}
 
 
-def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(
+def test_schedules_that_are_too_slow_or_too_many_are_left_out_with_a_hint(
     admin: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group_id = add_group()
@@ -144,7 +144,7 @@ def test_what_takes_too_long_or_is_too_much_is_left_out_and_told(
     assert "3 jobs with their schedule on" in page
 
 
-def test_schedules_left_out_are_counted_when_they_are_read_again(
+def test_schedules_left_out_are_counted_at_the_next_request(
     admin: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group_id, at_ms, read_ms = add_group(), now_ms(), 0
@@ -161,7 +161,7 @@ def test_schedules_left_out_are_counted_when_they_are_read_again(
     make_job(job_group=group_id, schedule_type="AT", schedule_conf="2000-01-01 00:00:00", trigger_status=1)
 
     def slow(*args: Any) -> HourlyStarts:
-        """Take 40 ms for what was not read before."""
+        """Take 40 ms for each schedule not cached."""
         nonlocal read_ms
         misses = planned_starts._cron_starts.cache_info().misses
         starts = estimate_starts(*args)
@@ -174,12 +174,12 @@ def test_schedules_left_out_are_counted_when_they_are_read_again(
     for _request in range(3):
         with read_scope() as session:
             loads.append(planned_load.planned_load(session, system_actor("test"), window, now_ms=at_ms))
-    # the job of a fixed period is counted at once
+    # the job with a fixed period is counted at once
     assert [load.unread for load in loads] == [4, 1, 0]
     assert sum(loads[-1].starts) == (6 * 4 + 1) * window.hours
 
 
-def test_a_schedule_that_cannot_be_read_spoils_nothing(admin: Console) -> None:
+def test_an_invalid_schedule_does_not_break_the_page(admin: Console) -> None:
     group_id = add_group()
     add_job(group_id, schedule_conf="0 0 * * * ?", start=True)
     broken = add_job(group_id, job_desc="broken", schedule_conf="0 0 * * * ?", start=True)
@@ -193,31 +193,31 @@ def day_of(zone: str, back: int) -> str:
 
 
 def save_day(zone: str, back: int, counts: dict[int, Counts]) -> str:
-    """Store a day's counts as the workers do; return its name."""
+    """Store the counts of a day as the scheduler does; return its name."""
     day_ms = midnight_ms(now_ms(), zone, back)
     with session_scope() as session:
         reporting.save_report(session, day_ms, counts, now_ms=now_ms())
     return day_of(zone, back)
 
 
-def test_the_calendar_shows_runs_failures_and_where_they_are(admin: Console, settings: Config) -> None:
+def test_the_calendar_shows_runs_failures_and_links_to_logs(admin: Console, settings: Config) -> None:
     group_id, zone = add_group(), settings.time_zone
-    good = save_day(zone, 3, {group_id: Counts(0, 100, 0)})
+    succeeding = save_day(zone, 3, {group_id: Counts(0, 100, 0)})
     some = save_day(zone, 2, {group_id: Counts(2, 95, 5)})
-    many = save_day(zone, 1, {group_id: Counts(0, 10, 2)})
+    failing = save_day(zone, 1, {group_id: Counts(0, 10, 2)})
     old = save_day(zone, 200, {group_id: Counts(0, 40, 0)})
     page = markup_of(admin.get("/load"))
     found = squares(page)
     assert len(found) in range(52 * 7 + 1, 53 * 7 + 1)
-    assert "100 runs</title>" in found[good]
-    assert "level-4" in found[good]
-    assert "mark" not in found[good]
+    assert "100 runs</title>" in found[succeeding]
+    assert "level-4" in found[succeeding]
+    assert "mark" not in found[succeeding]
     assert "102 runs · 5 failed · 2 running" in found[some]
     assert "<circle" in found[some]
-    assert "12 runs · 2 failed" in found[many]
-    assert "<path" in found[many]
-    assert f"?range=custom&amp;from={good}T00:00:00&amp;to={good}T23:59:59" in found[good]
-    # its log is gone
+    assert "12 runs · 2 failed" in found[failing]
+    assert "<path" in found[failing]
+    assert f"?range=custom&amp;from={succeeding}T00:00:00&amp;to={succeeding}T23:59:59" in found[succeeding]
+    # its log was cleared
     assert "40 runs" in found[old]
     assert "href" not in found[old]
     quiet = day_of(zone, 10)
@@ -225,11 +225,11 @@ def test_the_calendar_shows_runs_failures_and_where_they_are(admin: Console, set
     assert "level-0" in found[quiet]
     assert "href" not in found[quiet]
     table = part(page, "<summary>As a table", "</table>")
-    assert re.findall(r"\d{4}-\d\d-\d\d(?=<)", table) == [many, some, good, old]
+    assert re.findall(r"\d{4}-\d\d-\d\d(?=<)", table) == [failing, some, succeeding, old]
     assert "254 runs · 7 failed" in text_of(admin.get("/load"))
 
 
-def test_a_day_leads_to_its_runs_in_the_zone_of_the_reader(admin: Console, settings: Config) -> None:
+def test_a_day_links_to_its_runs_in_the_zone_of_the_reader(admin: Console, settings: Config) -> None:
     day = save_day(settings.time_zone, 1, {add_group(): Counts(0, 1, 0)})
     before = (datetime.fromisoformat(day) - timedelta(days=1)).date().isoformat()
     with session_scope() as session:
@@ -237,17 +237,17 @@ def test_a_day_leads_to_its_runs_in_the_zone_of_the_reader(admin: Console, setti
     assert f"from={before}T16:00:00&amp;to={day}T15:59:59" in admin.get("/load").text
 
 
-def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(
+def test_a_user_sees_runs_of_visible_groups_and_a_hint_about_uncounted_days(
     normal_user: Callable[..., Console], settings: Config
 ) -> None:
-    mine, foreign = add_group(), add_group("other-app", "Other")
-    day = save_day(settings.time_zone, 1, {mine: Counts(0, 3, 0), foreign: Counts(0, 70, 9)})
+    visible, foreign = add_group(), add_group("other-app", "Other")
+    day = save_day(settings.time_zone, 1, {visible: Counts(0, 3, 0), foreign: Counts(0, 70, 9)})
     uncounted = DayReport(
         trigger_day=midnight_ms(now_ms(), settings.time_zone, 5), running_count=0, suc_count=8, fail_count=0
     )
     with session_scope() as session:
         session.add(uncounted)
-    page = normal_user(mine).get("/load").text
+    page = normal_user(visible).get("/load").text
     found = squares(page)
     assert "3 runs</title>" in found[day]
     late = day_of(settings.time_zone, 5)
@@ -257,7 +257,7 @@ def test_a_user_sees_the_runs_of_their_groups_and_what_is_not_counted_yet(
     assert "73" not in part(page, 'id="calendar"').split("<svg")[0]
 
 
-def test_where_not_even_today_is_counted_it_says_so(
+def test_if_not_even_today_is_counted_a_hint_is_shown(
     normal_user: Callable[..., Console], settings: Config
 ) -> None:
     with session_scope() as session:
@@ -269,14 +269,14 @@ def test_where_not_even_today_is_counted_it_says_so(
     assert {"unknown" in square for square in squares(page).values()} == {True}
 
 
-def test_the_report_leads_to_it_and_stays_marked(admin: Console) -> None:
+def test_the_dashboard_links_to_it_and_stays_marked(admin: Console) -> None:
     add_group()
     assert "/load" in admin.get("/").text
     sidebar = part(admin.get("/load").text, 'class="sidebar"', "</nav>")
     assert re.search(r'data-page="dashboard"[^>]*aria-current="page"', sidebar)
 
 
-def test_the_statements_are_as_many_for_many_jobs(admin: Console) -> None:
+def test_the_number_of_statements_does_not_grow_with_the_jobs(admin: Console) -> None:
     counts = []
     for number in range(1, 4):
         group_id = add_group(f"sample-app-{number}")
@@ -289,7 +289,7 @@ def test_the_statements_are_as_many_for_many_jobs(admin: Console) -> None:
     assert counts[0] <= 10
 
 
-def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
+def test_repeated_and_missing_hours_of_clock_changes_are_shown(app: Flask) -> None:
     def drawn(first: str) -> PlannedHours:
         at = datetime.fromisoformat(first).replace(tzinfo=ZoneInfo("Europe/Berlin"))
         window = next_days(int(at.timestamp()) * 1000, "Europe/Berlin", days=1)
@@ -305,13 +305,13 @@ def test_hours_that_the_clock_shows_twice_or_never(app: Flask) -> None:
     assert (len(twice.bars), len(never.bars)) == (24, 23)
 
 
-def test_the_form_of_a_job_leads_to_the_quiet_hours(admin: Console) -> None:
+def test_the_job_form_links_to_the_quiet_hours(admin: Console) -> None:
     job_id = add_job(add_group())
     for path in ("/jobinfo/new", f"/jobinfo/{job_id}/edit"):
         assert "/load" in admin.get(path).text, path
 
 
-def test_counts_take_four_letters_at_most() -> None:
+def test_counts_have_at_most_four_characters() -> None:
     texts = {
         0: "·",
         7: "7",

@@ -1,4 +1,4 @@
-"""The run timeline of the dashboard and the strips of the list of jobs."""
+"""Run timeline of the dashboard, and the strips of the job list."""
 
 import re
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def percent(mark: str, name: str) -> float:
     return float(found.group(1))
 
 
-def test_what_waits_is_a_bar_until_now(admin: Console) -> None:
+def test_a_waiting_fire_is_a_bar_until_now(admin: Console) -> None:
     job_id = add_job(add_group())
     due_ms = now_ms() - 30 * MINUTE_MS
     for number in range(2):
@@ -92,7 +92,7 @@ def test_what_waits_is_a_bar_until_now(admin: Console) -> None:
     assert 49 < percent(mark.group(), "width") < 51
 
 
-def test_each_result_has_its_look_and_leads_to_its_log(admin: Console) -> None:
+def test_each_result_has_its_look_and_links_to_its_log(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, job_desc="<i>nightly</i>")
     cases = [
@@ -108,10 +108,10 @@ def test_each_result_has_its_look_and_leads_to_its_log(admin: Console) -> None:
         for number, (_k, _s, _w, more) in enumerate(cases)
     ]
     part = timeline(admin)
-    for log_id, (kind, sign, word, _more) in zip(ids, cases, strict=True):
+    for log_id, (kind, sign, label, _more) in zip(ids, cases, strict=True):
         mark = mark_of(part, log_id)
         assert f'class="mark {kind}"' in mark
-        assert f"<title>Run {log_id} · {word}" in mark
+        assert f"<title>Run {log_id} · {label}" in mark
         assert (sign in mark) if sign else ("<text" not in mark)
     assert "&lt;i&gt;nightly&lt;/i&gt;" in part
     assert "<i>nightly" not in part
@@ -127,13 +127,13 @@ def test_a_bar_is_as_long_as_its_run(admin: Console) -> None:
     assert percent(mark_of(part, half), " x") == pytest.approx(25, abs=0.5)
     assert percent(mark_of(part, half), "width") == pytest.approx(50, abs=0.5)
     assert percent(mark_of(part, short), "width") >= 0.25
-    rows = {re.findall(r' y="(\d+)"', mark_of(part, each))[0] for each in (half, short)}
-    assert len(rows) == 2, "they overlap: each has its line"
+    rows = {re.findall(r' y="(\d+)"', mark_of(part, log_id))[0] for log_id in (half, short)}
+    assert len(rows) == 2, "they overlap: each on its own line"
     wider = timeline(admin, "?hours=6")
     assert percent(mark_of(wider, half), "width") == pytest.approx(100 / 12, abs=0.5)
 
 
-def test_missed_instants_are_seen_and_lead_to_the_job(admin: Console) -> None:
+def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     miss(job_id)
@@ -146,7 +146,7 @@ def test_missed_instants_are_seen_and_lead_to_the_job(admin: Console) -> None:
     assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}").text
 
 
-def test_the_hours_are_chosen_in_the_address(admin: Console) -> None:
+def test_the_hours_are_chosen_in_the_url(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     log_id = run(group_id, job_id, ago_ms=5 * HOUR_MS)
@@ -158,12 +158,10 @@ def test_the_hours_are_chosen_in_the_address(admin: Console) -> None:
         assert link not in timeline(admin, f"?hours={wrong}")
     page = admin.get("/?range=month&hours=6").text
     assert 'href="/xxl-job-admin/?range=month&amp;hours=24#run-timeline"' in page
-    assert (
-        '<input type="hidden" name="hours" value="6">' in page
-    )  # the range of the charts is chosen without losing it
+    assert '<input type="hidden" name="hours" value="6">' in page  # the range of the charts keeps the hours
 
 
-def test_times_are_those_of_the_readers_zone(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_in_the_readers_zone(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     group_id = add_group()
     run(group_id, add_job(group_id))
     ticks = re.findall(r'<text class="tick"[^>]*>(\d\d:\d\d)<', timeline(admin))
@@ -178,15 +176,15 @@ def test_times_are_those_of_the_readers_zone(admin: Console, monkeypatch: pytest
     assert all(tick.endswith(":00") for tick in ticks)
 
 
-def test_a_normal_user_sees_the_runs_of_their_groups(
+def test_a_normal_user_sees_the_runs_of_visible_groups(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
-    own, foreign = add_group(), add_group("other-app", "Other")
-    mine, theirs = add_job(own, job_desc="my job"), add_job(foreign, job_desc="secret job")
-    log_id = run(own, mine)
-    run(foreign, theirs, handled=500)
-    miss(theirs)
-    part = timeline(normal_user(own))
+    own_group, foreign = add_group(), add_group("other-app", "Other")
+    own_job, foreign_job = add_job(own_group, job_desc="my job"), add_job(foreign, job_desc="secret job")
+    log_id = run(own_group, own_job)
+    run(foreign, foreign_job, handled=500)
+    miss(foreign_job)
+    part = timeline(normal_user(own_group))
     assert f"/joblog/{log_id}" in part
     assert "my job" in part
     assert "secret job" not in part
@@ -194,7 +192,7 @@ def test_a_normal_user_sees_the_runs_of_their_groups(
     assert timeline(admin).count("data-bars") == 2
 
 
-def test_where_nothing_ran_the_timeline_says_what_to_do(
+def test_without_runs_the_timeline_says_what_to_do(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     assert "Add a job and run it once." in timeline(admin)
@@ -204,17 +202,18 @@ def test_where_nothing_ran_the_timeline_says_what_to_do(
     assert "No run in the last 1 hour" in part
     assert "hours=24" in part.split("No run in")[1]
     assert "No run in the last 24 hours" in timeline(admin, "?hours=24")
-    assert 'id="run-timeline"' not in normal_user().get("/").text  # who has no group is told to ask for one
+    # a user without a group is told to request one
+    assert 'id="run-timeline"' not in normal_user().get("/").text
 
 
-def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_timeline_says_so(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     group_id = add_group()
     job_ids = [add_job(group_id) for _number in range(3)]
     for job_id in job_ids * 3:
         run(group_id, job_id)
-    whole = timeline(admin)
-    assert "Based on" not in whole
-    assert "Showing " not in whole
+    complete = timeline(admin)
+    assert "Based on" not in complete
+    assert "Showing " not in complete
     for name, most in (("JOBS_MAX", 2), ("RUNS_MAX", 4), ("LOOKED_AT", 6)):
         monkeypatch.setattr(run_timeline, name, most)
     part = timeline(admin)
@@ -224,7 +223,7 @@ def test_a_timeline_that_is_cut_says_so(admin: Console, monkeypatch: pytest.Monk
     assert "Based on the newest" in part
 
 
-def test_a_timeline_of_many_jobs_costs_a_fixed_number_of_statements(admin: Console) -> None:
+def test_a_timeline_of_many_jobs_needs_a_fixed_number_of_statements(admin: Console) -> None:
     group_id = add_group()
     run(group_id, add_job(group_id))
     counted: list[int] = []
@@ -237,16 +236,16 @@ def test_a_timeline_of_many_jobs_costs_a_fixed_number_of_statements(admin: Conso
     admin.get("/")
     event.listen(engine, "before_cursor_execute", count)
     admin.get("/")
-    one = len(counted)
+    count_for_one = len(counted)
     for _number in range(9):
         run(group_id, add_job(group_id))
     counted.clear()
     admin.get("/")
     event.remove(engine, "before_cursor_execute", count)
-    assert len(counted) == one
+    assert len(counted) == count_for_one
 
 
-def test_the_same_numbers_stand_in_a_table(admin: Console) -> None:
+def test_the_same_counts_are_in_a_table(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     for codes in ({}, {}, {"handled": 500}, {"handled": 0}):
@@ -256,7 +255,7 @@ def test_the_same_numbers_stand_in_a_table(admin: Console) -> None:
     assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "0", "7"]
 
 
-def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(
+def test_the_job_list_shows_the_last_runs_as_a_strip(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()
@@ -265,13 +264,13 @@ def test_the_list_of_jobs_shows_the_last_runs_as_a_strip(
         run(group_id, job_id, ago_ms=(40 - number) * MINUTE_MS, took_ms=number * SECOND_MS)
         for number in range(33)
     ]
-    bad = run(group_id, job_id, handled=500, ago_ms=MINUTE_MS)
+    failed = run(group_id, job_id, handled=500, ago_ms=MINUTE_MS)
     page = admin.get("/jobinfo")
     strips = re.findall(r'<svg class="timeline strip".*?</svg>', page.text, re.DOTALL)
     assert len(strips) == 1
-    assert [int(each) for each in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-29:], bad]
+    assert [int(log_id) for log_id in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-29:], failed]
     assert 'aria-label="The last 30 runs, oldest first; 29 succeeded"' in strips[0]
     assert strips[0].count('class="bar danger"') == 2  # the bar and the mark below it
     assert "<title>Failed · 1 min 0 s · 20" in strips[0]
     assert "Never ran" in text_of(page)
-    assert f"/joblog/{bad}" in normal_user(group_id).get("/jobinfo").text
+    assert f"/joblog/{failed}" in normal_user(group_id).get("/jobinfo").text

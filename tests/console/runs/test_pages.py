@@ -1,4 +1,4 @@
-"""The pages of runs: list, one run and its rolling log, note, kill, clean."""
+"""Pages of runs: list, one run and its rolling log, message, kill and cleaning."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ pytestmark = every_database
 
 
 def add_log(job_id: int, group_id: int, **changes: Any) -> int:
-    """Store a run that ended well a minute ago."""
+    """Store a run that succeeded a minute ago."""
     started_ms = now_ms() // 1000 * 1000 - MINUTE_MS
     values = {
         "job_group": group_id,
@@ -50,7 +50,7 @@ def job_id(group_id: int) -> int:
     return add_job(group_id)
 
 
-def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:
     for path in (
         "/joblog",
         "/joblog/1",
@@ -63,7 +63,7 @@ def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None
         assert is_at_login(console.get(path)), path
 
 
-def test_the_runs_of_foreign_groups_do_not_exist(
+def test_runs_of_invisible_groups_do_not_exist(
     admin: Console, group_id: int, normal_user: Callable[..., Console]
 ) -> None:
     other = add_group("other-app", "Other")
@@ -82,7 +82,7 @@ def test_the_runs_of_foreign_groups_do_not_exist(
     assert submit(norman, "/joblog/clean", job_group=other, job_id=0, kind=9).status_code == 404
 
 
-def test_who_may_only_view_neither_kills_nor_cleans(
+def test_the_view_right_alone_neither_kills_nor_cleans(
     admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
 ) -> None:
     log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
@@ -93,7 +93,7 @@ def test_who_may_only_view_neither_kills_nor_cleans(
     assert submit(reader, "/joblog/clean", job_group=group_id, job_id=0, kind=9).status_code == 403
 
 
-def test_a_run_says_job_executor_and_duration_as_text(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_run_shows_job_executor_and_duration_as_text(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id)
     page = admin.get("/joblog")
     assert f"{job_id} nightly report" in page.text
@@ -105,55 +105,55 @@ def test_a_run_says_job_executor_and_duration_as_text(admin: Console, group_id: 
     assert "<i>done" not in note.text
 
 
-def test_notes_of_the_java_original_lose_their_markup(admin: Console, group_id: int, job_id: int) -> None:
-    story = (
+def test_messages_of_the_java_original_lose_their_markup(admin: Console, group_id: int, job_id: int) -> None:
+    trace = (
         'route: FIRST<br><br><span style="color:#00c0ef;" > >>>run<<< </span><br>code: 200 <script>x</script>'
     )
-    page = admin.get(f"/joblog/{add_log(job_id, group_id, trigger_msg=story)}/note").text
+    page = admin.get(f"/joblog/{add_log(job_id, group_id, trigger_msg=trace)}/note").text
     assert "route: FIRST\n\n &gt;&gt;&gt;run&lt;&lt;&lt; \ncode: 200 &lt;script&gt;x&lt;/script&gt;" in page
 
 
-def test_a_story_is_told_in_the_readers_language_and_zone(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_trace_is_shown_in_the_readers_language_and_zone(
+    admin: Console, group_id: int, job_id: int
+) -> None:
     submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris")
-    told = (
+    stored_trace = (
         "Trigger: CRON, due 2026-11-20 08:00:00.250 +0800, seen by node one\n"
         "Claimed: 2026-11-20 08:00:00.262 +0800 (12 ms after due), node one\n"
         "Route: ROUND; block strategy: COVER_EARLY; timeout: 5 s; retries left: 1\n>>> trigger <<<\nSent to: http://a/\n"
         "Result: unknown, no answer after 3000 ms, code 500: no answer in time\n"
         "Resolver: send again, delivery is at_least_once\n<b>own words</b>"
     )
-    result = "Sent to: nobody\n>>> child jobs <<<\n1/1 job 7: triggered"
-    log_id = add_log(job_id, group_id, trigger_msg=told, handle_msg=result)
+    result = "Sent to: elsewhere\n>>> child jobs <<<\n1/1 job 7: triggered"
+    log_id = add_log(job_id, group_id, trigger_msg=stored_trace, handle_msg=result)
     for page in (admin.get(f"/joblog/{log_id}").text, admin.get(f"/joblog/{log_id}/note").text):
         assert (
-            "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n领取：2026-11-20 01:00:00.262（"
-            in page
-        )
+            "触发：按计划，应于 2026-11-20 01:00:00.250 触发，由节点 one 发现\n"
+            "领取：2026-11-20 01:00:00.262（"
+        ) in page
         assert "路由策略：轮询；阻塞处理策略：覆盖之前调度；任务超时时间：5 秒；剩余重试次数：1" in page
         assert (
-            "结果：未知，3000 毫秒内无应答，code 500：未在规定时间内响应\n核查：再次发送，投递方式为 at_least_once"
-            in page
-        )
+            "结果：未知，3000 毫秒内无应答，code 500：未在规定时间内响应\n"
+            "核查：再次发送，投递方式为 at_least_once"
+        ) in page
         assert "&lt;b&gt;own words&lt;/b&gt;" in page
-        assert "Sent to: nobody\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
+        assert "Sent to: elsewhere\n&gt;&gt;&gt; 触发子任务 &lt;&lt;&lt;\n1/1 任务 7：已触发" in page
 
 
-def test_a_reason_within_a_reason_within_a_reason_is_left_as_it_is(
-    admin: Console, group_id: int, job_id: int
-) -> None:
+def test_a_deeply_nested_reason_is_left_unchanged(admin: Console, group_id: int, job_id: int) -> None:
     reason = "no evidence within 20 s; " * 600 + "delivery is at_most_once"
     log_id = add_log(job_id, group_id, trigger_msg=f"Resolver: unresolved, {reason}")
     assert reason in admin.get(f"/joblog/{log_id}/note").text
 
 
-def test_a_kill_is_told_in_the_readers_language(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_kill_is_shown_in_the_readers_language(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id, handle_code=500, handle_msg="killed by wangwei: ok")
     assert "killed by wangwei: ok" in admin.get(f"/joblog/{log_id}/note").text
     submit(admin, "/account/settings", language="zh_TW", time_zone="UTC")
     assert "由 wangwei 終止：ok" in admin.get(f"/joblog/{log_id}/note").text
 
 
-def test_the_list_shows_today_unless_asked_otherwise(admin: Console, group_id: int, job_id: int) -> None:
+def test_the_list_shows_today_by_default(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, executor_address="http://10.0.0.1:1/", trigger_time=now_ms() - 3 * DAY_MS)
     assert "10.0.0.1:1" not in admin.get("/joblog").text
     assert "10.0.0.1:1" in admin.get("/joblog?range=week").text
@@ -173,14 +173,14 @@ def test_the_list_is_filtered_by_state(
     assert [name for name in ("good", "bad", "out") if f"{name}:1" in page] == [shown]
 
 
-def test_a_job_brings_its_executor_along(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_job_selects_its_executor_group(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id)
     page = admin.get(f"/joblog?jobId={job_id}").text
     assert f'<option value="{group_id}" selected>' in page
     assert f'<option value="{job_id}" selected>' in page
 
 
-def test_a_fire_that_is_late_is_shown_as_waiting(
+def test_a_late_fire_is_shown_as_waiting(
     admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
 ) -> None:
     save(Fire(job_id=job_id, fire_key="manual:1", due_time=now_ms() - 5_000, trigger_type="MANUAL"))
@@ -191,7 +191,7 @@ def test_a_fire_that_is_late_is_shown_as_waiting(
     assert "no scheduler is running" not in normal_user(add_group("other-app", "Other")).get("/joblog").text
 
 
-def test_the_address_of_the_original_leads_to_the_run(admin: Console, group_id: int, job_id: int) -> None:
+def test_the_url_of_the_original_redirects_to_the_run(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id)
     assert path_after(admin.get(f"/joblog/logDetailPage?id={log_id}")) == f"/joblog/{log_id}"
     assert admin.get("/joblog/logDetailPage?id=x").status_code == 404
@@ -221,8 +221,8 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
     with FakeExecutor() as executor:
         log_id = add_log(job_id, group_id, executor_address=executor.address, handle_code=0, handle_time=None)
         executor.respond("log", log_answer(1, 0, "readLog fail, logFile not exists", end=True))
-        said = admin.get(f"/joblog/{log_id}/lines").get_json()
-        assert said == {
+        answer = admin.get(f"/joblog/{log_id}/lines").get_json()
+        assert answer == {
             "end": False,
             "from": 1,
             "lines": [],
@@ -236,7 +236,7 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
         assert admin.get(f"/joblog/{log_id}/lines?from=3").get_json()["end"] is True
 
 
-def test_the_whole_log_is_put_together_as_text(admin: Console, group_id: int, job_id: int) -> None:
+def test_the_whole_log_is_downloaded_as_text(admin: Console, group_id: int, job_id: int) -> None:
     with FakeExecutor() as executor:
         log_id = add_log(job_id, group_id, executor_address=executor.address)
         executor.respond(
@@ -247,7 +247,7 @@ def test_the_whole_log_is_put_together_as_text(admin: Console, group_id: int, jo
     assert answer.content_type == "text/plain; charset=utf-8"
 
 
-def test_an_executor_that_is_gone_is_said(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_former_executor_is_named(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id, executor_address="http://127.0.0.1:1/")
     assert "127.0.0.1" in admin.get(f"/joblog/{log_id}/lines").get_json()["error"]
 
@@ -261,15 +261,13 @@ def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id
     assert submit(admin, f"/joblog/{add_log(job_id, group_id)}/kill").status_code == 409
 
 
-def test_an_unknown_way_to_clean_is_refused_at_the_field(admin: Console, group_id: int) -> None:
+def test_an_unknown_cleaning_range_is_refused_at_the_field(admin: Console, group_id: int) -> None:
     page = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind="12")
     assert page.status_code == 400
     assert "The kind of cleaning is invalid" in page.text.split('id="kind-error"')[1]
 
 
-def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(
-    admin: Console, group_id: int, job_id: int
-) -> None:
+def test_a_run_links_to_its_source_and_its_successors(admin: Console, group_id: int, job_id: int) -> None:
     child_job = add_job(group_id, job_desc="send the report")
     failed = add_log(job_id, group_id, handle_code=500, trigger_type="CRON")
     retry = add_log(job_id, group_id, trigger_type="RETRY", source_log_id=failed)
@@ -287,36 +285,34 @@ def test_a_run_leads_to_what_it_came_from_and_to_what_came_of_it(
     assert f"Parent run #{retry}" in text_of(admin.get(f"/joblog/{child}/note"))
 
 
-def test_a_run_of_before_says_nothing_of_what_triggered_it(
-    admin: Console, group_id: int, job_id: int
-) -> None:
-    said = text_of(admin.get(f"/joblog/{add_log(job_id, group_id)}"))
-    assert "Triggered by" not in said
-    assert "Trigger type " not in said.replace("Trigger type: Cron", "")
-    assert "Followed by" not in said
+def test_an_adopted_run_shows_no_trigger(admin: Console, group_id: int, job_id: int) -> None:
+    answer = text_of(admin.get(f"/joblog/{add_log(job_id, group_id)}"))
+    assert "Triggered by" not in answer
+    assert "Trigger type " not in answer.replace("Trigger type: Cron", "")
+    assert "Followed by" not in answer
 
 
-def test_runs_that_are_gone_or_foreign_are_no_links(
+def test_deleted_or_invisible_runs_are_not_linked(
     admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
 ) -> None:
     other = add_group("other-app", "Other")
     foreign_job = add_job(other, job_desc="secret job")
     parent = add_log(foreign_job, other)
-    mine = add_log(job_id, group_id, trigger_type="PARENT", source_log_id=parent)
-    add_log(foreign_job, other, trigger_type="PARENT", source_log_id=mine)
+    child_run = add_log(job_id, group_id, trigger_type="PARENT", source_log_id=parent)
+    add_log(foreign_job, other, trigger_type="PARENT", source_log_id=child_run)
     orphan = add_log(job_id, group_id, trigger_type="RETRY", source_log_id=4711)
-    assert f'href="/xxl-job-admin/joblog/{parent}"' in admin.get(f"/joblog/{mine}").text
-    page = normal_user(group_id).get(f"/joblog/{mine}")
+    assert f'href="/xxl-job-admin/joblog/{parent}"' in admin.get(f"/joblog/{child_run}").text
+    page = normal_user(group_id).get(f"/joblog/{child_run}")
     assert f"Parent run #{parent}" in text_of(page)
     assert f'href="/xxl-job-admin/joblog/{parent}"' not in page.text
     assert "Followed by" not in text_of(page)
     assert "secret job" not in page.text
-    gone = admin.get(f"/joblog/{orphan}")
-    assert "Retry of run #4711" in text_of(gone)
-    assert 'href="/xxl-job-admin/joblog/4711"' not in gone.text
+    deleted = admin.get(f"/joblog/{orphan}")
+    assert "Retry of run #4711" in text_of(deleted)
+    assert 'href="/xxl-job-admin/joblog/4711"' not in deleted.text
 
 
-def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, job_id: int) -> None:
+def test_the_first_of_many_child_runs_are_shown(admin: Console, group_id: int, job_id: int) -> None:
     parent = add_log(job_id, group_id)
     for _number in range(51):
         save(
@@ -333,7 +329,7 @@ def test_of_many_child_runs_the_first_are_shown(admin: Console, group_id: int, j
     assert markup_of(page).count("nightly report</a><span") == 50
 
 
-def test_the_list_is_written_as_a_table(admin: Console, group_id: int, job_id: int) -> None:
+def test_the_list_is_exported_as_a_table(admin: Console, group_id: int, job_id: int) -> None:
     kept = add_log(job_id, group_id, executor_param="=cmd()", handle_msg='two\nlines, "quoted"')
     add_log(job_id, group_id, handle_code=500)
     assert "/joblog/runs.csv?logStatus=1" in admin.get("/joblog?logStatus=1").text
@@ -355,14 +351,14 @@ def test_no_cell_of_the_table_is_a_formula(admin: Console, group_id: int, job_id
     assert (row["parameter"], row["handleMsg"]) == (f"'{first}cmd()", f"'{first}cmd()")
 
 
-def test_long_notes_are_cut_in_the_table(admin: Console, group_id: int, job_id: int) -> None:
+def test_long_messages_are_cut_in_the_table(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, handle_msg="a" * 15_000)
     add_log(job_id, group_id, handle_msg="b" * 2_000)
     rows = list(csv.DictReader(io.StringIO(admin.get("/joblog/runs.csv").text.removeprefix("\ufeff"))))
     assert [row["handleMsg"] for row in rows] == ["b" * 2_000, "a" * 2_000 + " … [cut]"]
 
 
-def test_the_table_is_sent_in_pieces_while_runs_begin_and_go(
+def test_the_table_is_streamed_while_runs_are_added_and_deleted(
     admin: Console, group_id: int, job_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.console.runs.export.CHUNK", 2)
@@ -379,7 +375,7 @@ def test_the_table_is_sent_in_pieces_while_runs_begin_and_go(
     assert len(sent) == 4
 
 
-def test_the_table_holds_no_foreign_runs_and_is_bounded(
+def test_the_table_contains_no_invisible_runs_and_is_limited(
     admin: Console,
     group_id: int,
     job_id: int,
@@ -400,6 +396,6 @@ def test_the_table_holds_no_foreign_runs_and_is_bounded(
     assert len(admin.get("/joblog/runs.csv").text.splitlines()) == 5
 
 
-def test_a_run_of_the_list_says_what_triggered_it(admin: Console, group_id: int, job_id: int) -> None:
+def test_a_run_of_the_list_shows_its_trigger(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, trigger_type="MANUAL")
     assert "By hand" in text_of(admin.get("/joblog"))

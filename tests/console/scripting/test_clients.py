@@ -1,4 +1,4 @@
-"""The console clients that people use, each as it talks: cookies, shapes and orders they rely on.
+"""Public clients of the console, each in its own way: cookies, formats and orders they rely on.
 
 Source: docs/reference/clients.md, section B.
 """
@@ -18,19 +18,19 @@ from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 
 LOGIN = {"userName": "admin", "password": ADMIN_PASSWORD}
-#: how photowey tells an error from the raw text
+#: how photowey detects an error in the raw text
 PHOTOWEY = re.compile(r'^\{"code":(\d+),"msg":(?:"([^"]*)"|null),"content":(.*)\}$')
 
 
 class Script:
-    """A client without a cookie jar, which sends a header ``Cookie`` as it likes."""
+    """A client without a cookie jar that sends any ``Cookie`` header."""
 
     def __init__(self, console: Console) -> None:
         self.client: FlaskClient = console.app.test_client(use_cookies=False)
         self.cookie = ""
 
     def post(self, path: str, form: dict[str, Any] | str = "", **query: Any) -> TestResponse:
-        """Post a form as most HTTP libraries of Java do."""
+        """Post a form as most Java HTTP libraries do."""
         body = form if isinstance(form, str) else urlencode(form)
         content_type = "application/x-www-form-urlencoded;charset=UTF-8" if body else None
         address = f"{CONTEXT}{path}?{urlencode(query)}" if query else CONTEXT + path
@@ -49,7 +49,7 @@ def script(console: Console) -> Script:
 
 
 def whole(header: str) -> str:
-    """zongkx and hutool: the header as it came."""
+    """zongkx and hutool: the header as received."""
     return header
 
 
@@ -59,19 +59,21 @@ def between(header: str) -> str:
 
 
 def second_piece(header: str) -> str:
-    """lianweimao: the second piece between equals signs, whatever it ends in."""
+    """lianweimao: the second part between equals signs, whatever it ends in."""
     return f"XXL_JOB_LOGIN_IDENTITY={header.split('=')[1]}"
 
 
 def beside_others(header: str) -> str:
-    """A proxy's cookies come along."""
+    """Together with the cookies of a proxy."""
     return f"route=1f; {between(header)}; xxljob_adminlte_settings=on; JSESSIONID=0A"
 
 
 @pytest.mark.parametrize("take", [whole, between, second_piece, beside_others])
 @pytest.mark.parametrize("remember", ["", "on"])
 @pytest.mark.parametrize("as_query", [True, False], ids=["query", "form"])
-def test_every_way_to_keep_the_cookie(script: Script, take: Any, remember: str, as_query: bool) -> None:
+def test_every_way_to_store_the_cookie_works(
+    script: Script, take: Any, remember: str, as_query: bool
+) -> None:
     parameters = LOGIN | ({"ifRemember": remember} if remember else {})
     response = script.post("/login", **parameters) if as_query else script.post("/login", parameters)
     (header,) = response.headers.getlist("Set-Cookie")
@@ -80,8 +82,8 @@ def test_every_way_to_keep_the_cookie(script: Script, take: Any, remember: str, 
     assert script.post("/jobgroup/pageList").get_json()["recordsTotal"] == 0
 
 
-def test_a_lost_login_is_seen_by_the_redirect_and_made_anew(script: Script) -> None:
-    """ColinZou: follows no redirect, looks at the end of Location."""
+def test_a_lost_login_is_detected_by_the_redirect_and_renewed(script: Script) -> None:
+    """ColinZou: follows no redirect, checks the end of Location."""
     script.cookie = "XXL_JOB_LOGIN_IDENTITY=" + "0" * 64
     lost = script.post("/jobinfo/pageList", {"jobGroup": 0, "triggerStatus": -1})
     assert (lost.status_code, lost.data) == (302, b"")
@@ -90,16 +92,16 @@ def test_a_lost_login_is_seen_by_the_redirect_and_made_anew(script: Script) -> N
     assert script.post("/jobinfo/pageList", {"jobGroup": 0, "triggerStatus": -1}).status_code == 200
 
 
-def test_an_auto_registration_starter_finds_or_makes_group_and_job(script: Script) -> None:
-    """Teoan, osinn, yupd, lianweimao, hiwepy: they ask, compare exactly, make what is missing, and take the first row."""
+def test_an_auto_registration_starter_finds_or_creates_group_and_job(script: Script) -> None:
+    """Teoan, osinn, yupd, lianweimao, hiwepy: query, compare, create if missing, use the first row."""
     script.cookie = whole(script.post("/login", LOGIN).headers["Set-Cookie"])
-    wanted = {"appname": "my-app", "title": "我的应用"}
+    group = {"appname": "my-app", "title": "我的应用"}
     for _start in range(2):
-        listed = script.post("/jobgroup/pageList", wanted).get_json()["data"]
-        if not any(row["appname"] == wanted["appname"] and row["title"] == wanted["title"] for row in listed):
-            saved = script.post("/jobgroup/save", wanted | {"addressType": "0", "addressList": ""}).get_json()
+        listed = script.post("/jobgroup/pageList", group).get_json()["data"]
+        if not any(row["appname"] == group["appname"] and row["title"] == group["title"] for row in listed):
+            saved = script.post("/jobgroup/save", group | {"addressType": "0", "addressList": ""}).get_json()
             assert saved == {"code": 200, "msg": None, "content": None}
-            listed = script.post("/jobgroup/pageList", wanted).get_json()["data"]
+            listed = script.post("/jobgroup/pageList", group).get_json()["data"]
         group_id = listed[0]["id"]
         query = {"jobGroup": group_id, "triggerStatus": -1, "executorHandler": "starterHandler"}
         found = script.post("/jobinfo/pageList", query).get_json()["data"]
@@ -112,14 +114,14 @@ def test_an_auto_registration_starter_finds_or_makes_group_and_job(script: Scrip
     assert (job["triggerStatus"], job["triggerNextTime"] > 0) == (1, True)
     changed = {
         name: "" if value is None else value for name, value in job.items()
-    }  # the row comes back as it was, dates too
+    }  # the row is sent back unchanged, dates included
     assert script.post("/jobinfo/update", changed | {"scheduleConf": "0 0 4 * * ?"}).get_json()["code"] == 200
     assert script.post("/jobinfo/stop", id=job["id"]).get_json()["code"] == 200
     assert script.post("/jobinfo/remove", id=job["id"]).get_json()["code"] == 200
 
 
-def test_errors_are_told_from_the_raw_text(script: Script) -> None:
-    """photowey: a regular expression over the text, so the order of the keys counts; hutool compares the code with an integer."""
+def test_errors_are_detected_in_the_raw_text(script: Script) -> None:
+    """photowey uses a regular expression, so the key order matters; hutool compares the code as integer."""
     script.cookie = whole(script.post("/login", LOGIN).headers["Set-Cookie"])
     for response, code in (
         (script.post("/jobinfo/add", {"jobGroup": 1}), 500),
@@ -127,15 +129,15 @@ def test_errors_are_told_from_the_raw_text(script: Script) -> None:
         (script.post("/jobgroup/save", {"appname": "my-app", "title": "x"}), 200),
         (script.post("/jobinfo/nextTriggerTime", scheduleType="FIX_RATE", scheduleConf="60"), 200),
     ):
-        told = PHOTOWEY.match(response.text)
-        assert told is not None, response.text
-        assert int(told.group(1)) == response.get_json()["code"] == code
-        assert bool(told.group(2)) == (code == 500)
+        match = PHOTOWEY.match(response.text)
+        assert match is not None, response.text
+        assert int(match.group(1)) == response.get_json()["code"] == code
+        assert bool(match.group(2)) == (code == 500)
         assert response.status_code == 200
-        assert response.content_type.startswith("application/json")  # hiwepy looks
+        assert response.content_type.startswith("application/json")  # hiwepy checks this
 
 
-def test_dates_are_those_gson_reads(script: Script) -> None:
+def test_dates_are_in_the_format_gson_reads(script: Script) -> None:
     script.cookie = whole(script.post("/login", LOGIN).headers["Set-Cookie"])
     group_id = add_group()
     job_id = add_job(group_id)
@@ -160,8 +162,8 @@ def test_dates_are_those_gson_reads(script: Script) -> None:
             )
 
 
-def test_an_exporter_with_curl_asks_by_get_with_a_fixed_cookie(script: Script) -> None:
-    """Fame-Lin: the cookie stands in its configuration; it reads both figures, of one day and one status."""
+def test_an_exporter_with_curl_uses_get_with_a_fixed_cookie(script: Script) -> None:
+    """Fame-Lin: the cookie is configured; it reads both counts, per day and status."""
     script.cookie = between(script.post("/login", LOGIN | {"ifRemember": "on"}).headers["Set-Cookie"])
     group_id = add_group()
     job_id = add_job(group_id)
@@ -177,8 +179,11 @@ def test_an_exporter_with_curl_asks_by_get_with_a_fixed_cookie(script: Script) -
     assert figures == {1: 1, 2: 1, 3: 0}
 
 
-def test_loose_scripts_trigger_by_a_line_of_curl(script: Script) -> None:
-    """``curl -X POST -b "$cookie" …/jobinfo/trigger?id=72``: no body, no type; and with a body of the wrong order or twice the slash."""
+def test_shell_scripts_trigger_with_one_line_of_curl(script: Script) -> None:
+    """``curl -X POST -b "$cookie" …/jobinfo/trigger?id=72``: no body, no type.
+
+    Also with a body in another order, or a double slash.
+    """
     script.cookie = whole(script.post("/login", LOGIN).headers["Set-Cookie"])
     job_id = add_job(add_group())
     assert (

@@ -1,4 +1,4 @@
-"""Dates that scripts send, read as the original's SimpleDateFormat reads them."""
+"""Dates sent by scripts, parsed like the original's SimpleDateFormat."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -25,7 +25,7 @@ def millis(text: str) -> int:
         ("  2020-1-2  3:4:5", "2020-01-02 03:04:05"),
     ],
 )
-def test_what_follows_the_seconds_is_ignored(text: str, meant: str) -> None:
+def test_text_after_the_seconds_is_ignored(text: str, meant: str) -> None:
     assert read_lenient(text, ZONE) == read_strict(text, ZONE) == millis(meant)
 
 
@@ -40,7 +40,7 @@ def test_what_follows_the_seconds_is_ignored(text: str, meant: str) -> None:
         ("2020-01-01 00:-1:00", "2019-12-31 23:59:00"),
     ],
 )
-def test_a_field_beyond_its_range_is_carried_over_where_that_is_allowed(text: str, meant: str) -> None:
+def test_a_field_beyond_its_range_is_carried_over_if_allowed(text: str, meant: str) -> None:
     assert read_lenient(text, ZONE) == millis(meant)
     assert read_strict(text, ZONE) is None
 
@@ -57,7 +57,7 @@ def test_a_field_beyond_its_range_is_carried_over_where_that_is_allowed(text: st
         (f"{'9' * 5000}-01-01 00:00:00", LATEST_MS),
     ],
 )
-def test_an_instant_that_cannot_be_stored_is_the_nearest_that_can(text: str, instant_ms: int) -> None:
+def test_an_instant_that_cannot_be_stored_becomes_the_nearest_one(text: str, instant_ms: int) -> None:
     assert read_lenient(text, ZONE) == instant_ms
 
 
@@ -73,6 +73,6 @@ def test_an_instant_that_cannot_be_stored_is_the_nearest_that_can(text: str, ins
         "2024 -05-01 00:00:00",
     ],
 )
-def test_what_does_not_begin_like_a_date_is_none(text: str) -> None:
+def test_text_that_does_not_start_like_a_date_is_refused(text: str) -> None:
     assert read_lenient(text, ZONE) is None
     assert read_strict(text, ZONE) is None

@@ -1,4 +1,4 @@
-"""The JSON endpoints of jobs, called as scripts of the original call them.
+"""JSON endpoints of jobs, called as scripts of the original call them.
 
 Source: docs/reference/clients.md, sections B2 and B3; docs/reference/console.md, sections 7 to 9.
 """
@@ -23,11 +23,12 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import token_of
 
 JOB_KEYS = """
-    id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy executorRouteStrategy
-    executorHandler executorParam executorBlockStrategy executorTimeout executorFailRetryCount glueType glueSource glueRemark
-    glueUpdatetime childJobId triggerStatus triggerLastTime triggerNextTime
+    id jobGroup jobDesc addTime updateTime author alarmEmail scheduleType scheduleConf misfireStrategy
+    executorRouteStrategy executorHandler executorParam executorBlockStrategy executorTimeout
+    executorFailRetryCount glueType glueSource glueRemark glueUpdatetime childJobId
+    triggerStatus triggerLastTime triggerNextTime
 """
-#: the bean an auto-registration starter posts, with all it does not need
+#: the bean an auto-registration starter posts, including fields it does not need
 BEAN = {
     "id": "0",
     "jobDesc": "from a starter",
@@ -74,7 +75,7 @@ def plan_fires(job_id: int, *due: tuple[str, int, TriggerType]) -> None:
         fires.insert_fires(session, [NewFire(key, job_id, at_ms, kind) for key, at_ms, kind in due])
 
 
-def test_add_takes_a_starters_whole_bean_and_answers_the_id_as_text(admin: Console) -> None:
+def test_add_accepts_a_starters_whole_bean_and_returns_the_id_as_text(admin: Console) -> None:
     group_id = add_group()
     response = admin.post("/jobinfo/add", BEAN | {"jobGroup": str(group_id)})
     assert response.data == b'{"code":200,"msg":null,"content":"1"}'
@@ -90,7 +91,7 @@ def test_add_with_trigger_status_1_starts_the_job(admin: Console) -> None:
     assert job.trigger_next_time > now_ms()
 
 
-def test_the_new_row_is_in_the_list_at_once_with_the_originals_members(admin: Console) -> None:
+def test_the_new_row_is_listed_at_once_with_the_originals_members(admin: Console) -> None:
     group_id = add_group()
     admin.call("/jobinfo/add", **BEAN, jobGroup=group_id)
     text = admin.post("/jobinfo/pageList", {"jobGroup": group_id, "triggerStatus": "-1"}).text
@@ -154,7 +155,7 @@ def test_the_list_is_filtered_paged_and_newest_first(admin: Console) -> None:
         ({"timeZone": "Mars/Base"}, ""),
     ],
 )
-def test_a_bad_job_is_refused_with_a_text_and_stores_nothing(
+def test_an_invalid_job_is_refused_with_a_text_and_stores_nothing(
     admin: Console, changes: dict[str, str], text: str
 ) -> None:
     answer = admin.call("/jobinfo/add", **(BEAN | {"jobGroup": str(add_group())} | changes))
@@ -171,7 +172,7 @@ def test_messages_are_in_the_callers_language(admin: Console) -> None:
     assert response.get_json()["msg"]
 
 
-def test_update_keeps_code_switch_and_what_the_original_does_not_know(admin: Console) -> None:
+def test_update_keeps_code_switch_and_fields_unknown_to_the_original(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(
         group_id,
@@ -198,7 +199,7 @@ def test_update_keeps_code_switch_and_what_the_original_does_not_know(admin: Con
     )
 
 
-def test_an_edit_of_the_schedule_withdraws_what_was_planned(admin: Console) -> None:
+def test_an_edit_of_the_schedule_withdraws_planned_fires(admin: Console) -> None:
     group_id = add_group()
     job_id, at_ms = add_job(group_id, start=True), now_ms()
     plan_fires(
@@ -247,7 +248,7 @@ def test_start_stop_trigger_remove(admin: Console) -> None:
         assert admin.call(path, id=job_id) == {"code": 500, "msg": "Job id is invalid", "content": None}
 
 
-def test_every_change_is_in_the_trail(admin: Console) -> None:
+def test_every_change_is_audited(admin: Console) -> None:
     job_id = add_job(add_group())
     for path in ("start", "trigger", "stop", "remove"):
         admin.call(f"/jobinfo/{path}", id=job_id)
@@ -257,8 +258,8 @@ def test_every_change_is_in_the_trail(admin: Console) -> None:
                 AuditEntry.object_type == "job", AuditEntry.object_id == job_id
             )
         ).all()
-    told = ["job.add", "job.start", "job.trigger", "job.stop", "job.remove"]
-    assert [tuple(row) for row in trail] == list(zip(told, ["test"] + ["admin"] * 4, strict=True))
+    actions = ["job.add", "job.start", "job.trigger", "job.stop", "job.remove"]
+    assert [tuple(row) for row in trail] == list(zip(actions, ["test"] + ["admin"] * 4, strict=True))
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -272,7 +273,9 @@ def test_next_trigger_time_is_five_local_times(admin: Console, method: str) -> N
     assert all(text.endswith(" 03:00:00") for text in times)
 
 
-def test_next_trigger_time_of_nothing_is_empty_and_of_nonsense_an_error(admin: Console) -> None:
+def test_next_trigger_time_of_an_empty_schedule_is_empty_and_of_an_invalid_one_an_error(
+    admin: Console,
+) -> None:
     assert admin.call("/jobinfo/nextTriggerTime", scheduleType="NONE")["content"] == []
     assert admin.call("/jobinfo/nextTriggerTime")["content"] == []
     refused = admin.call("/jobinfo/nextTriggerTime", scheduleType="CRON", scheduleConf="x")
@@ -281,7 +284,7 @@ def test_next_trigger_time_of_nothing_is_empty_and_of_nonsense_an_error(admin: C
 
 
 @pytest.mark.parametrize(
-    ("schedule", "conf", "words"),
+    ("schedule", "conf", "expected"),
     [
         ("CRON", "x", "6 or 7 fields"),
         ("CRON", "0 61 0 * * ?", "minute"),
@@ -290,33 +293,42 @@ def test_next_trigger_time_of_nothing_is_empty_and_of_nonsense_an_error(admin: C
         ("AT", "tomorrow", "time"),
     ],
 )
-def test_a_refused_schedule_is_told_in_one_language(
-    admin: Console, schedule: str, conf: str, words: str
+def test_a_refused_schedule_is_explained_in_one_language(
+    admin: Console, schedule: str, conf: str, expected: str
 ) -> None:
-    told = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
-    assert words in told
+    actions = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
+    assert expected in actions
     admin.post("/preferences", {"language": "zh_CN", "csrf_token": token_of(admin)})
-    said = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
-    assert set(re.findall("[A-Za-z]{2,}", said.replace(conf, ""))) <= {"MM", "dd", "HH", "mm", "ss", "yyyy"}
+    translated = admin.call("/jobinfo/nextTriggerTime", scheduleType=schedule, scheduleConf=conf)["msg"]
+    assert set(re.findall("[A-Za-z]{2,}", translated.replace(conf, ""))) <= {
+        "MM",
+        "dd",
+        "HH",
+        "mm",
+        "ss",
+        "yyyy",
+    }
 
 
-def test_a_normal_user_sees_and_moves_only_the_own_group(console: Console, normal_user: Any) -> None:
-    own, foreign = add_group("own-app"), add_group("foreign-app")
-    mine, theirs = add_job(own), add_job(foreign)
-    norman = normal_user(own)
+def test_a_normal_user_sees_and_changes_only_visible_groups(console: Console, normal_user: Any) -> None:
+    own_group, foreign = add_group("own-app"), add_group("foreign-app")
+    own_job, foreign_job = add_job(own_group), add_job(foreign)
+    norman = normal_user(own_group)
     assert [row["id"] for row in norman.call("/jobinfo/pageList", jobGroup=0, triggerStatus=-1)["data"]] == [
-        mine
+        own_job
     ]
     assert norman.call("/jobinfo/pageList", jobGroup=foreign, triggerStatus=-1)["data"] == []
     assert norman.call("/joblog/getJobsByGroup", jobGroup=foreign)["content"] == []
-    assert [row["id"] for row in norman.call("/joblog/getJobsByGroup", jobGroup=own)["content"]] == [mine]
+    assert [row["id"] for row in norman.call("/joblog/getJobsByGroup", jobGroup=own_group)["content"]] == [
+        own_job
+    ]
     for path in ("/jobinfo/start", "/jobinfo/stop", "/jobinfo/trigger"):
-        assert norman.call(path, id=theirs)["msg"] == "Job id is invalid"
-        assert norman.call(path, id=mine)["code"] == 200
-    assert norman.call("/jobinfo/remove", id=theirs)["code"] == 200  # as for an id that does not exist
-    assert load(theirs).id == theirs
+        assert norman.call(path, id=foreign_job)["msg"] == "Job id is invalid"
+        assert norman.call(path, id=own_job)["code"] == 200
+    assert norman.call("/jobinfo/remove", id=foreign_job)["code"] == 200  # as for an id that does not exist
+    assert load(foreign_job).id == foreign_job
     assert norman.call("/jobgroup/loadById", id=foreign)["code"] == 500
-    assert norman.call("/jobgroup/loadById", id=own)["content"]["appname"] == "own-app"
+    assert norman.call("/jobgroup/loadById", id=own_group)["content"]["appname"] == "own-app"
 
 
 def test_code_is_saved_as_versions_and_thirty_are_kept(admin: Console) -> None:
@@ -332,7 +344,7 @@ def test_code_is_saved_as_versions_and_thirty_are_kept(admin: Console) -> None:
         )
         stamps.add(load(job_id).glue_updatetime)
     assert load(job_id).glue_source == "echo 31\n"
-    assert len(stamps) == 32  # executors tell versions apart by this time
+    assert len(stamps) == 32  # executors distinguish versions by this time
     with session_scope() as session:
         assert [version.glue_remark for version in glue.list_versions(session, job_id)] == [
             f"version {n}" for n in range(31, 1, -1)
@@ -352,7 +364,7 @@ def test_code_needs_a_remark(admin: Console, remark: str | None) -> None:
     )
 
 
-def test_a_text_sent_twice_is_joined_and_of_a_number_the_first_counts(admin: Console) -> None:
+def test_a_repeated_text_is_joined_and_of_a_repeated_number_the_first_counts(admin: Console) -> None:
     job_id = add_job(add_group())
     body = "id=77&executorParam=p2&executorParam=&addressList="
     form = {"content_type": "application/x-www-form-urlencoded"}

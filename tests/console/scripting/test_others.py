@@ -1,4 +1,4 @@
-"""The JSON endpoints of groups, users and runs (docs/reference/console.md, sections 10 to 13)."""
+"""JSON endpoints of groups, users and runs (docs/reference/console.md, sections 10 to 13)."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ GROUP = {
 }
 GROUP_KEYS = ["id", "appname", "title", "addressType", "addressList", "updateTime", "registryList"]
 LOG_KEYS = """
-    id jobGroup jobId executorAddress executorHandler executorParam executorShardingParam executorFailRetryCount triggerTime
-    triggerCode triggerMsg handleTime handleCode handleMsg alarmStatus
+    id jobGroup jobId executorAddress executorHandler executorParam executorShardingParam
+    executorFailRetryCount triggerTime triggerCode triggerMsg handleTime handleCode handleMsg alarmStatus
 """
 
 
@@ -78,7 +78,7 @@ def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
         ),
     ],
 )
-def test_a_bad_group_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
+def test_an_invalid_group_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
     assert admin.call("/jobgroup/save", **(GROUP | changes)) == {"code": 500, "msg": text, "content": None}
 
 
@@ -101,7 +101,7 @@ def test_an_automatic_group_takes_its_addresses_from_the_registry(admin: Console
     assert row["addressList"] == "http://10.0.0.8:9999,http://10.0.0.9:9999"
 
 
-def test_a_removed_group_leaves_no_right_behind(admin: Console) -> None:
+def test_removing_a_group_removes_rights_on_it(admin: Console) -> None:
     first, second = add_group("first-app"), add_group("second-app")
     add_user("norman", [first, second])
     admin.call("/jobgroup/remove", id=second)
@@ -109,7 +109,7 @@ def test_a_removed_group_leaves_no_right_behind(admin: Console) -> None:
     assert row["permission"] == str(first)
 
 
-def test_the_permission_that_is_listed_is_accepted_without_the_groups_that_are_gone(admin: Console) -> None:
+def test_a_listed_permission_is_accepted_without_removed_groups(admin: Console) -> None:
     """A Java admin leaves the id of a removed group in the list."""
     group_id = add_group()
     user_id = add_user("norman", [group_id])
@@ -162,7 +162,7 @@ def rights_named(user_id: int) -> dict[int, str]:
         return rights.rights_of(session, user_id)
 
 
-def test_a_new_user_may_not_change_code_until_somebody_says_so(admin: Console) -> None:
+def test_a_new_user_may_not_change_code_until_granted(admin: Console) -> None:
     first, second = add_group(), add_group("other-app", "Other")
     assert (
         admin.call("/user/add", username="norman", password=PASSWORD, role=0, permission=str(first))["code"]
@@ -180,7 +180,7 @@ def test_a_new_user_may_not_change_code_until_somebody_says_so(admin: Console) -
     assert rights_named(2) == {first: "view,operate,edit", second: "view,operate,edit"}
 
 
-def test_an_adopted_user_keeps_every_right_on_the_own_groups_and_no_more(admin: Console) -> None:
+def test_an_adopted_user_keeps_all_rights_on_its_groups_and_no_others(admin: Console) -> None:
     first, second = add_group(), add_group("other-app", "Other")
     user_id = add_user("norman", [first])
     assert rights_named(user_id) == {}
@@ -193,7 +193,7 @@ def test_an_adopted_user_keeps_every_right_on_the_own_groups_and_no_more(admin: 
     assert rights_named(user_id) == {second: "view,operate,edit"}
 
 
-def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admin: Console) -> None:
+def test_a_user_added_by_script_without_role_is_a_normal_user_without_groups(admin: Console) -> None:
     assert admin.call("/user/add", username="norman", password=PASSWORD)["code"] == 200
     assert rights_named(2) == {}
     assert (
@@ -226,7 +226,7 @@ def test_a_user_added_by_script_without_role_is_a_normal_one_without_groups(admi
         ({"permission": "1;2"}, "Executor groups must be ids separated by commas"),
     ],
 )
-def test_a_bad_user_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
+def test_an_invalid_user_is_refused(admin: Console, changes: dict[str, str], text: str) -> None:
     parameters = {"username": "norman", "password": PASSWORD, "role": "0", "permission": ""} | changes
     assert admin.call("/user/add", **parameters) == {"code": 500, "msg": text, "content": None}
     with session_scope() as session:
@@ -236,7 +236,7 @@ def test_a_bad_user_is_refused(admin: Console, changes: dict[str, str], text: st
 def test_runs_are_listed_by_group_job_state_and_time(admin: Console) -> None:
     group_id = add_group()
     job_id, at_ms = add_job(group_id), now_ms() // 1000 * 1000
-    good = add_log(job_id, group_id, handle_code=200, at_ms=at_ms - 4 * DAY_MS)
+    succeeded = add_log(job_id, group_id, handle_code=200, at_ms=at_ms - 4 * DAY_MS)
     failed = add_log(job_id, group_id, handle_code=500, at_ms=at_ms - 3_000)
     refused = add_log(job_id, group_id, trigger_code=500, at_ms=at_ms - 2_000)
     running = add_log(job_id, group_id, at_ms=at_ms - 1_000)
@@ -248,30 +248,32 @@ def test_runs_are_listed_by_group_job_state_and_time(admin: Console) -> None:
         )
         return [row["id"] for row in found["data"]]
 
-    assert listed() == [running, refused, failed, good]
-    assert listed(logStatus=1) == [good]
+    assert listed() == [running, refused, failed, succeeded]
+    assert listed(logStatus=1) == [succeeded]
     assert listed(logStatus=2) == [refused, failed]
     assert listed(logStatus=3) == [running]
-    assert listed(logStatus=9) == [running, refused, failed, good]
-    assert listed(jobId=job_id, jobGroup=77) == [running, refused, failed, good]
+    assert listed(logStatus=9) == [running, refused, failed, succeeded]
+    assert listed(jobId=job_id, jobGroup=77) == [running, refused, failed, succeeded]
     assert listed(jobGroup=77) == []
-    assert listed(filterTime="nonsense") == [running, refused, failed, good]
+    assert listed(filterTime="nonsense") == [running, refused, failed, succeeded]
     assert listed(filterTime="2000-01-01 00:00:00 - 2001-01-01 00:00:00") == []
-    assert listed(filterTime="2000-01-01 00:00:00 - x") == [running, refused, failed, good]
+    assert listed(filterTime="2000-01-01 00:00:00 - x") == [running, refused, failed, succeeded]
     assert (
         list(admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1)["data"][0]) == LOG_KEYS.split()
     )
     assert admin.call("/joblog/pageList", jobGroup=0)["code"] == 500
 
 
-def test_runs_of_foreign_groups_are_invisible_whatever_is_asked(console: Console, normal_user: Any) -> None:
-    own, foreign = add_group("own-app"), add_group("foreign-app")
+def test_runs_of_invisible_groups_are_hidden_whatever_is_requested(
+    console: Console, normal_user: Any
+) -> None:
+    own_group, foreign = add_group("own-app"), add_group("foreign-app")
     job_id = add_job(foreign)
     log_id = add_log(job_id, foreign, address="http://127.0.0.1:9")
-    norman = normal_user(own)
+    norman = normal_user(own_group)
     for parameters in (
         {"jobGroup": foreign, "jobId": 0},
-        {"jobGroup": own, "jobId": job_id},
+        {"jobGroup": own_group, "jobId": job_id},
         {"jobGroup": 0, "jobId": 0},
     ):
         assert norman.call("/joblog/pageList", **parameters, logStatus=-1)["data"] == []
@@ -280,13 +282,16 @@ def test_runs_of_foreign_groups_are_invisible_whatever_is_asked(console: Console
     assert (
         norman.call("/joblog/clearLog", jobGroup=foreign, jobId=0, type=9)["msg"] == "Executor id is invalid"
     )
-    assert norman.call("/joblog/clearLog", jobGroup=own, jobId=job_id, type=9)["msg"] == "Job id is invalid"
+    assert (
+        norman.call("/joblog/clearLog", jobGroup=own_group, jobId=job_id, type=9)["msg"]
+        == "Job id is invalid"
+    )
     assert norman.call("/joblog/clearLog", jobGroup=0, jobId=0, type=9)["msg"] == "permission denied"
     with session_scope() as session:
         assert session.get(JobLog, log_id) is not None
 
 
-def test_a_log_that_cannot_be_read_says_why(admin: Console) -> None:
+def test_an_unreadable_log_gives_the_reason(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     assert admin.call("/joblog/logDetailCat", logId=99, fromLineNum=1)["msg"] == "Log id is invalid"
@@ -303,9 +308,7 @@ def test_a_log_that_cannot_be_read_says_why(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(("trigger_code", "handle_code"), [(500, 0), (0, 0), (200, 200), (200, 500)])
-def test_a_run_that_does_not_run_cannot_be_killed(
-    admin: Console, trigger_code: int, handle_code: int
-) -> None:
+def test_a_finished_run_cannot_be_killed(admin: Console, trigger_code: int, handle_code: int) -> None:
     group_id = add_group()
     log_id = add_log(
         add_job(group_id),
@@ -322,7 +325,7 @@ def test_a_run_that_does_not_run_cannot_be_killed(
 
 
 @pytest.mark.parametrize(("kind", "left"), [(1, 3), (2, 4), (3, 5), (4, 6), (5, 7), (9, 0)])
-def test_runs_are_cleared_by_age_or_altogether(admin: Console, kind: int, left: int) -> None:
+def test_runs_are_cleared_by_age_or_completely(admin: Console, kind: int, left: int) -> None:
     group_id = add_group()
     job_id, at_ms = add_job(group_id), now_ms()
     for age_days in (0, 1, 27, 60, 120, 300, 500):
@@ -370,7 +373,7 @@ def test_clearing_keeps_the_newest(admin: Console) -> None:
     )
 
 
-def test_the_chart_is_seven_empty_days_where_nothing_ran(admin: Console) -> None:
+def test_the_chart_is_seven_empty_days_without_runs(admin: Console) -> None:
     content = admin.call("/chartInfo", startDate="2000-01-01 00:00:00", endDate="2000-01-08 00:00:00")[
         "content"
     ]

@@ -1,4 +1,4 @@
-"""The JSON endpoints, replayed as real scripts call them: odd parameters, texts, ids and instants.
+"""JSON endpoints, replayed as real scripts call them: unusual parameters, texts, ids and instants.
 
 Source: docs/reference/console.md; docs/reference/clients.md, section B.
 """
@@ -17,7 +17,7 @@ from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 from tests.fake_executor import Answer, FakeExecutor
 
-#: reading endpoints and what they cannot do without
+#: reading endpoints and their required parameters
 READING = {
     "/jobgroup/pageList": {},
     "/jobgroup/loadById": {"id": 1},
@@ -51,7 +51,7 @@ CHANGING = [
 
 
 @pytest.mark.parametrize(("path", "parameters"), READING.items(), ids=list(READING))
-def test_what_only_reads_takes_get_and_post_query_and_form(
+def test_reading_endpoints_accept_get_and_post_query_and_form(
     admin: Console, path: str, parameters: dict[str, Any]
 ) -> None:
     add_group()
@@ -69,13 +69,13 @@ def test_what_only_reads_takes_get_and_post_query_and_form(
 
 
 @pytest.mark.parametrize("path", CHANGING)
-def test_what_changes_something_is_405_by_get(admin: Console, path: str) -> None:
+def test_changing_endpoints_answer_get_with_405(admin: Console, path: str) -> None:
     refused = admin.get(f"{path}?id=1")
     assert (refused.status_code, refused.get_json()["path"]) == (405, CONTEXT + path)
 
 
 @pytest.mark.parametrize(("path", "parameters"), READING.items(), ids=list(READING))
-def test_a_missing_number_is_code_500_and_one_that_is_none_is_400(
+def test_a_missing_number_is_code_500_and_an_invalid_one_400(
     admin: Console, path: str, parameters: dict[str, Any]
 ) -> None:
     add_group()
@@ -89,7 +89,7 @@ def test_a_missing_number_is_code_500_and_one_that_is_none_is_400(
 @pytest.mark.parametrize(
     "path", ["/jobgroup/pageList", "/jobinfo/pageList", "/joblog/pageList", "/user/pageList"]
 )
-def test_a_page_is_ten_rows_from_the_first_unless_asked_otherwise(admin: Console, path: str) -> None:
+def test_a_page_is_ten_rows_from_the_first_by_default(admin: Console, path: str) -> None:
     group_id = add_group()
     for number in range(12):
         add_group(f"app-{number:02d}")
@@ -118,14 +118,14 @@ def test_a_page_is_ten_rows_from_the_first_unless_asked_otherwise(admin: Console
         "2024-05-01 00:00:00",
     ],
 )
-def test_any_filter_of_time_is_answered(admin: Console, span: str) -> None:
+def test_any_time_filter_is_answered(admin: Console, span: str) -> None:
     group_id = add_group()
     log_id = add_log(add_job(group_id), group_id)
     found = admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1, filterTime=span)
     assert [row["id"] for row in found["data"]] == [log_id]
 
 
-def test_no_run_lies_beyond_the_instants_that_can_be_stored(admin: Console) -> None:
+def test_no_run_is_found_beyond_the_storable_instants(admin: Console) -> None:
     group_id = add_group()
     add_log(add_job(group_id), group_id)
     for span in ("9999-12-31 23:59:59 - 0001-01-01 00:00:00", "9998-01-01 00:00:00 - 9999-12-31 23:59:59"):
@@ -145,7 +145,7 @@ def test_no_run_lies_beyond_the_instants_that_can_be_stored(admin: Console) -> N
         "2024-02-30 00:00:00 - 2024-02-31 00:00:00",
     ],
 )
-def test_a_filter_of_time_is_read_as_leniently_as_in_the_original(admin: Console, span: str) -> None:
+def test_a_time_filter_is_parsed_as_leniently_as_in_the_original(admin: Console, span: str) -> None:
     group_id = add_group()
     add_log(add_job(group_id), group_id)
     assert admin.call("/joblog/pageList", jobGroup=0, jobId=0, logStatus=-1, filterTime=span)["data"] == []
@@ -198,7 +198,7 @@ def test_an_exporter_gets_the_count_of_all_runs(admin: Console) -> None:
     assert (found["recordsTotal"], found["recordsFiltered"], len(found["data"])) == (10_020, 10_020, 5)
 
 
-def test_texts_in_chinese_go_in_and_come_out_as_they_are(admin: Console) -> None:
+def test_chinese_texts_are_stored_and_returned_unchanged(admin: Console) -> None:
     admin.call("/jobgroup/save", appname="shop-orders", title="订单服务")
     texts = {"jobDesc": "夜间对账 “x”", "author": "李娜", "executorParam": '区域=华东 & <b> "引号" \\ 𠮷'}
     response = admin.post("/jobinfo/add", BEAN | texts | {"jobGroup": "1"})
@@ -239,13 +239,11 @@ def test_an_unknown_id_is_code_500(admin: Console, path: str, number: str) -> No
 
 @pytest.mark.parametrize("path", ["/jobinfo/remove", "/user/remove", "/user/update"])
 @pytest.mark.parametrize("number", ["0", "-1", "77", "2147483647"])
-def test_an_unknown_id_is_fine_where_nothing_would_be_left_of_it(
-    admin: Console, path: str, number: str
-) -> None:
+def test_an_unknown_id_is_accepted_by_removals(admin: Console, path: str, number: str) -> None:
     assert admin.call(path, id=number, username="somebody") == {"code": 200, "msg": None, "content": None}
 
 
-def test_the_names_of_3x_are_not_served(admin: Console) -> None:
+def test_the_endpoint_names_of_3x_are_not_served(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     for path in ("/auth/doLogin", "/jobinfo/insert", "/jobinfo/delete", "/jobgroup/insert", "/user/delete"):
@@ -253,7 +251,7 @@ def test_the_names_of_3x_are_not_served(admin: Console) -> None:
     assert admin.call("/jobinfo/stop", **{"ids[]": job_id})["msg"] == "Parameter id is missing"
 
 
-def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None:
+def test_reading_and_killing_return_the_executors_message(admin: Console) -> None:
     with FakeExecutor() as executor:
         group_id = add_group(addresses=executor.address)
         log_id = add_log(add_job(group_id), group_id, address=executor.address)
@@ -278,7 +276,7 @@ def test_reading_and_killing_tell_what_the_executor_said(admin: Console) -> None
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:1024", "http://169.254.169.254:80", "http://127.0.0.1:22"]
 )
-def test_why_an_executor_was_not_reached_is_told_in_one_language(admin: Console, address: str) -> None:
+def test_an_unreachable_executor_is_explained_in_one_language(admin: Console, address: str) -> None:
     group_id = add_group()
     log_id = add_log(add_job(group_id), group_id, address=address)
     chinese = {"Accept-Language": "zh-CN"}
@@ -286,9 +284,9 @@ def test_why_an_executor_was_not_reached_is_told_in_one_language(admin: Console,
         ("/joblog/logDetailCat", {"logId": log_id, "fromLineNum": 1}),
         ("/joblog/logKill", {"id": log_id}),
     ):
-        said = admin.post(path, form, headers=chinese).get_json()["msg"]
+        message = admin.post(path, form, headers=chinese).get_json()["msg"]
         assert (
-            re.findall("[A-Za-z]{3,}", said.replace(address, "").replace("XXL_JOB_EXECUTOR_NETWORKS", ""))
+            re.findall("[A-Za-z]{3,}", message.replace(address, "").replace("XXL_JOB_EXECUTOR_NETWORKS", ""))
             == []
-        ), said
+        ), message
     assert "error" in admin.get(f"/joblog/{log_id}/lines", headers=chinese).get_json()

@@ -1,4 +1,4 @@
-"""List columns: pages have cells in the order of the table, and the style sheet can hide each optional one."""
+"""List columns: cells in the order of the table, and optional columns the style sheet can hide."""
 
 import re
 from html import unescape
@@ -19,7 +19,7 @@ PATHS = {"jobs": "/jobinfo", "logs": "/joblog?range=all"}
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
-def test_the_cells_stand_in_the_order_of_the_table(admin: Console, name: str) -> None:
+def test_cells_are_in_the_order_of_the_table(admin: Console, name: str) -> None:
     add_job(add_group())
     make_log(only_row(Job))
     page = admin.get(PATHS[name]).text
@@ -30,7 +30,7 @@ def test_the_cells_stand_in_the_order_of_the_table(admin: Console, name: str) ->
     assert len(re.findall("<th ", page.partition("<tbody>")[0].rpartition("<thead>")[2])) == len(titles)
 
 
-def test_the_style_sheet_hides_every_column_that_can_be_hidden(admin: Console) -> None:
+def test_the_style_sheet_hides_every_optional_column(admin: Console) -> None:
     rules = set(re.findall(r"\.grid\.without-(\d+) > \* > tr > :nth-child\(\1\)", STYLES.read_text()))
     with admin.app.test_request_context("/"):
         positions = {str(column.position) for name in TABLES for column in hideable_columns(name)}
@@ -38,7 +38,7 @@ def test_the_style_sheet_hides_every_column_that_can_be_hidden(admin: Console) -
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
-def test_what_a_row_is_about_and_its_actions_always_stay(name: str) -> None:
+def test_the_name_of_a_row_and_its_actions_always_stay(name: str) -> None:
     first, *_, last = TABLES[name].cells
     assert not first.can_hide
     assert last.name == "act"

@@ -1,4 +1,4 @@
-"""What pickers are offered as one types: bounded, by id or name, and only what one may choose; without scripts the fields are there."""
+"""Pickers: limited suggestions by id or name, only of selectable objects; plain fields without scripts."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def add_jobs(group_id: int, count: int) -> None:
         session.execute(insert(Job), [{**row, "job_desc": f"numbered {number}"} for number in range(count)])
 
 
-def test_nobody_is_offered_anything_without_a_login(console: Console) -> None:
+def test_without_a_login_nothing_is_suggested(console: Console) -> None:
     for path in ("/pick/jobs", "/pick/groups", "/pick/users"):
         assert is_at_login(console.get(path))
 
@@ -50,7 +50,7 @@ def test_jobs_are_found_by_id_name_and_handler(admin: Console) -> None:
     assert "No matches" in text_of(admin.get("/pick/jobs?q=nothing"))
 
 
-def test_no_more_than_a_few_are_offered_and_it_says_so(admin: Console) -> None:
+def test_suggestions_are_limited_and_say_so(admin: Console) -> None:
     group_id = add_group()
     add_jobs(group_id, OFFERED_MAX)
     assert f"{OFFERED_MAX} matches" in text_of(admin.get("/pick/jobs?q=numbered"))
@@ -60,18 +60,18 @@ def test_no_more_than_a_few_are_offered_and_it_says_so(admin: Console) -> None:
     assert f"First {OFFERED_MAX} results; type more" in text_of(answer)
 
 
-def test_only_what_one_may_choose_is_offered(admin: Console, normal_user: Callable[..., Console]) -> None:
-    own, seen, foreign = add_group(), add_group("seen-app", "Seen"), add_group("foreign-app", "Foreign")
-    mine, theirs, _ = add_job(own), add_job(seen), add_job(foreign)
-    norman = normal_user(own, seen, rights={own: OPERATE | EDIT, seen: VIEW})
-    assert values(norman.get("/pick/jobs")) == [str(theirs), str(mine)]
-    assert values(norman.get("/pick/jobs?right=operate")) == [str(mine)]
+def test_only_selectable_objects_are_suggested(admin: Console, normal_user: Callable[..., Console]) -> None:
+    own_group, seen, foreign = add_group(), add_group("seen-app", "Seen"), add_group("foreign-app", "Foreign")
+    own_job, viewed_job, _ = add_job(own_group), add_job(seen), add_job(foreign)
+    norman = normal_user(own_group, seen, rights={own_group: OPERATE | EDIT, seen: VIEW})
+    assert values(norman.get("/pick/jobs")) == [str(viewed_job), str(own_job)]
+    assert values(norman.get("/pick/jobs?right=operate")) == [str(own_job)]
     assert values(norman.get(f"/pick/jobs?jobGroup={foreign}")) == []
-    assert values(norman.get("/pick/groups")) == [str(own), str(seen)]
-    assert values(norman.get("/pick/groups?right=edit&q=app")) == [str(own)]
+    assert values(norman.get("/pick/groups")) == [str(own_group), str(seen)]
+    assert values(norman.get("/pick/groups?right=edit&q=app")) == [str(own_group)]
     assert norman.get("/pick/users").status_code == 403
-    nobody = normal_user(username="nobody")
-    assert values(nobody.get("/pick/jobs")) == values(nobody.get("/pick/groups")) == []
+    groupless = normal_user(username="groupless")
+    assert values(groupless.get("/pick/jobs")) == values(groupless.get("/pick/groups")) == []
 
 
 def test_users_are_found_by_name(admin: Console) -> None:
@@ -80,12 +80,12 @@ def test_users_are_found_by_name(admin: Console) -> None:
     assert 'data-picker="username"' in admin.get("/user/audit").text
 
 
-def test_what_is_typed_is_text(admin: Console) -> None:
+def test_suggestions_are_escaped(admin: Console) -> None:
     add_job(add_group(), job_desc='<script>"')
     assert '&lt;script&gt;&#34;"' in admin.get("/pick/jobs").text
 
 
-def test_the_log_has_a_select_or_a_field_under_its_picker(admin: Console) -> None:
+def test_the_log_has_a_select_or_a_field_without_scripts(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     page = markup_of(admin.get(f"/joblog?jobId={job_id}"))
@@ -94,20 +94,20 @@ def test_the_log_has_a_select_or_a_field_under_its_picker(admin: Console) -> Non
     add_jobs(group_id, SELECT_MAX)
     page = markup_of(admin.get(f"/joblog?jobId={job_id}"))
     assert (
-        f'<input class="form-control" id="jobId" name="jobId" inputmode="numeric" placeholder="Job ID" value="{job_id}">'
-        in page
+        '<input class="form-control" id="jobId" name="jobId" inputmode="numeric" placeholder="Job ID"'
+        f' value="{job_id}">' in page
     )
     assert "numbered 7" not in page
 
 
-def test_a_name_is_not_shown_to_those_who_may_not_see_the_job(
+def test_a_name_is_hidden_from_users_who_may_not_see_the_job(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
-    own, foreign = add_group(), add_group("foreign-app", "Foreign")
+    own_group, foreign = add_group(), add_group("foreign-app", "Foreign")
     hidden = add_job(foreign, job_desc="top secret")
-    parent = add_job(own, child_jobid=str(hidden))
+    parent = add_job(own_group, child_jobid=str(hidden))
     assert f'<li data-value="{hidden}">{hidden} top secret</li>' in admin.get(f"/jobinfo/{parent}/edit").text
-    norman = normal_user(own)
+    norman = normal_user(own_group)
     for path in (f"/jobinfo/{parent}/edit", f"/joblog?jobId={hidden}"):
         assert "top secret" not in norman.get(path).text
     assert f'<li data-value="{hidden}">{hidden}</li>' in norman.get(f"/jobinfo/{parent}/edit").text

@@ -1,4 +1,4 @@
-"""Saved views of the lists, and the page a login leads to."""
+"""Saved views of the lists, and the start page after a login."""
 
 from collections.abc import Callable
 
@@ -47,12 +47,12 @@ def test_the_filters_of_a_list_are_saved_under_a_name(admin: Console) -> None:
     assert link.format("") in admin.get("/jobinfo").text
     current = admin.get("/jobinfo?tag=a%26b&author=ann&page=2").text
     assert link.format(' aria-current="page"') in current
-    assert "Save as a view" not in current, "it is saved already"
-    assert "Save as a view" not in admin.get("/jobinfo").text, "there is nothing to save"
+    assert "Save as a view" not in current, "already saved"
+    assert "Save as a view" not in admin.get("/jobinfo").text, "nothing to save"
     assert "Ann&#39;s jobs" not in admin.get("/joblog").text
 
 
-def test_the_log_has_views_of_its_own(admin: Console) -> None:
+def test_the_log_has_its_own_views(admin: Console) -> None:
     assert 'href="/xxl-job-admin/joblog?logStatus=2&amp;range=today"' in admin.get("/joblog").text
     path = "/views/logs/new?logStatus=2&range=custom&from=2024-05-01T00%3A00&tag=x"
     assert path_after(submit(admin, path, name="May")).startswith(
@@ -84,7 +84,7 @@ def test_my_jobs_are_those_of_the_reader(normal_user: Callable[..., Console]) ->
         ),
     ],
 )
-def test_what_is_no_view_is_refused(admin: Console, path: str, name: str, problem: str) -> None:
+def test_an_invalid_view_is_refused(admin: Console, path: str, name: str, problem: str) -> None:
     save(admin)
     answer = submit(admin, path, name=name)
     assert answer.status_code == 400
@@ -92,7 +92,7 @@ def test_what_is_no_view_is_refused(admin: Console, path: str, name: str, proble
     assert len(views()) == 1
 
 
-def test_a_list_has_only_so_many_views(admin: Console) -> None:
+def test_views_per_list_are_limited(admin: Console) -> None:
     for number in range(VIEWS_MAX):
         save(admin, f"view {number}")
     assert "Delete one first" in text_of(submit(admin, NEW, name="one more"))
@@ -114,7 +114,9 @@ def test_a_view_is_renamed_and_deleted(admin: Console) -> None:
     assert admin.get(f"/views/{other_id}/edit").status_code == 404
 
 
-def test_views_are_ones_own(console: Console, admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_views_belong_to_their_user(
+    console: Console, admin: Console, normal_user: Callable[..., Console]
+) -> None:
     view_id = save(admin)
     norman = normal_user(add_group())
     for path in (f"/views/{view_id}/edit", f"/views/{view_id}/delete"):
@@ -128,7 +130,7 @@ def test_views_are_ones_own(console: Console, admin: Console, normal_user: Calla
     assert [view.name for view in views()] == ["Ann's", "Ann's"]
 
 
-def test_a_stored_view_leads_only_to_filters_of_its_list(admin: Console) -> None:
+def test_a_stored_view_links_only_to_filters_of_its_list(admin: Console) -> None:
     with session_scope() as session:
         admin_id = session.query(User).one().id
         forged = "_external=1&_scheme=https&_anchor=x&next=//evil.example&author=ann"
@@ -160,10 +162,10 @@ def test_login_and_logo_lead_to_the_start_page(admin: Console, chosen: str, addr
     assert path_after(admin.get("/start")) == address
     assert path_after(admin.get("/toLogin")) == address
     assert log_in_by_form(admin.another(), "admin", ADMIN_PASSWORD) == address
-    assert "Dashboard" in text_of(admin.get("/")), "the root stays what it is"
+    assert "Dashboard" in text_of(admin.get("/")), "the root is unchanged"
 
 
-def test_the_start_page_of_a_deleted_view_is_the_run_report(admin: Console) -> None:
+def test_the_start_page_of_a_deleted_view_is_the_dashboard(admin: Console) -> None:
     view_id = save(admin)
     submit(admin, "/account/start-page", start_page=f"view:{view_id}")
     submit(admin, f"/views/{view_id}/delete")
@@ -176,13 +178,13 @@ def test_the_start_page_of_a_deleted_view_is_the_run_report(admin: Console) -> N
     assert '<option value="" selected>' in admin.get("/account").text
 
 
-def test_a_script_that_logs_in_gets_what_it_always_got(admin: Console) -> None:
+def test_a_script_that_logs_in_gets_the_original_answer(admin: Console) -> None:
     submit(admin, "/account/start-page", start_page="logs")
     answer = admin.another().post("/login", {"userName": "admin", "password": ADMIN_PASSWORD})
     assert (answer.status_code, answer.get_json()) == (200, {"code": 200, "msg": None, "content": None})
 
 
-def test_nothing_else_can_be_chosen(console: Console, admin: Console) -> None:
+def test_no_other_start_page_can_be_chosen(console: Console, admin: Console) -> None:
     assert is_at_login(console.another().get("/start"))
     assert admin.post("/account/start-page", {"start_page": "logs"}).status_code == 403
     for wrong in ("https://evil.example", "//evil.example", "view:1", "view:", "/jobinfo"):
@@ -190,7 +192,9 @@ def test_nothing_else_can_be_chosen(console: Console, admin: Console) -> None:
     assert path_after(admin.get("/start")) == "/"
 
 
-def test_views_and_start_page_go_with_their_user(admin: Console, normal_user: Callable[..., Console]) -> None:
+def test_views_and_start_page_are_deleted_with_their_user(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
     norman = normal_user(add_group())
     save(admin)
     submit(norman, "/account/start-page", start_page=f"view:{save(norman, 'mine')}")

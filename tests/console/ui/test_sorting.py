@@ -1,4 +1,4 @@
-"""The lists sorted from the console: heads of columns as links, the order beside filters, pages, views and exports."""
+"""Sorted lists: column headings as links; the order is kept with filters, pages, views and exports."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.pages import markup_of, path_after, submit
 from tests.factories import T0, make_log, only_row
 
-# what each database makes of an order is looked at in tests/store/test_orders.py
+# the order on each database is tested in tests/store/test_orders.py
 pytestmark = pytest.mark.databases("sqlite")
 
 HEAD = re.compile(r'<th scope="col"(?: class="[^"]*")?(?: aria-sort="(\w+)")?>(.*?)</th>', re.DOTALL)
@@ -26,7 +26,7 @@ CHOSEN = re.compile(r'<option value="([^"]*)" selected>([^<]+)</option>')
 
 
 def heads(page: str) -> dict[str, tuple[str, str]]:
-    """Return title -> (the head's ``aria-sort``, where it leads to) of the heads that are links."""
+    """Return title -> (``aria-sort``, link) of the headings that are links."""
     return {
         title: (state, unescape(href).removeprefix(CONTEXT))
         for state, head in HEAD.findall(page)
@@ -44,12 +44,12 @@ def listed(page: str) -> list[str]:
 
 
 def sorted_jobs(console: Console) -> list[str]:
-    """Store jobs and return their ids by their descriptions."""
+    """Store jobs and return their ids by description."""
     group_id = add_group()
     return [str(add_job(group_id, job_desc=text)) for text in ("alpha", "beta", "delta", "gamma")]
 
 
-def test_a_head_sorts_by_its_column_then_the_other_way_and_the_third_click_undoes_it(admin: Console) -> None:
+def test_a_heading_sorts_then_reverses_and_the_third_click_resets(admin: Console) -> None:
     group_id = add_group()
     delta, alpha = (str(add_job(group_id, job_desc=text)) for text in ("delta", "alpha"))
     address, seen = "/jobinfo?author=ann&length=25&page=1", []
@@ -66,7 +66,7 @@ def test_a_head_sorts_by_its_column_then_the_other_way_and_the_third_click_undoe
     ]
 
 
-def test_the_lists_own_order_is_shown_and_turned_round(admin: Console) -> None:
+def test_the_default_order_is_shown_and_reversed(admin: Console) -> None:
     ids = sorted_jobs(admin)
     page = admin.get("/jobinfo").text
     assert heads(page)["Job ID"] == ("descending", "/jobinfo?sort=id")
@@ -75,7 +75,7 @@ def test_the_lists_own_order_is_shown_and_turned_round(admin: Console) -> None:
     assert (heads(page)["Job ID"], listed(page)) == (("ascending", "/jobinfo"), ids)
     assert [state for state, _href in heads(page).values() if state] == ["ascending"]
     assert heads(admin.get("/jobinfo?sort=-id").text)["Job ID"] == ("descending", "/jobinfo?sort=id"), (
-        "named, it is the same as none"
+        "named, it equals the default"
     )
 
 
@@ -89,7 +89,7 @@ def test_the_lists_own_order_is_shown_and_turned_round(admin: Console) -> None:
         ("/user/audit", ["time"]),
     ],
 )
-def test_each_list_offers_its_columns_and_ignores_what_is_none(
+def test_each_list_offers_its_columns_and_ignores_others(
     admin: Console, path: str, first_clicks: list[str]
 ) -> None:
     make_log(_job(admin))
@@ -118,7 +118,7 @@ def _job(console: Console) -> Job:
     return only_row(Job)
 
 
-def test_what_is_offered_is_what_the_tables_can_be_sorted_by() -> None:
+def test_the_offered_columns_are_those_the_tables_can_sort() -> None:
     known: list[tuple[ColumnTable, set[str]]] = [
         (sorting.JOBS, {*job_lists.ORDERS, job_lists.LAST_RUN}),
         (sorting.LOGS, {OLDEST_FIRST.column}),
@@ -126,9 +126,9 @@ def test_what_is_offered_is_what_the_tables_can_be_sorted_by() -> None:
         (sorting.USERS, set(users.ORDERS)),
         (sorting.AUDIT, set(audit.ORDERS)),
     ]
-    for what, names in known:
-        assert set(what.sortable) == names
-        assert what.default.column in what.sortable
+    for list_name, names in known:
+        assert set(list_name.sortable) == names
+        assert list_name.default.column in list_name.sortable
 
 
 def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
@@ -145,7 +145,7 @@ def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
         "/jobinfo?sort=desc",
     } <= kept
     assert CHOSEN.findall(order_field(first)) == [("desc", "Job description, ascending")], (
-        "the form of the filters sends it again"
+        "the filter form sends it again"
     )
     for path, chip in (
         ("/joblog?range=all&sort=time", "/joblog?sort=time"),
@@ -154,7 +154,7 @@ def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
         assert f'<a class="chip" href="{CONTEXT}{chip}">' in admin.get(path).text
 
 
-def test_all_that_match_are_the_same_jobs_in_whatever_order(admin: Console) -> None:
+def test_selecting_all_matches_selects_the_same_jobs_in_any_order(admin: Console) -> None:
     ids = sorted_jobs(admin)
     for order, expected in (("desc", ids), ("-desc", ids[::-1])):
         question = admin.get(f"/jobinfo/bulk/stop?matching=1&author=ann&sort={order}").text
@@ -163,7 +163,7 @@ def test_all_that_match_are_the_same_jobs_in_whatever_order(admin: Console) -> N
     assert exported[0] == exported[1]
 
 
-def test_a_view_holds_its_order(admin: Console) -> None:
+def test_a_view_keeps_its_order(admin: Console) -> None:
     ids = sorted_jobs(admin)
     page = admin.get("/jobinfo?sort=desc&page=2").text
     assert 'href="/xxl-job-admin/views/jobs/new?sort=desc" data-dialog' in page
@@ -179,7 +179,7 @@ def test_a_view_holds_its_order(admin: Console) -> None:
     assert listed(page) == ids
 
 
-def test_the_table_of_runs_is_exported_in_the_order_of_the_list(admin: Console) -> None:
+def test_the_runs_are_exported_in_the_order_of_the_list(admin: Console) -> None:
     job = _job(admin)
     old, new = (str(make_log(job, trigger_time=T0 + number * 1_000).id) for number in range(2))
     for query, expected in (("", [new, old]), ("&sort=time", [old, new]), ("&sort=-duration", [new, old])):
@@ -190,24 +190,24 @@ def test_the_table_of_runs_is_exported_in_the_order_of_the_list(admin: Console) 
         assert [line.partition(",")[0] for line in table.splitlines()[1:]] == expected
 
 
-def test_where_the_head_is_left_out_the_choice_is_seen(admin: Console) -> None:
+def test_without_the_heading_the_order_is_shown_above_the_list(admin: Console) -> None:
     sorted_jobs(admin)
     admin.client.set_cookie("xxl_job_hidden_jobs", "next.owner", path=CONTEXT)
     for order, seen in (("next", True), ("-owner", True), ("last", False), ("", False)):
         assert ('<div class="sort-by seen">' in admin.get(f"/jobinfo?sort={order}").text) is seen
 
 
-def test_a_run_of_a_group_one_may_not_see_does_not_move_a_job(normal_user: Callable[..., Console]) -> None:
-    mine, foreign = add_group(), add_group("other-app")
-    moved, ran = (add_job(mine) for _job in range(2))
-    for job_id, group_id, ran_ms in ((moved, foreign, T0 + 9_000), (ran, mine, T0)):
+def test_a_run_of_an_invisible_group_does_not_move_a_job(normal_user: Callable[..., Console]) -> None:
+    visible, foreign = add_group(), add_group("other-app")
+    moved, ran = (add_job(visible) for _job in range(2))
+    for job_id, group_id, ran_ms in ((moved, foreign, T0 + 9_000), (ran, visible, T0)):
         make_log(only_row(Job, id=job_id), job_group=group_id, trigger_time=ran_ms)
-    norman = normal_user(mine, rights={mine: frozenset({Right.VIEW})})
+    norman = normal_user(visible, rights={visible: frozenset({Right.VIEW})})
     assert listed(norman.get("/jobinfo?sort=-last").text) == [str(ran), str(moved)]
 
 
-def test_scripts_get_their_lists_as_ever(admin: Console) -> None:
+def test_scripts_get_their_lists_unchanged(admin: Console) -> None:
     make_log(_job(admin))
     for path in ("/jobinfo/pageList", "/joblog/pageList", "/jobgroup/pageList", "/user/pageList"):
-        asked = {"jobGroup": 0, "jobId": 0, "triggerStatus": -1, "logStatus": -1, "role": -1}
-        assert admin.call(path, **asked, sort="title") == admin.call(path, **asked)
+        query = {"jobGroup": 0, "jobId": 0, "triggerStatus": -1, "logStatus": -1, "role": -1}
+        assert admin.call(path, **query, sort="title") == admin.call(path, **query)

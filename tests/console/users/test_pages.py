@@ -1,4 +1,4 @@
-"""The pages of users, of one's own account, the login, the frame and the error pages."""
+"""Pages of users, the account, the login, the page frame and the error pages."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def user_named(username: str) -> User:
         return session.query(User).filter_by(username=username).one()
 
 
-def test_without_a_login_every_page_leads_to_the_login(console: Console) -> None:
+def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> None:
     for path in ("/account", *PAGES):
         assert is_at_login(console.get(path)), path
 
@@ -35,7 +35,7 @@ def test_users_are_for_administrators(admin: Console, normal_user: Callable[...,
     assert submit(norman, "/user/new", **{**FORM, "role": "1"}).status_code == 403
 
 
-def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
+def test_a_user_is_added_with_the_selected_rights(admin: Console) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
     path = path_after(
         submit(
@@ -62,12 +62,10 @@ def test_a_user_is_added_with_the_ticked_rights(admin: Console) -> None:
     assert f'value="{other}:glue" aria-label="Other: GLUE" checked' in form
 
 
-@pytest.mark.parametrize(("given", "stored"), [({Right.VIEW}, "view"), (set(), ""), (set(Right), None)])
-def test_a_change_without_a_word_on_rights_leaves_them(
-    admin: Console, given: set[Right], stored: str | None
-) -> None:
+@pytest.mark.parametrize(("granted", "stored"), [({Right.VIEW}, "view"), (set(), ""), (set(Right), None)])
+def test_a_change_without_rights_leaves_them(admin: Console, granted: set[Right], stored: str | None) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
-    user_id = add_user("nina", [group_id], {group_id: frozenset(given)})
+    user_id = add_user("nina", [group_id], {group_id: frozenset(granted)})
     with session_scope() as session:
         session.get_one(User, user_id).disabled = 1
     draft = users.UserDraft(username="nina", group_ids=(group_id, other), disabled=None)
@@ -80,7 +78,7 @@ def test_a_change_without_a_word_on_rights_leaves_them(
 
 
 @pytest.mark.parametrize("group", ["9" * 20, "9" * 5_000, "-1", "x"])
-def test_a_tick_of_no_group_is_nothing(admin: Console, group: str) -> None:
+def test_a_selected_group_that_does_not_exist_is_ignored(admin: Console, group: str) -> None:
     path_after(submit(admin, "/user/new", **FORM, right=[f"{group}:glue"]))
     assert user_named("nina").group_ids == []
 
@@ -93,7 +91,7 @@ def test_a_tick_of_no_group_is_nothing(admin: Console, group: str) -> None:
         ({"username": "admin"}, "username"),
     ],
 )
-def test_a_refusal_stands_at_its_field(admin: Console, changes: dict[str, str], field: str) -> None:
+def test_an_error_is_shown_at_its_field(admin: Console, changes: dict[str, str], field: str) -> None:
     page = submit(admin, "/user/new", **{**FORM, **changes})
     assert page.status_code == 400
     assert f'id="{field}-error"' in page.text
@@ -115,13 +113,13 @@ def test_a_user_is_deleted(admin: Console) -> None:
     assert admin.get(f"/user/{user_id}/edit").status_code == 404
 
 
-def test_the_account_in_use_cannot_be_changed_here(admin: Console) -> None:
-    own = user_named("admin").id
-    assert submit(admin, f"/user/{own}/delete").status_code == 409
-    assert submit(admin, f"/user/{own}/edit", role="0").status_code == 409
+def test_the_current_account_cannot_be_changed_here(admin: Console) -> None:
+    own_id = user_named("admin").id
+    assert submit(admin, f"/user/{own_id}/delete").status_code == 409
+    assert submit(admin, f"/user/{own_id}/edit", role="0").status_code == 409
 
 
-def test_the_trail_shows_changes_and_hides_secrets(admin: Console) -> None:
+def test_the_change_history_shows_changes_and_hides_secrets(admin: Console) -> None:
     path_after(submit(admin, "/user/new", **FORM))
     page = admin.get("/user/audit?action=user.").text
     assert "user.add" in page
@@ -162,7 +160,7 @@ def test_a_password_is_changed_and_every_login_ends(admin: Console) -> None:
         ({"repeated": "different"}, "repeated"),
     ],
 )
-def test_a_bad_new_password_is_refused_at_its_field(
+def test_an_invalid_new_password_is_refused_at_its_field(
     admin: Console, changes: dict[str, str], field: str
 ) -> None:
     fields = {
@@ -177,7 +175,7 @@ def test_a_bad_new_password_is_refused_at_its_field(
     assert f'id="{field}-error"' in page.text
 
 
-def test_a_first_password_opens_only_its_change(admin: Console) -> None:
+def test_a_first_password_allows_only_its_change(admin: Console) -> None:
     draft = users.UserDraft(username="nina", password=PASSWORD, must_change=True)
     with session_scope() as session:
         users.add_user(session, draft, actor=ACTOR, now_ms=now_ms())
@@ -188,7 +186,7 @@ def test_a_first_password_opens_only_its_change(admin: Console) -> None:
     assert "Language and time zone" not in page
 
 
-def test_the_stored_first_password_goes_with_its_change(
+def test_the_stored_first_password_is_deleted_with_its_change(
     app: Flask, settings: Config, console: Console
 ) -> None:
     stored = settings.home / "admin_password"
@@ -208,7 +206,7 @@ def test_the_stored_first_password_goes_with_its_change(
     assert not stored.exists()
 
 
-def test_language_and_zone_are_kept_with_the_user(admin: Console) -> None:
+def test_language_and_zone_are_stored_with_the_user(admin: Console) -> None:
     assert (
         path_after(submit(admin, "/account/settings", language="zh_CN", time_zone="Europe/Paris"))
         == "/account?done=saved"
@@ -220,11 +218,13 @@ def test_language_and_zone_are_kept_with_the_user(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("accepted", "shown"),
     [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Login"), ("fr", "Login")],
 )
-def test_the_browser_says_the_language_of_the_login_page(console: Console, said: str, shown: str) -> None:
-    assert shown in console.get("/toLogin", headers={"Accept-Language": said}).text
+def test_the_browser_chooses_the_language_of_the_login_page(
+    console: Console, accepted: str, shown: str
+) -> None:
+    assert shown in console.get("/toLogin", headers={"Accept-Language": accepted}).text
 
 
 def test_the_language_is_chosen_before_a_login(console: Console) -> None:

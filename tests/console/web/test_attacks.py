@@ -1,4 +1,4 @@
-"""Every known way in is refused. docs/reference/security.md, section 4 has where each was found."""
+"""Known attacks are refused. docs/reference/security.md, section 4 lists their sources."""
 
 import pytest
 
@@ -48,19 +48,19 @@ def test_a_foreign_host_name_is_refused(console: Console, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"])
-def test_loopback_names_are_its_own(console: Console, host: str) -> None:
+def test_loopback_names_are_accepted(console: Console, host: str) -> None:
     assert console.get("/toLogin", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["TRACE", "PUT", "DELETE", "PATCH", "CONNECT", "PROPFIND"])
-def test_other_methods_are_refused_before_anything_else(admin: Console, method: str) -> None:
+def test_other_methods_are_refused_first(admin: Console, method: str) -> None:
     response = admin.client.open(f"{CONTEXT}/jobinfo/start", method=method)
     assert response.status_code == 405
     assert b"Cookie" not in response.data
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/xml", ""])
-def test_a_body_that_is_no_form_is_refused(admin: Console, content_type: str) -> None:
+def test_a_body_that_is_not_a_form_is_refused(admin: Console, content_type: str) -> None:
     assert admin.post("/jobgroup/save", b"{}", content_type=content_type).status_code == 415
 
 
@@ -69,7 +69,7 @@ def test_a_body_too_long_is_refused(admin: Console) -> None:
     assert response.status_code == 413
 
 
-def test_an_integer_that_is_none_is_a_bad_request(admin: Console) -> None:
+def test_an_invalid_integer_is_a_bad_request(admin: Console) -> None:
     for value in ("", "x", "1.5", "0x1", "99999999999", "1;drop table", "٣"):
         assert admin.post("/jobinfo/start", {"id": value}).status_code == 400
     assert admin.post("/joblog/logKill", {"id": str(2**63)}).status_code == 400
@@ -91,7 +91,7 @@ def test_a_search_text_is_only_text(admin: Console, text: str) -> None:
     assert answer.get("data", []) == []
 
 
-def test_pages_carry_a_policy_and_nothing_is_kept(admin: Console) -> None:
+def test_pages_have_a_content_security_policy_and_are_not_cached(admin: Console) -> None:
     for response in (
         admin.get("/toLogin"),
         admin.post("/jobgroup/pageList"),
@@ -109,7 +109,7 @@ def test_pages_carry_a_policy_and_nothing_is_kept(admin: Console) -> None:
         assert "Server" not in response.headers
 
 
-def test_an_error_page_repeats_nothing_as_markup(admin: Console) -> None:
+def test_an_error_page_escapes_its_input(admin: Console) -> None:
     response = admin.get("/<script>alert(1)</script>?x=<script>", headers=HTML)
     assert response.status_code == 404
     assert "<script>alert" not in response.text
@@ -142,7 +142,7 @@ def test_markup_in_a_group_is_refused(admin: Console, field: str) -> None:
         "file:///etc/passwd",
     ],
 )
-def test_an_address_no_executor_has_is_refused(admin: Console, address: str) -> None:
+def test_an_invalid_executor_address_is_refused(admin: Console, address: str) -> None:
     answer = admin.call(
         "/jobgroup/save", appname="some-app", title="some", addressType=1, addressList=address
     )
@@ -167,7 +167,7 @@ def test_a_manual_run_goes_only_to_addresses_of_its_executor(admin: Console, add
     assert admin.call("/jobinfo/trigger", id=job_id, addressList="http://10.0.0.5:9999/")["code"] == 200
 
 
-def test_no_answer_carries_a_secret(admin: Console) -> None:
+def test_no_answer_contains_a_secret(admin: Console) -> None:
     add_group()
     for path in ("/user/pageList", "/jobgroup/pageList"):
         text = admin.post(path, {"role": -1}).text
@@ -176,7 +176,7 @@ def test_no_answer_carries_a_secret(admin: Console) -> None:
     assert admin.call("/user/pageList", role=-1)["data"][0]["password"] is None
 
 
-def test_the_own_account_cannot_be_demoted_by_another_name(admin: Console) -> None:
+def test_the_current_account_cannot_be_demoted_by_another_name(admin: Console) -> None:
     answer = admin.call("/user/update", id=1, username="somebody-else", role=0)
     assert answer["msg"] == "The account you are logged in with cannot be changed here"
     assert admin.call("/user/remove", id=1)["code"] == 500
@@ -184,11 +184,11 @@ def test_the_own_account_cannot_be_demoted_by_another_name(admin: Console) -> No
 
 
 def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_user) -> None:  # type: ignore[no-untyped-def]
-    own, foreign = add_group("own-app"), add_group("foreign-app")
+    own_group, foreign = add_group("own-app"), add_group("foreign-app")
     job_id = add_job(foreign)
-    norman = normal_user(own)
+    norman = normal_user(own_group)
     parameters = {
-        "jobGroup": own,
+        "jobGroup": own_group,
         "jobDesc": "mine now",
         "author": "norman",
         "scheduleType": "NONE",
@@ -201,7 +201,7 @@ def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_u
         "glueType": "BEAN",
     }
     assert norman.call("/jobinfo/update", id=job_id, **parameters)["msg"] == "Job id is invalid"
-    own_job = add_job(own)
+    own_job = add_job(own_group)
     assert (
         norman.call("/jobinfo/update", id=own_job, **(parameters | {"jobGroup": foreign}))["msg"]
         == "Choose an executor group"
@@ -216,7 +216,7 @@ def test_a_job_cannot_be_moved_out_of_a_foreign_group(console: Console, normal_u
         assert (job.job_group, job.job_desc) == (foreign, "nightly report")
 
 
-def test_code_needs_the_right_to_code(console: Console, normal_user) -> None:  # type: ignore[no-untyped-def]
+def test_code_needs_the_glue_right(console: Console, normal_user) -> None:  # type: ignore[no-untyped-def]
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_SHELL", glue_source="echo 1")
     other = add_group("other-app")

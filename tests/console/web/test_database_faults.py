@@ -1,4 +1,4 @@
-"""A database that is locked, full or read-only: what pages, scripts and the log say, and that reading goes on."""
+"""A locked, full or read-only database: messages of pages, scripts and the log; reading continues."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.console.pages import text_of, token_of
 from tests.databases import write_lock
 
 pytestmark = pytest.mark.databases("sqlite")
-#: does not fit into what is left of a page
+#: does not fit into the free part of a page
 SOURCE = "# long\n" * 10_000
 
 
@@ -28,14 +28,14 @@ def fresh_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def locked(url: str) -> Iterator[None]:
-    """Another process is writing, and is not waited for long."""
+    """Another process is writing; the timeout is short."""
     with write_lock(url), patch.object(db, "BUSY_TIMEOUT_MS", 20):
         yield
 
 
 @contextmanager
 def set_for_all(pragma: str) -> Iterator[None]:
-    """Every connection has this setting."""
+    """Set it for every connection."""
     engine = db._binding.engine
     assert isinstance(engine, Engine)
 
@@ -66,7 +66,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_change_says_why_it_was_not_made_and_the_log_has_one_line(
+def test_a_change_explains_why_it_failed_and_the_log_has_one_line(
     admin: Console, database: str, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = add_job(add_group(), glue_type="GLUE_SHELL", glue_source="echo", glue_remark="first version")
@@ -77,7 +77,7 @@ def test_a_change_says_why_it_was_not_made_and_the_log_has_one_line(
     (record,) = caplog.records
     assert record.getMessage().startswith("request failed method=POST path=/jobcode/save database_error=")
     assert record.exc_info is None
-    assert admin.call("/jobcode/save", **values)["code"] == 200, "by itself once the database can"
+    assert admin.call("/jobcode/save", **values)["code"] == 200, "as soon as the database can"
 
 
 def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, database: str) -> None:
@@ -90,7 +90,7 @@ def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, databas
 
 
 @pytest.mark.parametrize("fault", ["busy", "read-only"])
-def test_pages_can_be_read_all_the_same(admin: Console, database: str, fault: str) -> None:
+def test_pages_can_still_be_read(admin: Console, database: str, fault: str) -> None:
     with db.session_scope() as session:
         session.execute(update(LoginSession).values(last_seen_ms=LoginSession.last_seen_ms - 3_600_000))
     with FAULTS[fault][0](database):

@@ -1,4 +1,4 @@
-"""The gate fails closed: every endpoint has an entry, and every entry lets in exactly whom it names."""
+"""Access policy: every endpoint has an entry, and every entry admits exactly the users it names."""
 
 import pytest
 from flask import Flask
@@ -11,10 +11,10 @@ from app.domain.permissions import Right
 from app.store import users
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 
-#: who gets in is no matter of the database
+#: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
 
-#: what a URL's variable parts are filled with
+#: values of a URL's variable parts
 SAMPLE = {
     "job_id": 1,
     "log_id": 1,
@@ -46,7 +46,7 @@ def test_every_endpoint_has_an_entry_and_every_entry_an_endpoint(app: Flask) -> 
     assert set(POLICY) - endpoints == set()
 
 
-def test_no_address_has_two_endpoints(app: Flask) -> None:
+def test_no_url_has_two_endpoints(app: Flask) -> None:
     seen: dict[tuple[str, str], str] = {}
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"OPTIONS"}:
@@ -97,7 +97,7 @@ def test_options_list_the_methods_for_logged_in_users(app: Flask, path: str, met
     assert norman.client.options(f"{CONTEXT}/no/such/page").status_code == 404
 
 
-def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
+def test_a_first_password_allows_only_its_change(app: Flask) -> None:
     user_id = add_user("norman")
     with session_scope() as session:
         user = users.lock_user(session, user_id)
@@ -108,8 +108,8 @@ def test_a_first_password_opens_nothing_but_its_change(app: Flask) -> None:
         if POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE, Access.FIRST):
             continue
         response = norman.client.open(path_of(app, rule), method=method_of(rule))
-        told = response.get_json(silent=True) or {}
-        assert response.status_code in (302, 403) or told.get("code") == 500, rule
+        answer = response.get_json(silent=True) or {}
+        assert response.status_code in (302, 403) or answer.get("code") == 500, rule
     assert norman.get("/account").status_code == 200
 
 
@@ -121,8 +121,8 @@ def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
         if POLICY[rule.endpoint] is not Access.ADMIN:
             continue
         response = norman.client.open(path_of(app, rule), method=method_of(rule))
-        told = response.get_json(silent=True) or {}
-        assert response.status_code == 403 or told == {
+        answer = response.get_json(silent=True) or {}
+        assert response.status_code == 403 or answer == {
             "code": 500,
             "msg": "permission denied",
             "content": None,
@@ -140,7 +140,7 @@ def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
         ("/jobcode/save", Right.GLUE),
     ],
 )
-def test_a_right_somewhere_is_needed_for_what_it_names(app: Flask, path: str, right: Right) -> None:
+def test_an_endpoint_needs_its_right_on_some_group(app: Flask, path: str, right: Right) -> None:
     group_id = add_group()
     add_user("norman", [group_id], {group_id: frozenset(Right) - {right}})
     norman = Console(app, app.test_client()).log_in("norman")

@@ -1,4 +1,4 @@
-"""What spares a step: taking a switch back from the toast, a first job in three fields, parameters used before."""
+"""Shortcuts: undo in the toast, a first job in three fields, recent parameters."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, path_after, submit, text_of
 from tests.factories import save
 
-#: what a page offers is no matter of the database
+#: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
 
 
@@ -26,7 +26,7 @@ def test_a_switched_schedule_can_be_switched_back_at_once(admin: Console) -> Non
     assert "Undo" in text_of(page)
 
 
-def test_a_page_asked_from_what_is_no_address_leads_back_to_the_list(admin: Console) -> None:
+def test_a_page_with_an_invalid_referrer_returns_to_the_list(admin: Console) -> None:
     page = admin.get(f"/jobinfo/{add_job(add_group())}/start", headers={"Referer": "http://["})
     assert 'name="next" value="/xxl-job-admin/jobinfo"' in page.text
 
@@ -39,7 +39,7 @@ def test_a_link_from_elsewhere_offers_no_undo(admin: Console, normal_user: Calla
         assert "Undo" not in admin.get(f"/jobinfo?done=started&at={job_id}{mark}").text
 
 
-def test_the_first_job_takes_three_fields(admin: Console) -> None:
+def test_the_first_job_needs_three_fields(admin: Console) -> None:
     group_id = add_group()
     assert 'name="quick"' in admin.get("/jobinfo").text
     made = submit(
@@ -72,9 +72,7 @@ def test_the_first_job_takes_three_fields(admin: Console) -> None:
     assert 'name="quick"' not in admin.get("/jobinfo").text
 
 
-def test_parameters_used_by_hand_before_are_offered(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
+def test_recent_manual_parameters_are_offered(admin: Console, normal_user: Callable[..., Console]) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     at_ms = now_ms() // 1000 * 1000
@@ -98,7 +96,7 @@ def test_parameters_used_by_hand_before_are_offered(
     ).replace("\n", "")
 
 
-def test_columns_and_height_of_rows_are_kept_in_the_browser(admin: Console) -> None:
+def test_columns_and_row_height_are_stored_in_the_browser(admin: Console) -> None:
     add_job(add_group())
     assert "without-" not in admin.get("/jobinfo").text
     columns = ["schedule", "mode", "status", "next", "last", "nonsense"]
@@ -114,7 +112,7 @@ def test_columns_and_height_of_rows_are_kept_in_the_browser(admin: Console) -> N
     assert " dense" not in page.split(">")[1]
 
 
-def test_the_newest_run_of_code_is_told_to_its_authors_only(
+def test_the_newest_run_of_code_is_shown_only_to_its_editors(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()
@@ -128,15 +126,15 @@ def test_the_newest_run_of_code_is_told_to_its_authors_only(
     )
     assert admin.get(path).get_json() == {"newest": again, "run": 0}
     assert admin.get(f"{path}&after=0").get_json()["run"] == by_hand
-    told = admin.get(f"{path}&after={by_cron}").get_json()
-    assert (told["run"], told["lines"]) == (by_hand, f"/xxl-job-admin/joblog/{by_hand}/lines")
+    newest = admin.get(f"{path}&after={by_cron}").get_json()
+    assert (newest["run"], newest["lines"]) == (by_hand, f"/xxl-job-admin/joblog/{by_hand}/lines")
     assert admin.get(f"{path}&after={again}").get_json()["run"] == 0
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW, Right.OPERATE})})
     assert reader.get(path).status_code == 403
     assert normal_user(add_group("other-app", "Other"), username="nora").get(path).status_code == 404
 
 
-def test_code_is_run_beside_it_only_by_those_who_may(
+def test_code_is_run_in_the_editor_only_with_the_right(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     group_id = add_group()

@@ -1,6 +1,6 @@
-"""Who reaches what: every endpoint that needs a right, as every kind of user, on objects of the own and of a foreign group.
+"""Roles: every endpoint that needs a right, as each kind of user, on visible and foreign objects.
 
-A foreign object answers as a missing one does; a right that lacks is said; whatever is refused leaves every table as it was.
+A foreign object answers like a missing one; a missing right is reported; a refused request changes no table.
 """
 
 import json
@@ -36,10 +36,10 @@ from tests.console.pages import token_of
 from tests.console.scripting.test_jobs import BEAN
 from tests.console.scripting.test_others import add_log
 
-#: rights are no matter of the database
+#: rights do not depend on the database
 pytestmark = pytest.mark.databases("sqlite")
 
-#: an id nothing has
+#: an unused id
 MISSING = 987_654
 TABLES: tuple[type[Base], ...] = (
     Fire,
@@ -71,7 +71,7 @@ CODE = {"glueSource": "id", "glueRemark": "four", "glue_source": "id", "glue_rem
 
 
 class Place(NamedTuple):
-    """A group with a job of each kind, a run and a version; all ids may be MISSING."""
+    """Objects of a group: a job of each kind, a run and a version; all ids may be MISSING."""
 
     group: int
     app_name: str
@@ -82,7 +82,7 @@ class Place(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One way to ask; ``path`` and the values of ``form`` may name members of a Place."""
+    """One request; ``path`` and the values of ``form`` may contain names of Place fields."""
 
     right: Right
     path: str
@@ -97,8 +97,8 @@ def bulk(right: Right, act: str) -> list[Call]:
     ]
 
 
-def asked(right: Right, path: str, **form: str) -> list[Call]:
-    """A page that asks first, and its form."""
+def confirmed(right: Right, path: str, **form: str) -> list[Call]:
+    """A confirmation page and its form."""
     return [Call(right, path), Call(right, path, form)]
 
 
@@ -110,18 +110,18 @@ CALLS: dict[str, list[Call]] = {
     "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
     "jobs.add": [Call(EDIT, "/jobinfo/new", FORM | {"job_group": "{group}"})],
     "jobs.copy": [
-        *asked(EDIT, "/jobinfo/{job}/copy"),
+        *confirmed(EDIT, "/jobinfo/{job}/copy"),
         Call(EDIT, "/jobinfo/{job}/copy", FORM | {"job_group": "{group}"}),
     ],
     "jobs.edit": [
         Call(EDIT, "/jobinfo/{job}/edit"),
         Call(EDIT, "/jobinfo/{job}/edit", FORM | {"job_group": "{group}"}),
     ],
-    "job_actions.start": asked(RUN, "/jobinfo/{job}/start"),
-    "job_actions.stop": asked(RUN, "/jobinfo/{job}/stop"),
-    "job_actions.run": asked(RUN, "/jobinfo/{job}/run") + asked(RUN, "/jobinfo/{job}/run?log={log}"),
-    "job_actions.kill": asked(RUN, "/jobinfo/{job}/kill"),
-    "job_actions.remove": asked(EDIT, "/jobinfo/{job}/delete"),
+    "job_actions.start": confirmed(RUN, "/jobinfo/{job}/start"),
+    "job_actions.stop": confirmed(RUN, "/jobinfo/{job}/stop"),
+    "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
+    "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
+    "job_actions.remove": confirmed(EDIT, "/jobinfo/{job}/delete"),
     "job_bulk.bulk": bulk(RUN, "start")
     + bulk(RUN, "stop")
     + bulk(EDIT, "move")
@@ -140,30 +140,30 @@ CALLS: dict[str, list[Call]] = {
             {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})},
         )
     ],
-    "glue.edit": asked(WRITE, "/jobcode?jobId={code}", **CODE)
-    + asked(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
+    "glue.edit": confirmed(WRITE, "/jobcode?jobId={code}", **CODE)
+    + confirmed(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
     "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
-    "glue_versions.restore": asked(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
+    "glue_versions.restore": confirmed(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
     "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
     "logs.show": [Call(VIEW, "/joblog/{log}")],
     "logs.message": [Call(VIEW, "/joblog/{log}/note")],
     "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
-    "logs.kill": asked(RUN, "/joblog/{log}/kill"),
+    "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
     "log_cleaning.clean": [
         Call(RUN, "/joblog/clean", BOUNDS),
         Call(RUN, "/joblog/clean", BOUNDS | {"up_to_id": "999999", "total": "1"}),
         Call(RUN, "/joblog/clean", BOUNDS | {"job_group": "0", "job_id": "{job}", "up_to_id": "999999"}),
     ],
     "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
-    "group_page.drain": asked(RUN, "/jobgroup/{group}/drain?address=http://127.0.0.1:1024"),
+    "group_page.drain": confirmed(RUN, "/jobgroup/{group}/drain?address=http://127.0.0.1:1024"),
     "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": "http://127.0.0.1:1024"})],
-    "alarm_mutes.mute_job": asked(RUN, "/jobinfo/{job}/mute", span="1h"),
+    "alarm_mutes.mute_job": confirmed(RUN, "/jobinfo/{job}/mute", span="1h"),
     "alarm_mutes.unmute_job": [Call(RUN, "/jobinfo/{job}/unmute", {})],
-    "alarm_mutes.mute_group": asked(RUN, "/jobgroup/{group}/mute", span="1h"),
+    "alarm_mutes.mute_group": confirmed(RUN, "/jobgroup/{group}/mute", span="1h"),
     "alarm_mutes.unmute_group": [Call(RUN, "/jobgroup/{group}/unmute", {})],
-    "alarm_tests.job": asked(EDIT, "/jobinfo/{job}/test-alarm"),
-    "alarm_tests.group": asked(EDIT, "/jobgroup/{group}/test-alarm"),
+    "alarm_tests.job": confirmed(EDIT, "/jobinfo/{job}/test-alarm"),
+    "alarm_tests.group": confirmed(EDIT, "/jobgroup/{group}/test-alarm"),
     "scripting_jobs.add": [Call(EDIT, "/jobinfo/add", BEAN | {"jobGroup": "{group}"})],
     "scripting_jobs.update": [Call(EDIT, "/jobinfo/update", BEAN | {"jobGroup": "{group}", "id": "{job}"})],
     "scripting_jobs.remove": [Call(EDIT, "/jobinfo/remove", {"id": "{job}"})],
@@ -182,7 +182,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "scripting_groups.load_by_id": [Call(VIEW, "/jobgroup/loadById", {"id": "{group}"})],
 }
-#: endpoints that name no object, or only lead to one: what a foreign group adds to their answers is nothing
+#: endpoints without an object of their own: a foreign group adds nothing to their answers
 LISTS = {
     "job_bulk.running": "/jobinfo/running?id={job}&id={code}",
     "logs.detail_page": "/joblog/logDetailPage?id={log}",
@@ -191,7 +191,7 @@ LISTS = {
     "scripting_logs.page_list": "/joblog/pageList?jobGroup={group}&jobId={job}&logStatus=-1",
     "scripting_logs.jobs_by_group": "/joblog/getJobsByGroup?jobGroup={group}",
 }
-#: pages anybody who is logged in may open
+#: pages open to every logged-in user
 OPEN = (
     "/",
     "/?hours=24",
@@ -260,7 +260,7 @@ def filled(text: str, place: Place) -> str:
     return text
 
 
-def ask(console: Console, call: Call, place: Place) -> TestResponse:
+def send(console: Console, call: Call, place: Place) -> TestResponse:
     path = filled(call.path, place)
     if call.form is None:
         return console.get(path)
@@ -268,8 +268,8 @@ def ask(console: Console, call: Call, place: Place) -> TestResponse:
     return console.post(path, form | {"csrf_token": token_of(console)})
 
 
-def told(response: TestResponse) -> tuple[int, object]:
-    """Return status and text of an answer without the ids and names in it."""
+def answer_of(response: TestResponse) -> tuple[int, object]:
+    """Return status and text of an answer without ids and names."""
     answer = response.get_json(silent=True)
     text = re.sub(r"[0-9]+", "#", str(answer.get("msg"))) if isinstance(answer, dict) else ""
     return response.status_code, (answer.get("code"), text) if isinstance(answer, dict) else ""
@@ -287,7 +287,7 @@ def is_refused(response: TestResponse, *, status: int) -> bool:
     return response.status_code == status
 
 
-def test_every_endpoint_that_needs_a_right_is_asked() -> None:
+def test_every_endpoint_that_needs_a_right_is_covered() -> None:
     needing = {
         name
         for name, access in POLICY.items()
@@ -296,14 +296,14 @@ def test_every_endpoint_that_needs_a_right_is_asked() -> None:
     assert needing == CALLS.keys() | LISTS.keys()
 
 
-def test_what_is_foreign_answers_as_what_is_missing_and_stays(
+def test_foreign_objects_answer_like_missing_ones_and_stay_unchanged(
     here: Place, elsewhere: Place, normal_user: Any
 ) -> None:
     eve = normal_user(elsewhere.group, username="evemallory")
     before = snapshot()
     for endpoint, call in all_calls():
-        foreign, missing = ask(eve, call, here), ask(eve, call, NOWHERE)
-        assert told(foreign) == told(missing), call
+        foreign, missing = send(eve, call, here), send(eve, call, NOWHERE)
+        assert answer_of(foreign) == answer_of(missing), call
         assert (
             endpoint == "scripting_jobs.remove"
             or is_refused(foreign, status=404)
@@ -314,19 +314,19 @@ def test_what_is_foreign_answers_as_what_is_missing_and_stays(
 
 
 @pytest.mark.parametrize(
-    "held",
+    "rights",
     [{VIEW}, {VIEW, RUN}, {VIEW, EDIT}, {VIEW, WRITE}, {VIEW, RUN, EDIT}],
-    ids=lambda held: "+".join(sorted(held)),
+    ids=lambda rights: "+".join(sorted(rights)),
 )
-def test_a_right_that_lacks_is_said_and_nothing_is_done(
-    here: Place, elsewhere: Place, normal_user: Any, held: set[Right]
+def test_a_missing_right_is_reported_and_nothing_changes(
+    here: Place, elsewhere: Place, normal_user: Any, rights: set[Right]
 ) -> None:
-    # the other group gives every right somewhere, so that it is the object's own group that decides
-    nina = normal_user(here.group, elsewhere.group, username="nina", rights={here.group: frozenset(held)})
+    # the other group grants every right, so that only the object's own group decides
+    nina = normal_user(here.group, elsewhere.group, username="nina", rights={here.group: frozenset(rights)})
     before = snapshot()
     for endpoint, call in all_calls():
-        if call.right not in held:
-            refused = ask(nina, call, here)
+        if call.right not in rights:
+            refused = send(nina, call, here)
             assert is_refused(refused, status=400 if endpoint == "job_transfer.import_file" else 403), (
                 call,
                 refused.status_code,
@@ -340,13 +340,13 @@ def test_the_right_alone_is_enough(app: Flask, normal_user: Any) -> None:
         nina = normal_user(
             place.group, username=f"nina{number}", rights={place.group: frozenset({VIEW, call.right})}
         )
-        answer = ask(nina, call, place)
+        answer = send(nina, call, place)
         assert answer.status_code != 403, call
         assert (answer.get_json(silent=True) or {}).get("msg") != "permission denied", call
 
 
 @pytest.mark.parametrize("lost", ["disabled", "without groups"])
-def test_whoever_lost_everything_reaches_nothing(
+def test_a_user_without_groups_reaches_nothing(
     here: Place, admin: Console, normal_user: Callable[..., Console], lost: str
 ) -> None:
     norman = normal_user(here.group)
@@ -373,19 +373,17 @@ def test_whoever_lost_everything_reaches_nothing(
     assert snapshot() == before
 
 
-def test_lists_and_pickers_hold_nothing_foreign(here: Place, elsewhere: Place, normal_user: Any) -> None:
+def test_lists_and_pickers_contain_nothing_foreign(here: Place, elsewhere: Place, normal_user: Any) -> None:
     eve = normal_user(elsewhere.group, username="evemallory")
     for path in (*OPEN, *LISTS.values()):
-        asked_for = filled(path, here).replace("{own}", str(elsewhere.group))
-        answer = eve.get(asked_for)
-        assert answer.status_code in (200, 303), asked_for
-        assert "secret" not in answer.text.replace(asked_for, "").replace("q=secret", ""), asked_for
+        filled_path = filled(path, here).replace("{own}", str(elsewhere.group))
+        answer = eve.get(filled_path)
+        assert answer.status_code in (200, 303), filled_path
+        assert "secret" not in answer.text.replace(filled_path, "").replace("q=secret", ""), filled_path
     assert eve.get(filled(LISTS["job_bulk.running"], here)).get_json() == {}
 
 
-def test_what_one_may_do_there_does_not_follow_the_job_here(
-    here: Place, elsewhere: Place, normal_user: Any
-) -> None:
+def test_rights_do_not_follow_a_moved_job(here: Place, elsewhere: Place, normal_user: Any) -> None:
     mover = normal_user(
         here.group,
         elsewhere.group,
@@ -407,7 +405,9 @@ def test_what_one_may_do_there_does_not_follow_the_job_here(
     assert snapshot() == before
 
 
-def test_code_goes_only_where_one_may_write_code(here: Place, elsewhere: Place, normal_user: Any) -> None:
+def test_code_goes_only_to_groups_with_the_glue_right(
+    here: Place, elsewhere: Place, normal_user: Any
+) -> None:
     mover = normal_user(
         here.group, elsewhere.group, username="mover", rights={elsewhere.group: frozenset({VIEW, RUN, EDIT})}
     )
@@ -434,12 +434,16 @@ def test_code_goes_only_where_one_may_write_code(here: Place, elsewhere: Place, 
     assert snapshot() == before
 
 
-def test_a_child_is_run_only_by_whoever_may_run_it(here: Place, elsewhere: Place, normal_user: Any) -> None:
+def test_a_child_is_run_only_with_the_operate_right_on_it(
+    here: Place, elsewhere: Place, normal_user: Any
+) -> None:
     user = normal_user(here.group, elsewhere.group, username="parent", rights={here.group: frozenset({VIEW})})
     before = snapshot()
-    own = {"jobGroup": elsewhere.group, "childJobId": here.job}
-    assert user.call("/jobinfo/add", **(BEAN | own))["msg"] == "permission denied"
-    assert user.call("/jobinfo/update", **(BEAN | own | {"id": elsewhere.job}))["msg"] == "permission denied"
+    changes = {"jobGroup": elsewhere.group, "childJobId": here.job}
+    assert user.call("/jobinfo/add", **(BEAN | changes))["msg"] == "permission denied"
+    assert (
+        user.call("/jobinfo/update", **(BEAN | changes | {"id": elsewhere.job}))["msg"] == "permission denied"
+    )
     form = FORM | {
         "csrf_token": token_of(user),
         "job_group": str(elsewhere.group),
@@ -448,7 +452,7 @@ def test_a_child_is_run_only_by_whoever_may_run_it(here: Place, elsewhere: Place
     assert user.post(f"/jobinfo/{elsewhere.job}/edit", form).status_code == 403
     stranger = normal_user(elsewhere.group, username="stranger")
     before = snapshot()
-    refused = stranger.call("/jobinfo/update", **(BEAN | own | {"id": elsewhere.job}))["msg"]
+    refused = stranger.call("/jobinfo/update", **(BEAN | changes | {"id": elsewhere.job}))["msg"]
     assert refused == f"Child job id ({here.job}) was not found"
     assert snapshot() == before
 

@@ -1,4 +1,4 @@
-"""Both catalogues hold every text of the program, translated, with the same parameters, and compiled as they stand."""
+"""Catalogues: every text of the program, translated, with the same parameters, compiled."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ PARAMETER = re.compile(r"%\(\w+\)[sd]")
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
-    """Return the singular and the plural, or the only text there is."""
+    """Return singular and plural, or the only text."""
     return (message.id,) if isinstance(message.id, str) else tuple(message.id)
 
 
@@ -29,8 +29,8 @@ def catalogue(locale: str) -> Catalog:
 
 
 @pytest.fixture(scope="module")
-def wanted() -> set[str]:
-    """The texts of the program as the extractor finds them."""
+def program_texts() -> set[str]:
+    """Return the texts of the program as the extractor finds them."""
     found = extract_from_dir(APP, METHODS, keywords=KEYWORDS)
     return {
         text if isinstance(text, str) else text[0]
@@ -39,8 +39,8 @@ def wanted() -> set[str]:
     }
 
 
-def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
-    # it passes over those inside f-strings
+def test_the_extractor_finds_every_text_of_the_code(program_texts: set[str]) -> None:
+    # it skips those inside f-strings
     calls = (
         node
         for file in APP.rglob("*.py")
@@ -52,31 +52,31 @@ def test_the_extractor_finds_every_text_of_the_code(wanted: set[str]) -> None:
     ]
     texts = {call.args[0].value for call in named if isinstance(call.args[0], ast.Constant)}
     assert len(texts) > 100
-    assert texts - wanted == set()
+    assert texts - program_texts == set()
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_every_text_is_translated(locale: str, wanted: set[str]) -> None:
+def test_every_text_is_translated(locale: str, program_texts: set[str]) -> None:
     messages = [message for message in catalogue(locale) if message.id]
     translated = {
         texts_of(message)[0] for message in messages if all(strings_of(message)) and not message.fuzzy
     }
-    assert len(wanted) > 100
-    assert wanted - translated == set()
+    assert len(program_texts) > 100
+    assert program_texts - translated == set()
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-def test_no_text_is_left_over(locale: str, wanted: set[str]) -> None:
-    assert {texts_of(message)[0] for message in catalogue(locale) if message.id} - wanted == set()
+def test_no_text_is_left_over(locale: str, program_texts: set[str]) -> None:
+    assert {texts_of(message)[0] for message in catalogue(locale) if message.id} - program_texts == set()
 
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_a_translation_keeps_the_parameters(locale: str) -> None:
     for message in catalogue(locale):
         if message.id:
-            wanted = set(PARAMETER.findall(texts_of(message)[0]))
+            program_texts = set(PARAMETER.findall(texts_of(message)[0]))
             for translated in strings_of(message):
-                assert set(PARAMETER.findall(translated)) == wanted, texts_of(message)[0]
+                assert set(PARAMETER.findall(translated)) == program_texts, texts_of(message)[0]
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -90,5 +90,5 @@ def test_the_compiled_catalogue_is_up_to_date(locale: str) -> None:
 
 
 def strings_of(message: Message) -> tuple[str, ...]:
-    """Return the translations: one, or one a plural form."""
+    """Return the translations: one, or one per plural form."""
     return (message.string,) if isinstance(message.string, str) else tuple(message.string)
