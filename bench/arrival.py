@@ -1,6 +1,7 @@
-"""Arrival of runs triggered by hand: from the POST of a script to the executor, idle and beside ``--load`` scheduled runs a second.
+"""Latency of manual triggers, from POST to executor, idle and beside ``--load`` runs per second.
 
-Prints one JSON line with percentiles in ms. Example: ``.venv/bin/python bench/arrival.py --db sqlite --triggers 60 --load 0``.
+Prints one JSON line with percentiles in ms. Example:
+``.venv/bin/python bench/arrival.py --db sqlite --triggers 60 --load 0``.
 """
 
 import argparse
@@ -61,17 +62,17 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         with engine.connect() as connection:
             return connection.scalar(select(func.count()).select_from(Fire).where(Fire.job_id == job_id)) == 0
 
-    asked = [trigger()]
-    wait_until(finished, "the first result", made, timeout_s=60)  # the workers are up
+    triggered = [trigger()]
+    wait_until(finished, "the first result", made, timeout_s=60)  # the workers are running
     time.sleep(arguments.warm_up)
     dice = random.Random(1)
     for _ in range(arguments.triggers):
         time.sleep(dice.uniform(0.5, 1.5) * APART_S)
-        asked.append(trigger())
+        triggered.append(trigger())
     wait_until(finished, "all results", made, timeout_s=60)
     made.stop("stub")
     arrived = sorted(at_ms for _, of_job, at_ms in read_runs(out) if of_job == job_id)
-    waits = [at - since for since, at in zip(asked, arrived, strict=True)][1:]
+    waits = [at - since for since, at in zip(triggered, arrived, strict=True)][1:]
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
     figures = {name: percentile(waits, share) for name, share in shares.items()}
     return {

@@ -1,7 +1,8 @@
-"""What one run costs the process that dispatches: claim, send and record of ``--jobs`` fires due at once, without console and scan.
+"""Cost of a run for the dispatching process: claim, send and record of ``--jobs`` due fires.
 
-Prints one JSON line: for each round CPU microseconds of this process a run, and milliseconds until all were sent and recorded.
-CPU time is steadier than wall time on a shared machine. Example: ``.venv/bin/python bench/dispatch.py --jobs 5000``.
+Prints one JSON line: per round the CPU microseconds of this process per run, and the milliseconds until all
+were sent and recorded. CPU time is steadier than wall time on a shared machine. Example:
+``.venv/bin/python bench/dispatch.py --jobs 5000``.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from workers.dispatcher import Dispatcher
 from workers.scheduler import GC_THRESHOLDS, SWITCH_INTERVAL_S
 
 NODE = "bench"
-#: between two looks for the last outcome
+#: between two checks for the last outcome
 CHECK_S = 0.05
 
 
@@ -58,7 +59,7 @@ def make_rows(engine: Engine, jobs: int, port: int) -> None:
 
 
 def make_herd(engine: Engine, jobs: int) -> list[DueFire]:
-    """Write a PENDING fire of every job, all due now."""
+    """Insert a PENDING fire for every job, all due now."""
     moment = now_ms()
     fire = {"due_time": moment, "trigger_type": "CRON", "state": "PENDING", "owner": NODE}
     rows = [
@@ -75,7 +76,7 @@ def make_herd(engine: Engine, jobs: int) -> list[DueFire]:
 
 
 def count_left() -> int:
-    """Return how many fires have no outcome yet; a reader, so that on SQLite no writer waits for it."""
+    """Return the number of fires without an outcome; only reads, so that no SQLite writer waits."""
     with read_scope() as session:
         return session.scalar(select(func.count()).select_from(Fire).where(Fire.state != "ACCEPTED")) or 0
 

@@ -1,8 +1,9 @@
-"""How fast the executor client takes runs, and what it holds on to: prints one JSON line.
+"""Throughput and resource use of the executor client, as one JSON line.
 
-``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate, measuring from the request's
-first byte to the handler's first line; then as many runs as it takes, until every result has been called back. Admin and load share
-the machine with the executor, so quote ratios, and ``disk_fsync_ms``: a start waits for one fsync, an answer for another.
+``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate,
+measured from the first byte of a request to the first line of the handler; then as many runs as possible,
+until every result has been called back. Admin and load share the machine with the executor, so quote ratios,
+and ``disk_fsync_ms``: a start waits for one fsync, an answer for another.
 """
 
 import argparse
@@ -32,14 +33,14 @@ from executor_client.protocol import Reply, RunRequest  # noqa: E402
 
 JOBS = 50
 CONNECTIONS = 16
-#: writes of the disk's own measurement, and their size
+#: number and size of the writes that measure the disk
 PROBES = 200
 PROBE_BYTES = 4096
 
 
 @job("benchJobHandler")
 def note_start() -> None:
-    """Write log id and clock into the file the parameter names."""
+    """Append log id and clock to the file named by the parameter."""
     line = f"{context.log_id} {time.monotonic_ns()}\n".encode()
     descriptor = os.open(context.param or "", os.O_WRONLY | os.O_APPEND)
     os.write(descriptor, line)
@@ -47,7 +48,7 @@ def note_start() -> None:
 
 
 class Admin(http.server.ThreadingHTTPServer):
-    """Takes every registration and result."""
+    """Accepts every registration and result."""
 
     daemon_threads = True
 
@@ -82,7 +83,7 @@ class AdminHandler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
@@ -116,7 +117,7 @@ def socket_port() -> Iterator[int]:
 
 
 class Load:
-    """Sends runs over kept-alive connections and remembers when."""
+    """Sends runs over persistent connections and records when."""
 
     def __init__(self, port: int, starts: Path) -> None:
         self.port = port
@@ -153,14 +154,14 @@ class Load:
             raise SystemExit(f"run {log_id} refused: {reply}")
 
     def at_rate(self, ids: range, rate: int) -> None:
-        """Send one after the other, at equal distances."""
+        """Send one run after the other at a steady rate."""
         begin = time.monotonic()
         for number, log_id in enumerate(ids):
             time.sleep(max(0.0, begin + number / rate - time.monotonic()))
             self.run(log_id)
 
     def run_concurrently(self, ids: range) -> float:
-        """Send as fast as they are taken; return the seconds."""
+        """Send as fast as possible; return the seconds until all are accepted."""
         begin = time.monotonic()
         threads = [
             threading.Thread(target=lambda part: [self.run(i) for i in part], args=(ids[n::CONNECTIONS],))
@@ -191,7 +192,7 @@ def percentiles(values_ns: list[int]) -> dict[str, float]:
 
 
 def probe_disk(folder: Path) -> list[int]:
-    """Return how long single writes to this disk take, in ns, with the pauses of a steady load between them."""
+    """Return the duration of single writes to this disk in ns, paused as under a steady load."""
     took = []
     with (folder / "probe").open("wb", buffering=0) as stream:
         for _ in range(PROBES):
@@ -240,7 +241,7 @@ def main() -> None:
             "disk_fsync_ms": percentiles(disk_ns),
             "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
             "sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in steady]),
-            # negative where the handler was faster than the answer
+            # negative if the handler was faster than the answer
             "answer_to_start_ms": percentiles([started[i] - load.answered_ns[i] for i in steady]),
             "flood_runs": options.runs,
             "flood_accepted_per_s": round(options.runs / accepted_s),

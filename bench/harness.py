@@ -1,7 +1,7 @@
-"""Starts the real thing for a measurement: a database, the console, the workers, stub executors; and stops all of it.
+"""Benchmark harness: starts and stops a database, the console, the workers and stub executors.
 
-Benches are scripts: ``.venv/bin/python bench/throughput.py --db sqlite``. Each prints one JSON line. Compare within one run of
-a machine and quote ratios: machines are shared and noisy.
+Benchmarks are scripts: ``.venv/bin/python bench/throughput.py --db sqlite``. Each prints one JSON line.
+Compare within one run of a machine and quote ratios: machines are shared and noisy.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ TOKEN = "bench-token-0123456789abcdef"
 #: a process that has not answered by then has failed
 START_S = 30
 STOP_S = 20
-#: between two looks at a condition
+#: between two checks of a condition
 CHECK_S = 0.1
 
 
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """One console, ``nodes`` workers and ``executors`` stubs on one database."""
+    """One console, ``nodes`` scheduler nodes and ``executors`` stubs on one database."""
 
     home: Path
     database_url: str
@@ -77,14 +77,14 @@ class Cluster:
 
     @property
     def config(self) -> Config:
-        """What the processes run by."""
+        """Settings of the processes."""
         return Config.from_env(
             {name: text for name, text in self.environ.items() if name.startswith("XXL_JOB_")}, dotenv=None
         )
 
     def engine(self) -> Engine:
         bound = bind_engine(self.config)
-        return bound.execution_options(sqlite_begin="IMMEDIATE")  # every bench statement may be a write
+        return bound.execution_options(sqlite_begin="IMMEDIATE")  # every statement of a benchmark may write
 
     def start(self, name: str, *command: str, **settings: str) -> subprocess.Popen[bytes]:
         log = (self.home / f"{name}.log").open("ab")
@@ -140,7 +140,7 @@ class Cluster:
                 process.kill()
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return CPU seconds used so far, by kind of process; children counted with their parents."""
+        """Return CPU seconds used so far, by kind of process; children count for their parents."""
         roots = {name: process.pid for name, process in self.processes.items()}
         if self.server_pid is not None:
             roots["database"] = self.server_pid
@@ -163,7 +163,9 @@ def _cpu(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeout_s: float = START_S) -> None:
+def wait_until(
+    condition: Any, awaited: str, cluster: Cluster | None = None, timeout_s: float = START_S
+) -> None:
     until = time.monotonic() + timeout_s
     while not condition():
         dead = [
@@ -173,16 +175,16 @@ def wait_until(condition: Any, what: str, cluster: Cluster | None = None, timeou
         ]
         if dead or time.monotonic() > until:
             tail = (cluster.home / f"{dead[0]}.log").read_text()[-2000:] if cluster and dead else ""
-            raise SystemExit(f"gave up waiting for {what}; ended: {dead}\n{tail}")
+            raise SystemExit(f"gave up waiting for {awaited}; ended: {dead}\n{tail}")
         time.sleep(CHECK_S)
 
 
 @contextlib.contextmanager
 def cluster(kind: str, **settings: str) -> Iterator[Cluster]:
-    """Start a durable database of a kind (sqlite, mariadb, postgresql), migrated, in a folder of its own; stop everything at the end."""
+    """Start a durable, migrated database of this kind in its own folder; finally stop everything."""
     with contextlib.ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        home.chmod(0o755)  # the servers run as users of their own
+        home.chmod(0o755)  # the servers run as their own users
         if kind == "sqlite":
             made = Cluster(home, f"sqlite:///{home / 'bench.db'}", settings=settings)
         else:
@@ -191,7 +193,7 @@ def cluster(kind: str, **settings: str) -> Iterator[Cluster]:
             pid = server.process.pid if server.process else None
             made = Cluster(home, server.create_database("bench"), server_pid=pid, settings=settings)
         migrate(made.database_url)
-        add_group(made.engine(), "bench")  # a database that holds one gets no sample group and job
+        add_group(made.engine(), "bench")  # a database with a group gets no sample group and job
         try:
             yield made
         finally:
@@ -207,7 +209,7 @@ def add_group(engine: Engine, appname: str) -> None:
 def make_jobs(
     engine: Engine, count: int, *, cron: str, appname: str = "bench", first_ms: int = 0, **columns: Any
 ) -> int:
-    """Insert ``count`` enabled jobs of a group whose first instant is ``first_ms``; return the group's id."""
+    """Insert ``count`` enabled jobs of a group, first due at ``first_ms``; return the group's id."""
     with engine.begin() as connection:
         group_id = connection.scalar(select(Group.id).where(Group.app_name == appname))
         row = {

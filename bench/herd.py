@@ -1,7 +1,7 @@
-"""A herd: ``--jobs`` jobs due in one and the same second, once cold and then ``--rounds`` times warm.
+"""Thundering herd: ``--jobs`` jobs due in the same second, once cold and then ``--rounds`` times warm.
 
-Prints one JSON line: for each round how long after the instant the first and the last run arrived at an executor, and what was
-lost or doubled. Example: ``.venv/bin/python bench/herd.py --db sqlite --jobs 5000``.
+Prints one JSON line: per round, the delay of the first and the last run at an executor, and lost or doubled
+runs. Example: ``.venv/bin/python bench/herd.py --db sqlite --jobs 5000``.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
 
-#: seconds between two herds: enough for results to come in
+#: seconds between two herds: enough for results to arrive
 SPACING_S = 10
 
 
@@ -42,7 +42,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
     def finished() -> (
         bool
-    ):  # looks at the database only after the last instant: on SQLite every look is a writer
+    ):  # queries the database only after the last instant: on SQLite every session is a writer
         if time.time() * 1000 < instants[-1] + 2_000:
             return False
         with engine.connect() as connection:
@@ -70,7 +70,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def round_of(lags: list[float]) -> dict[str, float]:
-    """Return when the first and the last run of one instant arrived, in ms after it."""
+    """Return the delays in ms of the first and the last run of one instant."""
     return {
         "first_ms": round(min(lags, default=0), 1),
         "last_ms": round(max(lags, default=0), 1),

@@ -1,7 +1,8 @@
-"""What the size of the log costs: scan, claim, record, callback, and the log list's pages 1 and 1,000, on ``--rows`` log rows.
+"""Cost of a log of ``--rows`` rows: scan, claim, record, callback and pages 1 and 1,000 of the list.
 
-Everything runs in this process on a database without others, so that the figures are those of the statements. Prints one JSON
-line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/lists.py --db mariadb --rows 1000000``.
+Everything runs in this process on a database of its own, so that the statements are measured. Prints one JSON
+line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/lists.py --db mariadb --rows
+1000000``.
 """
 
 import argparse
@@ -28,17 +29,18 @@ from app.store import fires, log_lists
 from app.store.fires import NewFire
 
 JOBS = 1_000
-#: rows of one insert while the table is filled
+#: rows per insert while the table is filled
 FILL = 500_000
-#: fires of one claim, as a busy second has them
+#: fires per claim, as in a busy second
 BATCH = 100
 ROUNDS = 20
 
 
-#: by dialect: how a server counts from {first} to {last}, writes {at} seconds as a DATETIME, and divides with a rest
+#: by dialect: SQL that counts from {first} to {last}, writes {at} seconds as a DATETIME, takes a remainder
 MADE_BY_SERVER = {
     "sqlite": (
-        "(WITH RECURSIVE n(number) AS (SELECT {first} UNION ALL SELECT number + 1 FROM n WHERE number < {last}) SELECT number FROM n)",
+        "(WITH RECURSIVE n(number) AS (SELECT {first} UNION ALL SELECT number + 1 FROM n WHERE number <"
+        " {last}) SELECT number FROM n)",
         "strftime('%Y-%m-%d %H:%M:%S.000000', {at}, 'unixepoch')",
         "number % {by}",
     ),
@@ -56,17 +58,21 @@ MADE_BY_SERVER = {
 
 
 def fill(engine: Engine, rows: int, now_ms: int) -> None:
-    """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs; the server makes them by itself."""
-    numbers, moment, rest = MADE_BY_SERVER[engine.dialect.name]
+    """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs, in the server."""
+    numbers, moment, remainder = MADE_BY_SERVER[engine.dialect.name]
     at = f"{now_ms // 1000} - ({rows} - number) * {30 * 86_400 / rows:.6f}"
     for first in range(1, rows + 1, FILL):
         source = numbers.format(first=first, last=min(first + FILL - 1, rows))
         with engine.begin() as connection:
             connection.exec_driver_sql(
-                "INSERT INTO xxl_job_log (job_group, job_id, executor_address, executor_handler, executor_param,"
-                " executor_fail_retry_count, trigger_time, trigger_code, trigger_msg, handle_time, handle_code, alarm_status)"
-                f" SELECT 1, {rest.format(by=JOBS)} + 1, 'http://127.0.0.1:9999/', 'bench', '', 0, {moment.format(at=at)}, 200,"
-                f" 'Trigger: CRON', {moment.format(at=f'{at} + 1')}, CASE WHEN {rest.format(by=50)} = 0 THEN 500 ELSE 200 END, 0"
+                "INSERT INTO xxl_job_log (job_group, job_id, executor_address, executor_handler,"
+                " executor_param,"
+                " executor_fail_retry_count, trigger_time, trigger_code, trigger_msg, handle_time,"
+                " handle_code, alarm_status)"
+                f" SELECT 1, {remainder.format(by=JOBS)} + 1, 'http://127.0.0.1:9999/', 'bench', '', 0,"
+                f" {moment.format(at=at)}, 200,"
+                f" 'Trigger: CRON', {moment.format(at=f'{at} + 1')}, CASE WHEN {remainder.format(by=50)} ="
+                " 0 THEN 500 ELSE 200 END, 0"
                 f" FROM {source}"
             )
     with engine.begin() as connection:
@@ -74,7 +80,7 @@ def fill(engine: Engine, rows: int, now_ms: int) -> None:
 
 
 def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
-    """Return median and 95th percentile of some runs, and the median of this process's CPU time, in ms."""
+    """Return median and 95th percentile of a function's duration, and the median CPU time, in ms."""
     took, used = [], []
     for _ in range(rounds):
         started, used_before = time.perf_counter(), time.process_time()
@@ -126,7 +132,7 @@ def one_page(start: int, **filters: int) -> None:
 
 
 def run_batch(claimer: Claimer, now_ms: int) -> dict[str, float]:
-    """Bring BATCH runs through the pipeline; return what each stage took, in ms."""
+    """Run BATCH fires through the pipeline; return the duration of each stage in ms."""
     new = [NewFire(f"bench:{job}:{now_ms}", job, now_ms, TriggerType.CRON) for job in range(1, BATCH + 1)]
     due = transact(lambda session: fires.insert_fires(session, new))
     marks = [time.perf_counter()]

@@ -1,8 +1,10 @@
-"""What each page of the console costs the server with many jobs and a long log: an administrator, and a user of half the groups.
+"""Cost of each page of the console with many jobs and a long log, for an administrator and a normal user.
 
-Everything but a database server runs in this process, without a network. Prints one JSON line, page -> median and 95th percentile in
-ms, and the median of this process's own CPU time, which a busy machine changes least; the names of a normal user's pages end with
-``:user``. Example: ``.venv/bin/python bench/pages.py --jobs 10000 --rows 1000000 --only 'jobs|dashboard.*'``.
+Everything but a database server runs in this process, without a network. Prints one JSON line: page -> median
+and 95th percentile in ms, and the median CPU time of this process, which a busy machine affects least; pages
+of a normal user, with half the groups, end with ``:user``. Example:
+``.venv/bin/python bench/pages.py --jobs 10000 --rows 1000000 --only 'jobs
+dashboard.*'``.
 """
 
 import argparse
@@ -40,7 +42,7 @@ ADDRESS = "http://127.0.0.1:9"
 
 
 def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
-    """Insert groups, jobs and log rows of the last days, 1 in 50 failed, the last 20 still running, 1 in 5,000 unresolved."""
+    """Insert groups, jobs and log rows: 1 in 50 failed, the last 20 running, 1 in 5,000 unresolved."""
     with engine.begin() as connection:
         groups = [
             {
@@ -135,7 +137,7 @@ def _log(
 
 
 def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> FlaskClient:
-    """Return a client that is logged in as a new user."""
+    """Return a client logged in as a new user."""
     with session_scope() as session:
         user = User(username=name, password="", role=int(role), permission=",".join(map(str, group_ids)))
         session.add(user)
@@ -151,7 +153,7 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
 
 
 def pages(engine: Engine) -> dict[str, str]:
-    """Return name -> address of the pages that are measured."""
+    """Return name -> URL of the measured pages."""
     with engine.begin() as connection:
         job_id, group_id = connection.execute(
             text("SELECT id, job_group FROM xxl_job_info WHERE job_desc = 'job 0'")

@@ -1,11 +1,11 @@
-"""Memory under a steady load: ``--rate`` runs a second for ``--seconds``, each process sampled every 10 s.
+"""Memory under a steady load: ``--rate`` runs per second for ``--seconds``, each process sampled every 10 s.
 
-Prints one JSON line: for each process USS and RSS in MB at the start, the end and the highest, and the
-slope of both over the last two thirds in MB an hour: caches and the allocator fill during the first third,
-a leak goes on. Also how many runs were expected, how many there are by trigger code and handle code, and
-how many instants were skipped. Each sample goes to stderr as a line of its own, so that an interrupted soak
-is not lost. The stub executor remembers each run, so its own memory grows. Example: ``.venv/bin/python
-bench/soak.py --db sqlite --rate 100 --seconds 3600``.
+Prints one JSON line: per process the USS and RSS in MB at the start, the end and the maximum, and the slope
+of both over the last two thirds in MB per hour (caches and the allocator fill during the first third, a leak
+continues). Also the expected runs, the runs by trigger code and handle code, and the skipped instants. Each
+sample is written to stderr, so that an interrupted soak is not lost. The stub executor records each run, so
+its own memory grows. Example:
+``.venv/bin/python bench/soak.py --db sqlite --rate 100 --seconds 3600``.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from workers.child import PARTS
 
 #: period of the samples
 SAMPLE_S = 10
-#: the first due second lies so far ahead when the jobs are enabled
+#: time from enabling the jobs to the first due second
 LEAD_S = 7
-#: how long the runs of the last second may take to finish
+#: time for the runs of the last second to finish
 DRAIN_S = 30
 MB = 1024 * 1024
 
@@ -75,17 +75,19 @@ def slope_per_hour(times_s: list[float], values: list[float]) -> float:
 
 def summarize(samples: list[Sample]) -> dict[str, dict[str, float]]:
     late = samples[len(samples) // 3 :]
-    times = [one[0] for one in late]
+    times = [sample[0] for sample in late]
     summary = {}
-    for place, name in ((1, "uss_mb"), (2, "rss_mb")):
-        values = [one[place] for one in samples]
-        slope = slope_per_hour(times, [one[place] for one in late])
+    for column, name in ((1, "uss_mb"), (2, "rss_mb")):
+        values = [sample[column] for sample in samples]
+        slope = slope_per_hour(times, [sample[column] for sample in late])
         summary[name] = {"start": values[0], "end": values[-1], "max": max(values), "slope_per_h": slope}
-    return {name: {key: round(value, 2) for key, value in one.items()} for name, one in summary.items()}
+    return {
+        name: {key: round(value, 2) for key, value in figures.items()} for name, figures in summary.items()
+    }
 
 
 def enable_jobs(engine: Engine, seconds: int) -> int:
-    """Let the jobs fire each second for so long; return the last instant."""
+    """Let the jobs fire every second for this long; return the last instant."""
     first_ms = (int(time.time()) + LEAD_S) * 1000
     last_ms = first_ms + (seconds - 1) * 1000
     enabled = update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms)

@@ -1,8 +1,10 @@
-"""An executor that costs next to nothing: a bare asyncio protocol that says yes and calls back in batches.
+"""Minimal executor: a bare asyncio protocol that accepts runs and calls back in batches.
 
-``python bench/stub_executor.py --port 9998 --admin http://127.0.0.1:8080/xxl-job-admin --batch 50 --out runs.jsonl``.
-Registers, answers ``/run`` at once, hands results over in batches of ``--batch`` (or after 20 ms), and on SIGTERM writes one
-line a run: ``[log id, job id, received ms]``.
+``python bench/stub_executor.py --port 9998 --admin http://127.0.0.1:8080/xxl-job-admin --batch 50 --out
+runs.jsonl``.
+
+Registers, answers ``/run`` at once, reports results in batches of ``--batch`` (or after 20 ms), and on
+SIGTERM writes one line per run: ``[log id, job id, received ms]``.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from urllib.parse import urlsplit
 
 #: results wait no longer than this for their batch to fill
 LINGER_S = 0.02
-#: connections results are handed over on
+#: connections for reporting results
 SENDERS = 4
 
 
@@ -42,7 +44,8 @@ class Stub:
     ) -> dict[str, Any]:
         admin = urlsplit(self.arguments.admin)
         head = (
-            f"POST {admin.path}/api/{action} HTTP/1.1\r\nHost: {admin.netloc}\r\nContent-Type: application/json;charset=UTF-8\r\n"
+            f"POST {admin.path}/api/{action} HTTP/1.1\r\nHost: {admin.netloc}\r\nContent-Type:"
+            " application/json;charset=UTF-8\r\n"
             f"XXL-JOB-ACCESS-TOKEN: {self.arguments.token}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)
@@ -56,7 +59,7 @@ class Stub:
         return reply
 
     async def send_results(self) -> None:
-        """Hand over results until cancelled; a batch is sent again until it is taken."""
+        """Report results until cancelled; a batch is sent again until it is acknowledged."""
         admin = urlsplit(self.arguments.admin)
         batch: list[bytes] = []
         while True:
@@ -105,7 +108,7 @@ class Stub:
 
 
 class Connection(asyncio.Protocol):
-    """Just enough HTTP/1.1 for what dispatchers send."""
+    """Just enough HTTP/1.1 for the requests of dispatchers."""
 
     YES = (
         b'HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=UTF-8\r\nContent-Length: 12\r\n\r\n{"code":200}'

@@ -1,7 +1,8 @@
-"""How many triggers a second, end to end: ``--jobs`` jobs due every second for ``--seconds``, results in batches.
+"""Throughput, end to end: ``--jobs`` jobs due every second for ``--seconds``, results in batches.
 
-Prints one JSON line: triggers per second (results stored per second of schedule), CPU milliseconds per trigger by process,
-lag (received by the executor minus the scheduled instant), rows lost and doubled. Example:
+Prints one JSON line: triggers per second (results stored per second of schedule), CPU milliseconds per
+trigger by process, lag (received by the executor minus the scheduled instant), rows lost and doubled.
+Example:
 ``.venv/bin/python bench/throughput.py --db sqlite --jobs 1000 --seconds 20 --batch 50``.
 """
 
@@ -18,7 +19,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 
-#: a node stops making fires so long before the end; the rest of the window drains
+#: a node stops making fires this long before the end; the rest of the window drains
 DRAIN_S = 30
 
 
@@ -62,7 +63,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     received = {log_id: at_ms for out in outs for log_id, _, at_ms in read_runs(out)}
     doubled_starts = sum(len(read_runs(out)) for out in outs) - len(received)
     rows = log_rows(engine)
-    wanted = {(row.job_id, row.fire_time) for row in rows}
+    expected = {(row.job_id, row.fire_time) for row in rows}
     fires = Counter((row.job_id, row.fire_time) for row in rows)
     instants = range(first_ms, last_ms + 1, 1000)
     with engine.connect() as connection:
@@ -94,7 +95,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "cpu_ms_per_trigger": {
             name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after
         },
-        "lost": sum((job, instant) not in wanted for job in jobs for instant in instants),
+        "lost": sum((job, instant) not in expected for job in jobs for instant in instants),
         "doubled": sum(count - 1 for count in fires.values()) + doubled_starts,
         "unfinished": expected - handled,
     }

@@ -1,7 +1,7 @@
-"""What the tree must look like, as checks that return one line a problem; ``test_architecture.py`` runs them.
+"""Structure checks of the source tree, run by ``test_architecture.py``; each returns one line per problem.
 
-Everything is read from the syntax tree: nothing is imported. The checks take modules, not paths, so that each can be shown a
-doctored source.
+They read syntax trees and import nothing. They take modules, not paths, so that each can be shown modified
+source.
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path
 MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 50
 
-#: what every layer may use
+#: imports allowed in every layer
 BASE = (
     "app.clock",
     "app.errors",
@@ -41,21 +41,21 @@ FLASK = (
 )
 
 
-#: copies of the client's modules that ``pip install ./executor_client`` leaves behind
+#: copies of the client's modules left behind by ``pip install ./executor_client``
 BUILT = ("executor_client", "build")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What the modules below one name may import beside the standard library, the base and each other."""
+    """Allowed imports of modules below a name, besides the standard library, the base and each other."""
 
-    ours: tuple[str, ...] = ()
-    theirs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
-#: longest name first: the first that fits a module is its layer
+#: longest name first: the first match is a module's layer
 LAYERS: dict[str, Layer] = {
-    "app.domain": Layer(theirs=("croniter", "cron_descriptor")),
+    "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
     "app.models": Layer(("app.domain.enums",), SQLALCHEMY),
     "app.write_queue": Layer(),
     "app.db": Layer(("app.models", "app.domain.enums", "app.write_queue"), (*SQLALCHEMY, "flask_sqlalchemy")),
@@ -92,26 +92,26 @@ LAYERS: dict[str, Layer] = {
     ),
     "app": Layer(
         ("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")
-    ),  # factory and cli: they join all the parts
+    ),  # factory and cli: they connect all parts
     "workers": Layer(
         ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.batch_writer", "app.domain"),
         (*SQLALCHEMY, "uvloop"),
     ),
-    "executor_client": Layer(theirs=("flask", "werkzeug", "waitress", "requests")),
+    "executor_client": Layer(libraries=("flask", "werkzeug", "waitress", "requests")),
     "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
-    "migrations.versions": Layer(theirs=("alembic", *SQLALCHEMY)),
+    "migrations.versions": Layer(libraries=("alembic", *SQLALCHEMY)),
 }
-#: layers that may not even use the whole base
+#: layers that may not use the whole base
 ALONE = {"executor_client": (), "migrations.env": ("app.config",), "migrations.versions": ()}
-#: packages whose ``__init__.py`` says something: a blueprint's URL map, the client's public names
+#: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names
 SPEAKING_INITS = ("app.console", "app.api", "executor_client")
 #: packages of the console that every area may use; ``ui`` itself only ``web``
 SHARED_AREAS = ("web", "ui")
-#: area -> modules of other areas it may import, each with its reason
+#: area -> modules of other areas it may import, with the reason
 AREA_EXCEPTIONS = {
     # the scripts' login makes the same checks as the page's
     "scripting": ("app.console.account.login",),
-    # an administrator ends the sessions of others with the questions a user gets for their own
+    # an administrator ends the sessions of others on the same confirmation pages
     "users": ("app.console.account.sessions",),
 }
 #: run, never imported: only they read the environment or start something at module level
@@ -135,7 +135,7 @@ VAGUE_MODULES = {
     "info",
     "data",
 }
-#: names that are not ours to choose: SQLAlchemy's and Flask's
+#: names required by SQLAlchemy and Flask
 GIVEN_NAMES = {"process_bind_param", "process_result_value", "process_literal_param", "process_response"}
 VAGUE_NAMES = re.compile(r"(do|process)_|\w*(Util|Utils|Helper|Manager|Common)$")
 
@@ -143,7 +143,7 @@ EVENTS = (
     "click|dblclick|change|input|submit|reset|load|unload|error|focus|blur|key\\w+|mouse\\w+|pointer\\w+|touch\\w+|drag\\w*|drop|scroll|wheel"
     "|toggle|select|paste|copy|cut|animation\\w+|transition\\w+|before\\w+|after\\w+|hashchange|popstate|message|invalid|close|cancel|resize"
 )
-#: what a page must not hold under ``script-src 'self'; style-src 'self'``
+#: forbidden in a page by ``script-src 'self'; style-src 'self'``
 INLINE = {
     "an inline script": re.compile(r"<script\b(?![^>]*\ssrc\s*=)", re.IGNORECASE),
     "an inline style sheet": re.compile(r"<style\b", re.IGNORECASE),
@@ -168,7 +168,7 @@ class Module:
 
 
 def read_modules(root: Path, *packages: str) -> dict[str, Module]:
-    """Return all modules below some packages by name."""
+    """Return all modules of some packages by name."""
     found = {}
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
@@ -182,7 +182,7 @@ def read_modules(root: Path, *packages: str) -> dict[str, Module]:
 
 
 def imports(module: Module, known: Mapping[str, Module]) -> Iterator[tuple[int, str]]:
-    """Yield line and dotted name of everything a module imports, also inside functions."""
+    """Yield line and dotted name of every import of a module, also inside functions."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -210,20 +210,20 @@ def _may_import(name: str, target: str) -> bool:
         return False
     if name in BASE:
         return target in BASE
-    place = next((place for place in sorted(LAYERS, key=len, reverse=True) if _below(name, place)), None)
-    if place is None:
+    prefix = next((prefix for prefix in sorted(LAYERS, key=len, reverse=True) if _below(name, prefix)), None)
+    if prefix is None:
         return False
-    layer = LAYERS[place]
-    base = ALONE.get(place, BASE)
-    return any(_below(target, allowed) for allowed in (place, *layer.ours, *layer.theirs, *base))
+    layer = LAYERS[prefix]
+    base = ALONE.get(prefix, BASE)
+    return any(_below(target, allowed) for allowed in (prefix, *layer.packages, *layer.libraries, *base))
 
 
-def _below(name: str, place: str) -> bool:
-    return name == place or name.startswith(place + ".")
+def _below(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
 
 
 def cycle_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check that modules do not import each other in a circle."""
+    """Check that modules do not import each other in a cycle."""
     graph = {
         name: {target for _, target in imports(module, modules) if target in modules} - {name}
         for name, module in modules.items()
@@ -247,13 +247,14 @@ def size_problems(modules: Mapping[str, Module]) -> list[str]:
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > MAX_FUNCTION_LINES:
                     problems.append(
-                        f"{module.name}:{node.lineno} {node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}"
+                        f"{module.name}:{node.lineno} {node.name} has {lines} lines, more than"
+                        f" {MAX_FUNCTION_LINES}"
                     )
     return problems
 
 
 def init_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check that importing a package runs nothing: its ``__init__.py`` is empty but for a docstring."""
+    """Check that importing a package runs nothing: its ``__init__.py`` has at most a docstring."""
     silent = [module for module in modules.values() if module.is_package and not _may_speak(module.name)]
     return [
         f"{module.name}.__init__ must be empty"
@@ -313,7 +314,7 @@ def effect_problems(modules: Mapping[str, Module]) -> list[str]:
 
 
 def _executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what runs when the module is imported: not the bodies of functions, but their decorators and defaults."""
+    """Yield the code that runs at import: not the bodies of functions, but their decorators and defaults."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Lambda):
             continue
@@ -327,7 +328,7 @@ def _executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def name_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check for names that say nothing."""
+    """Check for vague names."""
     problems = [
         f"{name}: a module named so says nothing"
         for name in modules
@@ -342,12 +343,12 @@ def name_problems(modules: Mapping[str, Module]) -> list[str]:
 
 
 def inline_problems(name: str, template: str) -> list[str]:
-    """Check that a template holds no script, style or event attribute, which the page's CSP would block."""
+    """Check that a template has no script, style or event attribute, which the page's CSP would block."""
     without_comments = re.sub(
         r"\{#.*?#\}", lambda comment: "\n" * comment.group().count("\n"), template, flags=re.DOTALL
     )
     return [
-        f"{name}:{without_comments.count(chr(10), 0, found.start()) + 1} has {what}: {found.group()}"
-        for what, pattern in INLINE.items()
+        f"{name}:{without_comments.count(chr(10), 0, found.start()) + 1} has {kind}: {found.group()}"
+        for kind, pattern in INLINE.items()
         for found in pattern.finditer(without_comments)
     ]

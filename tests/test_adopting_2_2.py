@@ -1,4 +1,4 @@
-"""Adopting a database of XXL-JOB 2.2, whose jobs have a cron instead of a schedule type; 2.2 has MySQL only."""
+"""Adopting a database of XXL-JOB 2.2: its jobs have a cron instead of a schedule type; MySQL only."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def bind(url: str) -> None:
     bind_engine(Config(database_url=url, time_zone="Asia/Shanghai"))
 
 
-#: revision 0009 left the tables of 2.2 as they were: no schedule types, no times of update, short address lists
+#: revision 0009 left the tables of 2.2 unchanged: no schedule types or update times, short address lists
 AS_0009 = [
     *(f"ALTER TABLE xxl_job_info DROP COLUMN {name}" for name in ("schedule_type", "schedule_conf")),
     "ALTER TABLE xxl_job_info DROP COLUMN misfire_strategy, MODIFY COLUMN job_cron varchar(128) NOT NULL",
@@ -48,7 +48,7 @@ AS_0009 = [
 ]
 ADDED = "ALTER TABLE xxl_job_info ADD COLUMN schedule_type varchar(50) NOT NULL DEFAULT 'NONE'"
 CONF_ADDED = "ALTER TABLE xxl_job_info ADD COLUMN schedule_conf varchar(128)"
-#: what an earlier upgrade has done; the last two were interrupted
+#: results of earlier upgrades; the last two were interrupted
 EARLIER = {
     "none": [],
     "0009": AS_0009,
@@ -58,7 +58,7 @@ EARLIER = {
 
 
 @pytest.mark.parametrize("statements", EARLIER.values(), ids=EARLIER)
-def test_crons_become_schedules_whatever_an_earlier_upgrade_did(
+def test_crons_become_schedules_after_any_earlier_upgrade(
     url: str, engine: Engine, statements: list[str]
 ) -> None:
     if statements:
@@ -84,7 +84,7 @@ def test_crons_become_schedules_whatever_an_earlier_upgrade_did(
     assert only_row(DayReport).update_time is None
 
 
-def test_an_adopted_database_takes_new_jobs_and_long_address_lists(url: str) -> None:
+def test_an_adopted_database_accepts_new_jobs_and_long_address_lists(url: str) -> None:
     migrate(url)
     bind(url)
     assert {fire.job_id for fire in scan(node="one", zone="Asia/Shanghai", now_ms=T0)} == {7}

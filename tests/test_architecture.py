@@ -1,4 +1,4 @@
-"""The tree keeps its shape: who imports whom, sizes, names, nothing at import, no inline script. And the checks can fail."""
+"""Structure of the tree: imports, sizes, names, inline scripts; and each check can fail."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_no_modules_import_each_other() -> None:
     assert cycle_problems(MODULES) == []
 
 
-def test_areas_of_the_console_do_not_import_each_other() -> None:
+def test_console_areas_do_not_import_each_other() -> None:
     assert area_problems(MODULES) == []
 
 
@@ -45,11 +45,11 @@ def test_packages_are_empty() -> None:
     assert init_problems(MODULES) == []
 
 
-def test_an_import_does_nothing() -> None:
+def test_an_import_has_no_effects() -> None:
     assert effect_problems(MODULES) == []
 
 
-def test_names_say_something() -> None:
+def test_names_are_meaningful() -> None:
     assert name_problems(MODULES) == []
 
 
@@ -60,7 +60,7 @@ def test_a_page_has_no_inline_code(template: Path) -> None:
     assert inline_problems(template.name, template.read_text(encoding="utf-8")) == []
 
 
-def test_the_checks_see_the_whole_tree() -> None:
+def test_the_checks_cover_the_whole_tree() -> None:
     assert {"app.clock", "app.domain.enums", "app.models", "executor_client", "workers"} <= set(MODULES)
     assert "migrations.env" in MIGRATIONS
 
@@ -115,7 +115,8 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
         ("app.db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
         (
             "app.store.jobs",
-            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.batch_writer import BatchWriter",
+            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.batch_writer import"
+            " BatchWriter",
         ),
         ("app.api.callback", "from flask import request\nfrom app.pipeline.complete import complete"),
         ("app.factory", "from app.console import jobs\nfrom app.api import callback"),
@@ -131,7 +132,7 @@ def test_an_import_downwards_is_allowed(name: str, source: str) -> None:
     assert layer_problems(modules((name, source))) == []
 
 
-def test_a_circle_is_found_also_through_a_package_and_inside_a_function() -> None:
+def test_a_cycle_is_found_also_through_a_package_and_inside_a_function() -> None:
     circle = modules(
         ("app.a", "from app import b"),
         ("app.b", "import app.c"),
@@ -161,7 +162,7 @@ def test_a_long_file_and_a_long_function_are_found() -> None:
     )
 
 
-def test_a_package_that_does_something_is_found() -> None:
+def test_a_package_with_code_is_found() -> None:
     assert (
         init_problems(
             {"app.store": Module("app.store", '"""Said."""\nfrom app.store import jobs', is_package=True)}
@@ -193,8 +194,11 @@ def test_an_effect_of_an_import_is_found(source: str) -> None:
     assert effect_problems(modules(("workers.__main__", source))) == []
 
 
-def test_what_runs_later_is_no_effect_of_an_import() -> None:
-    later = "clock = time.monotonic\ndef f():\n    return os.environ['HOME']\nclass C:\n    x = field(default_factory=lambda: open('x'))\n"
+def test_code_that_runs_later_is_no_effect_of_an_import() -> None:
+    later = (
+        "clock = time.monotonic\ndef f():\n    return os.environ['HOME']\nclass C:\n    x ="
+        " field(default_factory=lambda: open('x'))\n"
+    )
     assert effect_problems(modules(("app.a", later))) == []
 
 
@@ -217,7 +221,7 @@ def test_an_import_of_another_area_is_found(name: str, target: str, is_allowed: 
     assert (area_problems(known) == []) is is_allowed
 
 
-def test_names_that_say_nothing_are_found() -> None:
+def test_vague_names_are_found() -> None:
     for module in ("app.util", "app.store.job_helpers", "workers.common"):
         assert len(name_problems(modules((module, "")))) == 1
     for source in ("def do_it(): ...", "class C:\n    def _process_row(self): ...", "class JobManager: ..."):
@@ -257,5 +261,5 @@ def test_inline_code_in_a_page_is_found(template: str) -> None:
         '{{ url_for("jobs.index", only="mine") }}',
     ],
 )
-def test_a_page_that_fetches_its_code_is_allowed(template: str) -> None:
+def test_a_page_that_loads_its_scripts_is_allowed(template: str) -> None:
     assert inline_problems("page.html", template) == []

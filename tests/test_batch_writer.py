@@ -1,4 +1,4 @@
-"""Batch writer: items of many threads share transactions; a bad item fails alone; a database that is away fails all."""
+"""Batch writer: items of many threads share transactions; an invalid item fails alone."""
 
 import asyncio
 import threading
@@ -15,26 +15,26 @@ from tests.eventually import eventually
 
 
 class Work:
-    """Records the batches it gets; can be held back, and can refuse some items."""
+    """Records its batches; can be blocked, and can reject some items."""
 
-    def __init__(self, *, bad: frozenset[int] = frozenset()) -> None:
+    def __init__(self, *, invalid: frozenset[int] = frozenset()) -> None:
         self.batches: list[list[int]] = []
         self.started = threading.Event()
         self.go = threading.Event()
         self.go.set()
-        self.bad = bad
+        self.invalid = invalid
 
     def __call__(self, _session: Session, items: Sequence[int]) -> list[int]:
         self.started.set()
         self.go.wait(10)
         self.batches.append(list(items))
-        if self.bad & set(items):
-            raise ValueError(f"bad {sorted(self.bad & set(items))}")
+        if self.invalid & set(items):
+            raise ValueError(f"bad {sorted(self.invalid & set(items))}")
         return [item * 10 for item in items]
 
 
 def submit_while_writing(writer: BatchWriter, work: Any, submit: Any, count: int) -> list[threading.Thread]:
-    """Submit 0 to ``count`` - 1 from as many threads, all but the first while the first is being written."""
+    """Submit 0 to ``count`` - 1 from as many threads, all but the first during the write of the first."""
     work.go.clear()
     threads = [threading.Thread(target=submit, args=(number,)) for number in range(count)]
     threads[0].start()
@@ -46,13 +46,13 @@ def submit_while_writing(writer: BatchWriter, work: Any, submit: Any, count: int
 
 
 def release(work: Any, threads: Sequence[threading.Thread]) -> None:
-    """Let the work go on and wait for the threads."""
+    """Let the work continue and wait for the threads."""
     work.go.set()
     for thread in threads:
         thread.join()
 
 
-def test_an_item_comes_back_with_its_own_answer() -> None:
+def test_each_item_gets_its_own_answer() -> None:
     writer, work = BatchWriter("test"), Work()
     assert [writer.submit(number, work) for number in range(3)] == [0, 10, 20]
     writer.close()
@@ -66,7 +66,7 @@ def test_items_submitted_during_a_write_share_the_next_batch() -> None:
     writer.close()
 
 
-def test_a_batch_has_a_largest_size() -> None:
+def test_a_batch_has_a_maximum_size() -> None:
     writer, work = BatchWriter("test"), Work()
     count = BATCH_MAX + 20
     threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), count)
@@ -76,8 +76,8 @@ def test_a_batch_has_a_largest_size() -> None:
     writer.close()
 
 
-def test_a_bad_item_fails_alone() -> None:
-    writer, work = BatchWriter("test"), Work(bad=frozenset({3, 5}))
+def test_an_invalid_item_fails_alone() -> None:
+    writer, work = BatchWriter("test"), Work(invalid=frozenset({3, 5}))
     answers: dict[int, object] = {}
 
     def submit(number: int) -> None:
@@ -92,15 +92,15 @@ def test_a_bad_item_fails_alone() -> None:
 
 
 class Away(Work):
-    """Work on a database that is away."""
+    """Work on an unavailable database."""
 
     def __call__(self, session: Session, items: Sequence[int]) -> list[int]:
         super().__call__(session, items)
         raise OperationalError("INSERT", {}, Exception("gone"))
 
 
-def test_a_database_that_is_away_fails_a_batch_once() -> None:
-    """Not once for each of its items: every attempt may take seconds."""
+def test_an_unavailable_database_fails_a_batch_once() -> None:
+    """Not once per item: every attempt may take seconds."""
     writer, work = BatchWriter("test"), Away()
     failed: list[Exception] = []
 
@@ -164,7 +164,7 @@ def test_an_item_is_written_even_if_its_caller_has_timed_out() -> None:
     writer.close()
 
 
-def test_close_writes_what_waits_and_takes_nothing_more() -> None:
+def test_close_writes_waiting_items_and_accepts_no_more() -> None:
     writer, work = BatchWriter("test"), Work()
     answers: list[int] = []
     threads = submit_while_writing(
@@ -209,7 +209,7 @@ async def _write(
     await writer.write(items, work, results=results, **more)
 
 
-def test_a_bad_item_of_a_loops_batch_fails_alone(database: str) -> None:
+def test_an_invalid_item_fails_alone_in_a_loops_batch(database: str) -> None:
     def work(_session: Session, items: Sequence[int]) -> list[int]:
         if 5 in items:
             raise ValueError("five")

@@ -1,4 +1,4 @@
-"""Which errors are a state of the database, and how rarely one that lasts is logged."""
+"""Database faults: errors that are states of the database, and how often a lasting one is logged."""
 
 import logging
 import sqlite3
@@ -47,11 +47,11 @@ FULL = of_sqlite(sqlite3.SQLITE_FULL, "database or disk is full")
         (ProgrammingError("UPDATE", {}, Lost("x", sqlstate="42703")), None),
     ],
 )
-def test_a_fault_is_a_state_of_the_database_and_no_mistake(error: DBAPIError, fault: Fault | None) -> None:
+def test_a_fault_is_a_state_of_the_database_and_not_a_bug(error: DBAPIError, fault: Fault | None) -> None:
     assert fault_of(error) is fault
 
 
-def test_a_fault_that_lasts_is_logged_once_a_minute_whatever_fails(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lasting_fault_is_logged_once_a_minute_whatever_fails(caplog: pytest.LogCaptureFixture) -> None:
     clock = [0]
     log = FaultLog(lambda: clock[0])
     for second in range(121):
@@ -60,13 +60,15 @@ def test_a_fault_that_lasts_is_logged_once_a_minute_whatever_fails(caplog: pytes
             log.write(logging.getLogger(), f"loop round failed name={name}", FULL)
     assert [record.getMessage() for record in caplog.records] == [
         "loop round failed name=leases database_error=database or disk is full",
-        "loop round failed name=leases database_error=database or disk is full; 179 more failures since the last such line",
-        "loop round failed name=leases database_error=database or disk is full; 179 more failures since the last such line",
+        "loop round failed name=leases database_error=database or disk is full; 179 more failures since"
+        " the last such line",
+        "loop round failed name=leases database_error=database or disk is full; 179 more failures since"
+        " the last such line",
     ]
     assert clock[0] == 2 * REPEAT_MS
 
 
-def test_each_failure_of_a_busy_database_and_each_mistake_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_failure_of_a_busy_database_and_each_bug_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     log = FaultLog(lambda: 0)
     for error in (of_sqlite(sqlite3.SQLITE_BUSY), of_sqlite(sqlite3.SQLITE_ERROR)):
         for _ in range(2):

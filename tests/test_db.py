@@ -1,4 +1,4 @@
-"""Transactions: committed or rolled back, again after a lost deadlock, IMMEDIATE on SQLite, one line where nothing is there."""
+"""Transactions: commit, rollback, retry after a deadlock, IMMEDIATE on SQLite, missing databases."""
 
 import gc
 import logging
@@ -54,7 +54,7 @@ def test_a_scope_commits_at_its_end_and_rolls_back_on_an_error(database: str) ->
     assert only_row(Job).job_desc == "after"
 
 
-def test_a_reader_does_not_wait_for_a_writer_and_sees_what_is_committed(database: str) -> None:
+def test_a_reader_does_not_wait_for_a_writer_and_sees_committed_data(database: str) -> None:
     job = make_job(job_desc="before")
     with session_scope() as session:
         rename(session, job.id, "after")
@@ -63,7 +63,7 @@ def test_a_reader_does_not_wait_for_a_writer_and_sees_what_is_committed(database
     assert only_row(Job).job_desc == "after"
 
 
-def test_writers_at_once_lose_no_update(database: str) -> None:
+def test_concurrent_writers_lose_no_update(database: str) -> None:
     job = make_job(executor_timeout=0)
 
     def count_up() -> None:
@@ -79,7 +79,7 @@ def test_writers_at_once_lose_no_update(database: str) -> None:
     assert only_row(Job).executor_timeout == 40
 
 
-def test_a_lost_deadlock_is_tried_again(database: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_deadlock_is_retried(database: str, caplog: pytest.LogCaptureFixture) -> None:
     if database.startswith("sqlite"):
         pytest.skip("SQLite has one writer at a time: no deadlock")
     first, second = make_job(), make_job()
@@ -104,7 +104,7 @@ def test_a_lost_deadlock_is_tried_again(database: str, caplog: pytest.LogCapture
 
 
 class Lost(Exception):
-    """An error of the driver with a code."""
+    """Driver error with a code."""
 
     def __init__(self, *args: object, sqlstate: str | None = None) -> None:
         super().__init__(*args)
@@ -127,12 +127,12 @@ class Lost(Exception):
         (Lost(), False),
     ],
 )
-def test_which_errors_may_pass_at_once(error: Lost, transient: bool) -> None:
+def test_transient_errors_are_recognized(error: Lost, transient: bool) -> None:
     assert is_transient(DBAPIError("SELECT", {}, error)) is transient
 
 
 @pytest.mark.parametrize(("code", "attempts"), [(1213, ATTEMPTS), (1062, 1)])
-def test_attempts_come_to_an_end(database: str, code: int, attempts: int) -> None:
+def test_attempts_are_limited(database: str, code: int, attempts: int) -> None:
     made = []
 
     def work(_session: Session) -> None:
@@ -184,7 +184,7 @@ def test_work_in_sequence_stays_on_one_connection_of_sqlite(database: str, datab
     assert len(used) == 1
 
 
-#: writes for 20 ms, again and again with 3 ms between
+#: writes for 20 ms, repeatedly with 3 ms between
 BUSY_NEIGHBOUR = """
 import sqlite3, sys, time
 connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
@@ -198,7 +198,7 @@ while True:
 
 
 def test_a_busy_neighbour_starves_no_writer(database: str, database_kind: str) -> None:
-    """SQLite's own waiting comes to 100 ms between two looks: it hit the gap once in seconds, or never."""
+    """SQLite's own busy handler sleeps up to 100 ms: it hit the gap once in seconds, or never."""
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
     job = make_job(executor_timeout=0)
@@ -222,7 +222,7 @@ def test_a_busy_neighbour_starves_no_writer(database: str, database_kind: str) -
     assert took_s < 20 * 0.25
 
 
-def test_a_writer_that_waits_in_vain_says_that_the_database_is_locked(
+def test_a_writer_that_times_out_reports_a_locked_database(
     database: str, database_kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if database_kind != "sqlite":
@@ -237,8 +237,8 @@ def test_a_writer_that_waits_in_vain_says_that_the_database_is_locked(
         assert session.execute(text("PRAGMA busy_timeout")).scalar() == 50
 
 
-def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> None:
-    """On SQLite a transaction that reads first and writes then would fail in the middle."""
+def test_a_second_writer_waits_at_its_beginning(database: str) -> None:
+    """On SQLite a transaction that reads first and then writes would fail in the middle."""
     job = make_job(job_desc="0")
 
     def count_up() -> None:
@@ -252,7 +252,7 @@ def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "reason"),
     [
         ("sqlite:////nowhere/at/all.db", "unable to open database file"),
         (
@@ -265,18 +265,18 @@ def test_a_second_writer_waits_for_its_turn_at_the_beginning(database: str) -> N
         ),
     ],
 )
-def test_a_database_that_is_not_there_is_told_without_its_password(url: str, told: str) -> None:
+def test_a_missing_database_is_reported_without_its_password(url: str, reason: str) -> None:
     with pytest.raises(NotConfigured) as caught:
         check_database(Config(database_url=url))
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
     assert "secret-word" not in str(caught.value)
 
 
-def test_a_database_that_is_there_is_fine(config: Config) -> None:
+def test_an_available_database_is_accepted(config: Config) -> None:
     check_database(config)
 
 
-def test_binding_anew_closes_what_was_open(database: str, config: Config, tmp_path: Path) -> None:
+def test_binding_again_closes_open_connections(database: str, config: Config, tmp_path: Path) -> None:
     first = bind_engine(config)
     with session_scope() as session:
         session.execute(text("SELECT 1"))
@@ -286,7 +286,7 @@ def test_binding_anew_closes_what_was_open(database: str, config: Config, tmp_pa
     assert bind_engine(config, second) is second
 
 
-def test_a_slow_statement_is_told(
+def test_a_slow_statement_is_logged(
     database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO, logger="app.db")

@@ -1,4 +1,4 @@
-"""The documentation: what the code and the pages refer to exists, and pictures and pages match."""
+"""Documentation: references from code and pages exist, and every picture is used."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def citations() -> Iterator[tuple[str, str, str]]:
-    """Yield who cites, which file of docs/reference, and which section ("" for the file as a whole)."""
+    """Yield the citing file, the cited file of docs/reference, and the section ("" for the whole file)."""
     for folder in CITING:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path == Path(__file__):
@@ -37,15 +37,15 @@ def citations() -> Iterator[tuple[str, str, str]]:
 
 
 def sections_of(text: str) -> set[str]:
-    """Return the numbers of the headings of a page, and those of rules in bold (``- **P9 Output.**``)."""
+    """Return the numbers of the headings of a page and of rules in bold (``- **P9 Output.**``)."""
     headings = re.findall(r"^#+ ([A-Z]?\d+(?:\.\d+)*|[A-Z])\.? ", text, re.MULTILINE)
     return {*headings, *re.findall(r"^- \*\*([A-Z]\d+) ", text, re.MULTILINE), ""}
 
 
-def test_what_docstrings_cite_exists() -> None:
+def test_references_in_docstrings_exist() -> None:
     found = list(citations())
     known = {path.name: sections_of(path.read_text(encoding="utf-8")) for path in REFERENCE.glob("*.md")}
-    assert [each for each in found if each[2] not in known.get(each[1], ())] == []
+    assert [citation for citation in found if citation[2] not in known.get(citation[1], ())] == []
     assert len(found) > 40
 
 
@@ -55,7 +55,7 @@ def test_headings_of_all_kinds_are_found() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     def exists(link: str) -> bool:
         name, _, anchor = unquote(link).partition("#")
         target = (page.parent / name).resolve() if name else page
@@ -66,12 +66,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors GitHub makes of the headings of a page."""
+    """Return the anchors GitHub generates for the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_picture_is_shown_and_every_picture_shown_exists() -> None:
+def test_every_picture_is_shown_and_every_shown_picture_exists() -> None:
     shown = {
         name for page in PAGES for name in re.findall(r"img/([\w-]+\.png)", page.read_text(encoding="utf-8"))
     }
@@ -87,7 +87,7 @@ def test_the_changelog_names_the_version() -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_files_that_are_named_exist(page: str) -> None:
+def test_named_files_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w./]+/[\w.]+\.\w+)`", text))
     folders = (ROOT, ROOT / "app")

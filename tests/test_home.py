@@ -93,7 +93,7 @@ def make_token(
     answers.put(access_tokens(Config(home=Path(home)))[0])
 
 
-def test_two_processes_that_start_at_once_have_one_token(tmp_path: Path) -> None:
+def test_two_processes_starting_together_have_one_token(tmp_path: Path) -> None:
     answers, start = SPAWN.Queue(), SPAWN.Event()
     processes = [SPAWN.Process(target=make_token, args=(str(tmp_path), answers, start)) for _ in range(2)]
     for process in processes:
@@ -110,7 +110,7 @@ def test_processes_with_equal_ids_have_one_token(tmp_path: Path) -> None:
     """Containers that share the folder may all be process 1; simulated by threads."""
     for number in range(40):
         path = tmp_path / f"secret-{number}"
-        found = run_concurrently(*(partial(secret_file, path, word * 40) for word in "abcdef"))
+        found = run_concurrently(*(partial(secret_file, path, letter * 40) for letter in "abcdef"))
         assert {text for text, _ in found} == {path.read_text().strip()}
         assert sorted(created for _, created in found) == [False] * 5 + [True]
     assert len(list(tmp_path.iterdir())) == 40, "no temporary file is left"

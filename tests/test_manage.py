@@ -1,4 +1,4 @@
-"""manage.py: what can be wrong with a machine is one clear line; set-up does only what is needed."""
+"""manage.py: problems of a machine are one clear line; set-up does only what is needed."""
 
 import ast
 import os
@@ -41,10 +41,10 @@ def run_under_an_old_python(path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_commands_are_listed_without_arguments() -> None:
+def test_without_a_command_all_commands_are_listed() -> None:
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py")], capture_output=True, text=True)
     assert ended.returncode == 0
-    assert all(f"\n{word} " in ended.stdout for word in manage.COMMANDS)
+    assert all(f"\n{command} " in ended.stdout for command in manage.COMMANDS)
     ended = subprocess.run([sys.executable, str(ROOT / "manage.py"), "rnu"], capture_output=True, text=True)
     assert ended.returncode == 2
 
@@ -102,7 +102,7 @@ def test_direct_requirements_are_locked_with_hashes() -> None:
         assert "python3 manage.py lock" in "\n".join(lock[:3])
 
 
-def test_both_locks_hold_the_same_versions() -> None:
+def test_both_locks_have_the_same_versions() -> None:
     def pins(name: str) -> set[str]:
         lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
         return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith(" ")}

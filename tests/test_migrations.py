@@ -1,4 +1,4 @@
-"""Migrations: a new database, adopted ones, interrupted upgrades and earlier revisions all end as the models say."""
+"""Migrations: new, adopted, interrupted and earlier databases all end up as the models define."""
 
 import pkgutil
 import re
@@ -34,31 +34,48 @@ from tests.databases import ROOT, migrate
 from tests.factories import T0, all_rows, only_row
 
 for module in pkgutil.iter_modules(models.__path__):
-    import_module(f"app.models.{module.name}")  # the metadata knows the tables of imported models only
+    import_module(f"app.models.{module.name}")  # the metadata contains only tables of imported models
 
-#: the eight tables of 2.4.1 (spec: names, types, null, defaults), as MySQL types; other databases read them with plainer ones
+#: the eight tables of 2.4.1 as MySQL types; other databases get plainer ones
 TABLES_2_4_1 = {
-    "xxl_job_info": """id ID, job_group int(11) NOT NULL, job_desc varchar(255) NOT NULL, add_time datetime, update_time datetime,
-        author varchar(64), alarm_email varchar(255), schedule_type varchar(50) NOT NULL DEFAULT 'NONE', schedule_conf varchar(128),
-        misfire_strategy varchar(50) NOT NULL DEFAULT 'DO_NOTHING', executor_route_strategy varchar(50), executor_handler varchar(255),
-        executor_param varchar(512), executor_block_strategy varchar(50), executor_timeout int(11) NOT NULL DEFAULT 0,
-        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, glue_type varchar(50) NOT NULL, glue_source mediumtext,
-        glue_remark varchar(128), glue_updatetime datetime, child_jobid varchar(255), trigger_status tinyint(4) NOT NULL DEFAULT 0,
-        trigger_last_time bigint(13) NOT NULL DEFAULT 0, trigger_next_time bigint(13) NOT NULL DEFAULT 0""",
-    "xxl_job_log": """id BIGID, job_group int(11) NOT NULL, job_id int(11) NOT NULL, executor_address varchar(255),
+    "xxl_job_info": """
+        id ID, job_group int(11) NOT NULL, job_desc varchar(255) NOT NULL, add_time datetime, update_time
+        datetime, author varchar(64), alarm_email varchar(255), schedule_type varchar(50) NOT NULL DEFAULT
+        'NONE', schedule_conf varchar(128), misfire_strategy varchar(50) NOT NULL DEFAULT 'DO_NOTHING',
+        executor_route_strategy varchar(50), executor_handler varchar(255), executor_param varchar(512),
+        executor_block_strategy varchar(50), executor_timeout int(11) NOT NULL DEFAULT 0,
+        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, glue_type varchar(50) NOT NULL, glue_source
+        mediumtext, glue_remark varchar(128), glue_updatetime datetime, child_jobid varchar(255),
+        trigger_status tinyint(4) NOT NULL DEFAULT 0, trigger_last_time bigint(13) NOT NULL DEFAULT 0,
+        trigger_next_time bigint(13) NOT NULL DEFAULT 0
+    """,
+    "xxl_job_log": """
+        id BIGID, job_group int(11) NOT NULL, job_id int(11) NOT NULL, executor_address varchar(255),
         executor_handler varchar(255), executor_param varchar(512), executor_sharding_param varchar(20),
-        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, trigger_time datetime, trigger_code int(11) NOT NULL, trigger_msg text,
-        handle_time datetime, handle_code int(11) NOT NULL, handle_msg text, alarm_status tinyint(4) NOT NULL DEFAULT 0""",
-    "xxl_job_log_report": """id ID, trigger_day datetime, running_count int(11) NOT NULL DEFAULT 0, suc_count int(11) NOT NULL DEFAULT 0,
-        fail_count int(11) NOT NULL DEFAULT 0, update_time datetime""",
-    "xxl_job_logglue": """id ID, job_id int(11) NOT NULL, glue_type varchar(50), glue_source mediumtext,
-        glue_remark varchar(128) NOT NULL, add_time datetime, update_time datetime""",
-    "xxl_job_registry": """id ID, registry_group varchar(50) NOT NULL, registry_key varchar(255) NOT NULL,
-        registry_value varchar(255) NOT NULL, update_time datetime""",
-    "xxl_job_group": """id ID, app_name varchar(64) NOT NULL, title varchar(12) NOT NULL, address_type tinyint(4) NOT NULL DEFAULT 0,
-        address_list text, update_time datetime""",
-    "xxl_job_user": """id ID, username varchar(50) NOT NULL, password varchar(50) NOT NULL, role tinyint(4) NOT NULL,
-        permission varchar(255)""",
+        executor_fail_retry_count int(11) NOT NULL DEFAULT 0, trigger_time datetime, trigger_code int(11)
+        NOT NULL, trigger_msg text, handle_time datetime, handle_code int(11) NOT NULL, handle_msg text,
+        alarm_status tinyint(4) NOT NULL DEFAULT 0
+    """,
+    "xxl_job_log_report": """
+        id ID, trigger_day datetime, running_count int(11) NOT NULL DEFAULT 0, suc_count int(11) NOT NULL
+        DEFAULT 0, fail_count int(11) NOT NULL DEFAULT 0, update_time datetime
+    """,
+    "xxl_job_logglue": """
+        id ID, job_id int(11) NOT NULL, glue_type varchar(50), glue_source mediumtext, glue_remark
+        varchar(128) NOT NULL, add_time datetime, update_time datetime
+    """,
+    "xxl_job_registry": """
+        id ID, registry_group varchar(50) NOT NULL, registry_key varchar(255) NOT NULL, registry_value
+        varchar(255) NOT NULL, update_time datetime
+    """,
+    "xxl_job_group": """
+        id ID, app_name varchar(64) NOT NULL, title varchar(12) NOT NULL, address_type tinyint(4) NOT NULL
+        DEFAULT 0, address_list text, update_time datetime
+    """,
+    "xxl_job_user": """
+        id ID, username varchar(50) NOT NULL, password varchar(50) NOT NULL, role tinyint(4) NOT NULL,
+        permission varchar(255)
+    """,
     "xxl_job_lock": "lock_name varchar(50) NOT NULL PRIMARY KEY",
 }
 INDEXES_2_4_1 = [
@@ -91,15 +108,20 @@ PLAINER = {
         "mediumtext": "text",
     },
 }
-#: what a Java admin writes: it knows no column of ours
+#: rows as a Java admin writes them, without our columns
 ROWS_2_4_1 = [
-    "INSERT INTO xxl_job_group (id, app_name, title, address_type) VALUES (1, 'xxl-job-executor-sample', 'sample', 0)",
-    "INSERT INTO xxl_job_info (id, job_group, job_desc, schedule_type, schedule_conf, glue_type, glue_updatetime, executor_route_strategy,"
-    " executor_handler, executor_param, trigger_status, trigger_next_time) VALUES (7, 1, 'daily', 'CRON', '0 0 0 * * ? *', 'BEAN',"
+    "INSERT INTO xxl_job_group (id, app_name, title, address_type) VALUES (1, 'xxl-job-executor-sample',"
+    " 'sample', 0)",
+    "INSERT INTO xxl_job_info (id, job_group, job_desc, schedule_type, schedule_conf, glue_type,"
+    " glue_updatetime, executor_route_strategy,"
+    " executor_handler, executor_param, trigger_status, trigger_next_time) VALUES (7, 1, 'daily', 'CRON',"
+    " '0 0 0 * * ? *', 'BEAN',"
     f" '2018-11-03 22:21:31', 'FIRST', 'demoJobHandler', '', 1, {T0})",
-    "INSERT INTO xxl_job_log (id, job_group, job_id, trigger_time, trigger_code, handle_code, trigger_msg, handle_msg)"
+    "INSERT INTO xxl_job_log (id, job_group, job_id, trigger_time, trigger_code, handle_code,"
+    " trigger_msg, handle_msg)"
     " VALUES (900, 1, 7, '2024-05-01 08:00:00', 200, 200, 'old', 'done')",
-    "INSERT INTO xxl_job_user (username, password, role) VALUES ('admin', 'e10adc3949ba59abbe56e057f20f883e', 1)",
+    "INSERT INTO xxl_job_user (username, password, role) VALUES ('admin',"
+    " 'e10adc3949ba59abbe56e057f20f883e', 1)",
     "INSERT INTO xxl_job_lock (lock_name) VALUES ('schedule_lock')",
     *(
         "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
@@ -126,8 +148,10 @@ def execute(engine: Engine, *statements: str) -> None:
 def make_2_4_1(engine: Engine) -> None:
     """Build the schema of XXL-JOB 2.4.1 with some rows."""
     for table, columns in TABLES_2_4_1.items():
-        for word, meaning in PLAINER[engine.dialect.name].items():
-            columns = re.sub(rf"(?<= ){re.escape(word)}(?=[ ,]|$)", meaning, columns, flags=re.MULTILINE)
+        for placeholder, meaning in PLAINER[engine.dialect.name].items():
+            columns = re.sub(
+                rf"(?<= ){re.escape(placeholder)}(?=[ ,]|$)", meaning, columns, flags=re.MULTILINE
+            )
         execute(engine, f"CREATE TABLE {table} ({columns})")
     quote = '"' if engine.dialect.name == "postgresql" else ""
     execute(
@@ -144,7 +168,7 @@ def make_2_4_1(engine: Engine) -> None:
 
 
 def differences(engine: Engine) -> list[Any]:
-    """Return what the database has otherwise than the models."""
+    """Return the differences of the database from the models."""
     with engine.connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "target_metadata": Base.metadata}
@@ -153,7 +177,7 @@ def differences(engine: Engine) -> list[Any]:
 
 
 def lacks(engine: Engine) -> list[Any]:
-    """Return what the models have and the database has not; an adopted one keeps the original's narrower numbers."""
+    """Return what the database lacks; an adopted one keeps the original's narrower numbers."""
     return [
         found for found in differences(engine) if isinstance(found, tuple) and found[0].startswith("add_")
     ]
@@ -171,12 +195,12 @@ def bind(engine: Engine) -> None:
     )
 
 
-def test_a_new_database_is_what_the_models_say(engine: Engine) -> None:
+def test_a_new_database_matches_the_models(engine: Engine) -> None:
     migrate(engine.url.render_as_string(hide_password=False))
     assert differences(engine) == []
 
 
-def test_running_it_again_changes_nothing(engine: Engine) -> None:
+def test_a_second_upgrade_changes_nothing(engine: Engine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     migrate(url)
     execute(engine, *ROWS_2_4_1[:3])
@@ -214,12 +238,12 @@ def test_a_database_of_2_4_1_is_adopted_with_its_rows(engine: Engine) -> None:
     assert only_row(Group).access_token is None
     addresses = [row.registry_value for row in all_rows(Registration)]
     assert sorted(addresses) == ["http://10.0.0.1:9999/", "http://10.0.0.2:9999/"], (
-        "of equal rows the last stays"
+        "of equal rows the last one stays"
     )
     assert max(row.update_time or 0 for row in all_rows(Registration)) == T0 - 11_042_000
 
 
-def test_an_adopted_database_takes_long_hashes_and_titles(engine: Engine) -> None:
+def test_an_adopted_database_accepts_long_hashes_and_titles(engine: Engine) -> None:
     make_2_4_1(engine)
     migrate(engine.url.render_as_string(hide_password=False))
     bind(engine)
@@ -230,15 +254,17 @@ def test_an_adopted_database_takes_long_hashes_and_titles(engine: Engine) -> Non
     assert all_rows(Group)[-1].title == "a title of more than twelve characters"
 
 
-def test_a_java_admin_still_writes_to_an_adopted_database(engine: Engine) -> None:
+def test_a_java_admin_can_still_write_to_an_adopted_database(engine: Engine) -> None:
     make_2_4_1(engine)
     migrate(engine.url.render_as_string(hide_password=False))
     execute(
         engine,
-        "INSERT INTO xxl_job_info (job_group, job_desc, glue_type, trigger_status, trigger_next_time, schedule_type, schedule_conf)"
+        "INSERT INTO xxl_job_info (job_group, job_desc, glue_type, trigger_status, trigger_next_time,"
+        " schedule_type, schedule_conf)"
         f" VALUES (1, 'of java', 'BEAN', 1, {T0}, 'FIX_RATE', '60')",
         "INSERT INTO xxl_job_log (job_group, job_id, trigger_code, handle_code) VALUES (1, 7, 0, 0)",
-        "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value) VALUES ('EXECUTOR', 'app', 'http://10.0.0.3:9999/')",
+        "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value) VALUES ('EXECUTOR',"
+        " 'app', 'http://10.0.0.3:9999/')",
         "INSERT INTO xxl_job_user (username, password, role) VALUES ('java', 'x', 0)",
         "INSERT INTO xxl_job_group (app_name, title) VALUES ('java', 'java')",
         "INSERT INTO xxl_job_logglue (job_id, glue_remark) VALUES (7, 'r')",
@@ -257,7 +283,7 @@ class Interrupted(Exception):
 
 @contextmanager
 def interrupted_after(allowed: int) -> Iterator[None]:
-    """Let the upgrade execute so many statements that change the schema, then stop it."""
+    """Let the upgrade execute this many schema statements, then stop it."""
     executed = 0
 
     def count(_connection: Any, _cursor: Any, sql: str, *_rest: Any) -> None:
@@ -274,32 +300,32 @@ def interrupted_after(allowed: int) -> Iterator[None]:
         event.remove(Engine, "before_cursor_execute", count)
 
 
-#: schema changes between two interruptions, so that they hit every revision at several places
+#: schema changes between two interruptions, so that each revision is hit at several places
 STEP = 9
 
 
-def test_an_upgrade_interrupted_again_and_again_is_completed(engine: Engine) -> None:
+def test_a_repeatedly_interrupted_upgrade_completes(engine: Engine) -> None:
     if engine.dialect.name != "sqlite":  # the original does not run on SQLite
         make_2_4_1(engine)
     url = engine.url.render_as_string(hide_password=False)
     allowed, interruptions = STEP, 0
     while not upgrade_ends(url, allowed):
         interruptions += 1
-        if engine.dialect.name != "mysql":  # rolled back: the next attempt starts where this one did
+        if engine.dialect.name != "mysql":  # rolled back: the next attempt starts from the same place
             allowed *= 3
     assert interruptions >= 2
     assert lacks(engine) == []
 
 
 def upgrade_ends(url: str, allowed: int) -> bool:
-    """Whether an upgrade of so many statements ends."""
+    """Whether an upgrade of this many statements ends."""
     with interrupted_after(allowed), suppress(Interrupted):
         migrate(url)
         return True
     return False
 
 
-def test_failed_runs_already_there_and_those_of_a_java_admin_are_marked(engine: Engine) -> None:
+def test_failed_runs_are_marked_both_existing_and_new_ones_of_a_java_admin(engine: Engine) -> None:
     row = "INSERT INTO xxl_job_log (job_group, job_id, trigger_code, handle_code) VALUES (1, 7, {}, {})"
     make_2_4_1(engine)
     execute(engine, row.format(500, 0), row.format(200, 502), row.format(0, 0))
@@ -321,7 +347,7 @@ def test_failed_runs_already_there_and_those_of_a_java_admin_are_marked(engine: 
     }
 
 
-def test_tags_that_differ_in_an_accent_only_are_different(engine: Engine) -> None:
+def test_tags_that_differ_only_in_an_accent_are_different(engine: Engine) -> None:
     migrate(engine.url.render_as_string(hide_password=False))
     bind(engine)
     with session_scope() as session:
@@ -330,7 +356,7 @@ def test_tags_that_differ_in_an_accent_only_are_different(engine: Engine) -> Non
         session.add(JobTag(job_id=7, tag="Cafe", tag_key="cafe"))
 
 
-#: revision before the first release -> what it lacks that the next one added
+#: revision before the first release -> changes of the next one that it lacks
 NOT_YET = {
     "0010": [],
     "0009": [],
@@ -359,7 +385,7 @@ NOT_YET = {
 
 
 @pytest.mark.parametrize("revision", ["0010", "0008", "0005", "0002"])
-def test_a_database_of_before_the_first_release_is_upgraded(engine: Engine, revision: str) -> None:
+def test_a_database_from_before_the_first_release_is_upgraded(engine: Engine, revision: str) -> None:
     tables = {"ON_LOG": "xxl_job_log", "ON_ALARM": "xxl_job_alarm"}
     on_table = {
         name: f" ON {table}" if engine.dialect.name == "mysql" else "" for name, table in tables.items()
@@ -379,7 +405,7 @@ def test_a_database_of_before_the_first_release_is_upgraded(engine: Engine, revi
     assert only_row(Skip).skipped == 4
 
 
-def test_former_addresses_and_logins_keep_when_they_were_last_seen(engine: Engine) -> None:
+def test_former_addresses_and_logins_keep_their_last_seen_times(engine: Engine) -> None:
     migrate_to(engine, "0002_own_schema")
     execute(
         engine,
@@ -393,7 +419,7 @@ def test_former_addresses_and_logins_keep_when_they_were_last_seen(engine: Engin
     assert only_row(LoginSession).last_seen_ms == 3
 
 
-def test_the_last_revision_of_before_the_first_release_is_stamped_only(engine: Engine) -> None:
+def test_the_last_revision_before_the_first_release_is_only_stamped(engine: Engine) -> None:
     migrate_to(engine, "0002_own_schema")
     execute(engine, "UPDATE alembic_version SET version_num = '0010'")
     with interrupted_after(0):
@@ -402,8 +428,8 @@ def test_the_last_revision_of_before_the_first_release_is_stamped_only(engine: E
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0002_own_schema"
 
 
-def test_later_releases_are_adopted_too(engine: Engine) -> None:
-    """2.5 made the registry unique and indexed the log; 3.2 added a column to the users; 3.4 widened."""
+def test_later_releases_of_the_original_are_adopted_too(engine: Engine) -> None:
+    """2.5 made the registry unique and indexed the log; 3.2 added a user column; 3.4 widened columns."""
     make_2_4_1(engine)
     drop = (
         "DROP INDEX i_g_k_v ON xxl_job_registry" if engine.dialect.name == "mysql" else "DROP INDEX i_g_k_v"

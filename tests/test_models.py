@@ -1,4 +1,4 @@
-"""Columns of time, and what models derive from their columns."""
+"""Time columns, and values that models derive from their columns."""
 
 import logging
 
@@ -31,7 +31,7 @@ BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
             BERLIN_SECOND_TWO,
             "2024-10-27 02:00:00",
             BERLIN_FIRST_TWO,
-        ),  # of two equal local times the first
+        ),  # the first of two equal local times
         ("UTC", 0, "1970-01-01 00:00:00", 0),
     ],
 )
@@ -53,7 +53,7 @@ def test_no_time_is_null(database: str) -> None:
     assert only_row(JobLog).trigger_time is None
 
 
-def test_times_are_compared_as_they_are_stored(database: str) -> None:
+def test_times_are_compared_as_stored(database: str) -> None:
     make_log(make_job(), trigger_time=T0 + 700)
     with read_scope() as session:
         found = (
@@ -76,7 +76,7 @@ def test_the_children_of_a_job(text_: str | None, ids: list[int]) -> None:
     assert Job(child_jobid=text_).child_ids == ids
 
 
-def test_a_line_end_in_a_message_forges_no_record(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_break_in_a_message_forges_no_record(capsys: pytest.CaptureFixture[str]) -> None:
     root, before = logging.getLogger(), logging.getLogger().handlers[:]
     level = root.level
     try:

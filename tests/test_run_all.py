@@ -47,8 +47,8 @@ def log(parts: run_all.Parts, name: str) -> str:
 
 
 def test_a_port_in_use_is_reported_with_its_variable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(run_all.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
             run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
         assert run_all.listens("127.0.0.1", port)
@@ -94,7 +94,7 @@ def test_parts_stop_in_reverse_order(parts: run_all.Parts, monkeypatch: pytest.M
 def test_a_second_ctrl_c_kills(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     start(parts, "workers", "stubborn")
     parts.request_stop(signal.SIGINT, None)
-    # the second one comes while the part is being waited for
+    # the second one arrives while the runner waits for the part
     monkeypatch.setattr(
         run_all.time,
         "sleep",
@@ -137,11 +137,11 @@ def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
 def test_the_first_password_is_shown_until_it_is_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def welcomed(*, given: bool) -> str:
-        run_all.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=given)
+    def printed_welcome(*, configured: bool) -> str:
+        run_all.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=configured)
         return capsys.readouterr().out
 
-    assert "(was changed" in welcomed(given=False)
+    assert "(was changed" in printed_welcome(configured=False)
     (tmp_path / "admin_password").write_text("first-one\n")
-    assert "admin password: first-one\n" in welcomed(given=False)
-    assert "first-one" not in welcomed(given=True)
+    assert "admin password: first-one\n" in printed_welcome(configured=False)
+    assert "first-one" not in printed_welcome(configured=True)

@@ -1,4 +1,4 @@
-"""Wake-up signals: a datagram that may get lost, and that never makes its sender wait or fail."""
+"""Wake-up signals: datagrams that may be lost, and never block or fail their sender."""
 
 import logging
 import os
@@ -20,10 +20,10 @@ def is_readable(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path: Path) -> None:
+def test_every_listener_of_the_home_gets_a_signal_until_it_is_drained(tmp_path: Path) -> None:
     listeners = [WakeSocket(tmp_path, name) for name in ("one", "of/odd name")]
     descriptors = [listener.open() for listener in listeners]
-    assert [is_readable(one) for one in descriptors if one is not None] == [False, False]
+    assert [is_readable(descriptor) for descriptor in descriptors if descriptor is not None] == [False, False]
     send_wake_up(tmp_path)
     for listener, descriptor in zip(listeners, descriptors, strict=True):
         assert descriptor is not None
@@ -32,7 +32,7 @@ def test_every_listener_of_the_home_hears_a_signal_until_it_is_drained(tmp_path:
         assert not is_readable(descriptor)
     for listener in listeners:
         listener.close()
-    send_wake_up(tmp_path)  # the files that are left have no listener
+    send_wake_up(tmp_path)  # the remaining files have no listener
 
 
 def test_sending_without_listeners_does_nothing(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_restarted_node_replaces_its_stale_socket(tmp_path: Path) -> None:
     killed.close()
 
 
-def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(
+def test_a_home_path_too_long_for_a_socket_falls_back_to_the_poll(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / ("deep" * 20) / ("er" * 40)
@@ -82,7 +82,7 @@ def test_a_home_too_deep_for_a_socket_leaves_it_to_the_poll(
 @pytest.mark.parametrize(
     ("code", "retry_interval_s", "wakes"), [(200, 0, True), (500, 0, False), (500, 60, False)]
 )
-def test_only_successors_that_are_due_wake_the_dispatchers(
+def test_only_due_successors_wake_the_dispatchers(
     database: str, config: Config, code: int, retry_interval_s: int, wakes: bool
 ) -> None:
     retries = {"executor_fail_retry_count": 1, "retry_interval_s": retry_interval_s}

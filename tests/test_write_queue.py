@@ -22,7 +22,7 @@ def short_wait(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 50)
 
 
-def test_threads_get_their_turns_in_the_order_they_came() -> None:
+def test_threads_get_their_turns_in_order() -> None:
     queue, served = WriteQueue(), list[int]()
 
     def wait(number: int) -> None:
@@ -42,7 +42,7 @@ def test_threads_get_their_turns_in_the_order_they_came() -> None:
     assert served == list(range(20))
 
 
-def test_a_wait_in_vain_leaves_the_queue_to_the_others() -> None:
+def test_a_timed_out_wait_leaves_the_queue_to_the_others() -> None:
     queue = WriteQueue()
     assert queue.acquire(0)
     assert not queue.acquire(0.001)
@@ -50,7 +50,7 @@ def test_a_wait_in_vain_leaves_the_queue_to_the_others() -> None:
     assert queue.acquire(0)
 
 
-def test_a_second_writing_transaction_of_one_thread_ends_as_locked_and_spares_the_first(
+def test_a_nested_writing_transaction_fails_as_locked_and_spares_the_outer_one(
     short_wait: None,
 ) -> None:
     with session_scope() as outer:
@@ -74,7 +74,7 @@ def fail_to_commit(connection: Connection) -> None:
 
 
 def forget(connection: Connection) -> None:
-    """Nothing; the caller drops the connection."""
+    """Do nothing; the caller drops the connection."""
 
 
 @pytest.mark.filterwarnings("ignore:The garbage collector")

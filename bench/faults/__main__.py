@@ -1,4 +1,4 @@
-"""``python bench/faults``: the same as ``python bench/faults/run.py``; what ``make faults`` runs."""
+"""``python bench/faults``: the same as ``python bench/faults/run.py``, used by ``make faults``."""
 
 import runpy
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Compares what happened with what should have: the judge of the fault harness and of the acceptance tests.
+"""Checker: compares what happened with what should have, for the fault harness and the acceptance tests.
 
-The expected instants come from an evaluator that shares nothing with the product (tests/domain/brute_cron.py), the starts from
-the executors' journals, rows and skips from the database. Nothing here asks the product what it meant to do.
+Expected instants come from an independent evaluator (tests/domain/brute_cron.py), starts from the executors'
+journals, rows and skips from the database. The product's own plans are not used.
 """
 
 from collections import Counter, defaultdict
@@ -12,19 +12,22 @@ from zoneinfo import ZoneInfo
 
 from tests.domain.brute_cron import quartz_fires
 
-#: older than this when it is looked at, an instant is a misfire
+#: an instant scanned later than this is a misfire
 MISFIRE_MS = 5_000
-#: clocks of one machine, read by two processes
+#: difference of the clock read by two processes of one machine
 CLOCK_MS = 2
-#: trigger code of a run whose fate is not known
+#: trigger code of an unresolved run
 UNRESOLVED = 504
-#: findings of a kind that are told one by one
-TOLD = 20
+#: findings listed per kind
+LISTED_MAX = 20
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A job whose schedule was on from somewhere in ``start`` to somewhere in ``stop``: clocks before the call, after the answer."""
+    """A job whose schedule was switched on within ``start`` and off within ``stop``.
+
+    Each is the clock before the request and after the answer.
+    """
 
     job_id: int
     schedule_type: str
@@ -34,7 +37,7 @@ class Watched:
     misfire: str = "DO_NOTHING"
     time_zone: str = "UTC"
     child_ids: tuple[int, ...] = ()
-    #: one row a shard
+    #: one row per shard
     shards: int = 1
     #: the same log id may start again after a fault
     may_repeat: bool = False
@@ -42,7 +45,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the log; ``instant`` None: fired by hand, by a parent or by a retry."""
+    """A log row; ``instant`` None: triggered manually, by a parent or as a retry."""
 
     log_id: int
     job_id: int
@@ -68,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Skip:
-    """Instants the product says it left out on purpose."""
+    """Instants the product recorded as skipped."""
 
     job_id: int
     from_ms: int
@@ -92,7 +95,7 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """Everything that is known of a run of the harness."""
+    """All records of a harness run."""
 
     jobs: Sequence[Watched]
     rows: Sequence[Row]
@@ -104,7 +107,7 @@ class History:
 
 @dataclass
 class Findings:
-    """What is wrong, by kind; nothing is when all lists are empty."""
+    """Problems by kind; all lists are empty if there are none."""
 
     counts: dict[str, int] = field(default_factory=dict)
     #: (job, instant) due, with neither a row nor a skip
@@ -115,30 +118,32 @@ class Findings:
     unexpected: list[Any] = field(default_factory=list)
     #: log ids received before their instant
     early: list[Any] = field(default_factory=list)
-    #: skips that count wrongly, or were too hasty
+    #: skips with a wrong count or recorded too early
     wrong_skips: list[Any] = field(default_factory=list)
     #: log ids that started more than once
     started_twice: list[Any] = field(default_factory=list)
-    #: log ids in a journal that the log does not have
+    #: log ids of a journal that the log lacks
     unknown_starts: list[Any] = field(default_factory=list)
     #: log ids without an end
     unfinished: list[Any] = field(default_factory=list)
-    #: log ids whose executor has told the end, and whose row says another
+    #: log ids whose row has another result than the executor reported
     wrong_results: list[Any] = field(default_factory=list)
-    #: children, retries and alarms that are too few or too many
+    #: missing or superfluous children, retries and alarms
     successors: list[Any] = field(default_factory=list)
-    #: what a scenario demands beside all this, and what was seen instead
+    #: further conditions of a scenario that were violated
     violations: list[Any] = field(default_factory=list)
 
     @property
     def problems(self) -> dict[str, int]:
-        """How many findings of each kind there are; empty when all is well."""
+        """Number of findings per kind; empty if there are none."""
         return {name: len(found) for name, found in asdict(self).items() if name != "counts" and found}
 
     def report(self) -> dict[str, Any]:
         """Return counts and the first findings of each kind."""
-        told = {name: found[:TOLD] for name, found in asdict(self).items() if name != "counts" and found}
-        return {"counts": self.counts, "problems": self.problems, **told}
+        listed = {
+            name: found[:LISTED_MAX] for name, found in asdict(self).items() if name != "counts" and found
+        }
+        return {"counts": self.counts, "problems": self.problems, **listed}
 
 
 def check(history: History) -> Findings:
@@ -160,7 +165,7 @@ def check(history: History) -> Findings:
 
 
 def instants(job: Watched, first: int | None, after_ms: int, until_ms: int) -> list[int]:
-    """Return the instants in ``(after, until]``; a fixed rate counts from ``first``, the earliest one known."""
+    """Return the instants in ``(after, until]``; a fixed rate counts from ``first``, the earliest known."""
     if job.schedule_type == "CRON":
         return quartz_fires(job.schedule_conf, ZoneInfo(job.time_zone), after_ms, until_ms)
     period_ms = int(job.schedule_conf) * 1000
@@ -174,7 +179,7 @@ def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], fo
     fired = {instant for instant, _ in scheduled}
     known = [*fired, *(skip.from_ms for skip in skips)]
     first = min(known, default=None)
-    if job.schedule_type == "FIX_RATE" and first is not None and not _rate_begins_well(job, first):
+    if job.schedule_type == "FIX_RATE" and first is not None and not _rate_starts_well(job, first):
         found.unexpected.append((job.job_id, first))
     possible = set(instants(job, first, job.start[0], job.stop[1]))
     certain = {instant for instant in possible if job.start[1] < instant <= job.stop[0]}
@@ -187,15 +192,15 @@ def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], fo
         every = {(instant, f"{index}/{job.shards}") for instant in fired for index in range(job.shards)}
         found.missing += [(job.job_id, *key) for key in sorted(every - set(scheduled))]
     else:
-        whole = Counter(row.instant for row in rows if row.instant is not None)
+        complete = Counter(row.instant for row in rows if row.instant is not None)
         found.doubled += [
             (job.job_id, instant)
-            for instant, count in whole.items()
+            for instant, count in complete.items()
             if count > 1 and scheduled[instant, None] < 2
         ]
 
 
-def _rate_begins_well(job: Watched, first: int) -> bool:
+def _rate_starts_well(job: Watched, first: int) -> bool:
     period_ms = int(job.schedule_conf) * 1000
     return job.start[0] + period_ms <= first <= job.start[1] + period_ms
 
@@ -203,7 +208,7 @@ def _rate_begins_well(job: Watched, first: int) -> bool:
 def _check_skips(
     job: Watched, skips: Iterable[Skip], possible: set[int], fired: set[int], found: Findings
 ) -> set[int]:
-    """Return the instants that were left out with a reason; a skip counts exactly the instants from its first to its last."""
+    """Return the skipped instants; a skip must count exactly the instants from its first to its last."""
     skipped: set[int] = set()
     for skip in skips:
         inside = {instant for instant in possible if skip.from_ms <= instant <= skip.to_ms}
@@ -218,7 +223,7 @@ def _check_skips(
 
 
 def _check_successors(job: Watched, history: History, rows: Sequence[Row], found: Findings) -> None:
-    """Each success has one run of each child, each failure with retries left one retry with one less."""
+    """Each success needs one run of each child, each failure with retries left one retry with one less."""
     for child_id in job.child_ids:
         runs = sum(row.job_id == child_id and row.instant is None for row in history.rows)
         parent_ids = {other.job_id for other in history.jobs if child_id in other.child_ids}
@@ -258,11 +263,11 @@ def _check_ends(history: History, found: Findings) -> None:
     for event in history.events:
         if event.event == "finish":
             ends[event.log_id].add(event.code)
-    taken = {event.log_id for event in history.events if event.event == "acked"}
+    acknowledged = {event.log_id for event in history.events if event.event == "acked"}
     for row in history.rows:
         if not row.is_final:
             found.unfinished.append(row.log_id)
-        elif row.log_id in taken and row.handle_code not in ends[row.log_id]:
+        elif row.log_id in acknowledged and row.handle_code not in ends[row.log_id]:
             found.wrong_results.append(
                 (row.log_id, row.trigger_code, row.handle_code, sorted(ends[row.log_id]))
             )

@@ -1,6 +1,6 @@
-"""Handlers for our own executor client that write down what really ran: one JSON line an event, with O_APPEND.
+"""Handlers for the executor client that record what really ran: one JSON line per event, with O_APPEND.
 
-``FAULTS_JOURNAL`` names the file. It is for the checker; nothing reads it while things run.
+``FAULTS_JOURNAL`` names the file. Only the checker reads it, afterwards.
 """
 
 import json
@@ -25,7 +25,7 @@ def note(event: str, **more: int) -> None:
 
 @job("ok")
 def ok() -> None:
-    """Succeed after as many seconds as the parameter says."""
+    """Succeed after the number of seconds in the parameter."""
     note("start")
     context.cancelled.wait(float(context.param or 0))
     note("finish", code=200)

@@ -1,4 +1,4 @@
-"""Reads what has happened: rows and skips from the database, events from the executors' journals. Plain SQL, none of the product's."""
+"""History of a harness run: rows and skips by plain SQL, events from the executors' journals."""
 
 import json
 from collections.abc import Iterable
@@ -9,14 +9,15 @@ from sqlalchemy import Engine, text
 from bench.faults.checker import Event, History, Row, Skip, Watched
 
 ROWS = """
-    SELECT id, job_id, fire_time, trigger_code, handle_code, executor_sharding_param, executor_fail_retry_count
+    SELECT id, job_id, fire_time, trigger_code, handle_code, executor_sharding_param,
+        executor_fail_retry_count
     FROM xxl_job_log ORDER BY id
 """
 SKIPS = "SELECT job_id, from_ms, to_ms, skipped, reason, recorded_ms FROM xxl_job_skip ORDER BY id"
 
 
 def read_history(engine: Engine, jobs: Iterable[Watched], journals: Iterable[Path]) -> History:
-    """Return everything there is to judge."""
+    """Return all records to be checked."""
     with engine.connect() as connection:
         rows = [Row(*row) for row in connection.execute(text(ROWS))]
         skips = [Skip(*row) for row in connection.execute(text(SKIPS))]
@@ -25,7 +26,7 @@ def read_history(engine: Engine, jobs: Iterable[Watched], journals: Iterable[Pat
 
 
 def read_events(journals: Iterable[Path]) -> list[Event]:
-    """Return the lines of journals, whole ones only: a killed writer may have left half a line."""
+    """Return the complete lines of journals: a killed writer may have left half a line."""
     events = []
     for path in journals:
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:

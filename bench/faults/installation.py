@@ -11,7 +11,7 @@ from tests.databases import migrate, temporary_directory
 
 
 class CannotRun(Exception):
-    """A scenario lacks something on this machine; the text names it."""
+    """The machine lacks something a scenario needs; the text names it."""
 
 
 def clock_ms() -> int:
@@ -20,12 +20,12 @@ def clock_ms() -> int:
 
 @contextlib.contextmanager
 def database(kind: str, folder: Path) -> Iterator[tuple[str, DatabaseServer | None]]:
-    """Make a durable, empty database."""
+    """Create a durable, empty database."""
     if kind == "sqlite":
         yield f"sqlite:///{folder / 'xxl_job.db'}", None
         return
-    with temporary_directory() as place:
-        server = DatabaseServer(kind, place)
+    with temporary_directory() as folder:
+        server = DatabaseServer(kind, folder)
         try:
             yield server.server.create_database("xxl_job"), server
         finally:
@@ -34,7 +34,7 @@ def database(kind: str, folder: Path) -> Iterator[tuple[str, DatabaseServer | No
 
 @contextlib.contextmanager
 def installation(kind: str, folder: Path, **settings: str) -> Iterator[Cluster]:
-    """Make a database of the newest schema; yield a cluster on it whose programs are all stopped at the end."""
+    """Create a database of the newest schema; yield a cluster on it and stop its programs in the end."""
     with database(kind, folder) as (url, _):
         migrate(url)
         cluster = Cluster(folder, url, settings)

@@ -10,20 +10,20 @@ from tests.acceptance.console import Console
 
 
 def add_watched(console: Console, group_id: int, **columns: Any) -> Watched:
-    """Add a job whose schedule is on at once."""
+    """Add a job and switch its schedule on."""
     columns = {
         "scheduleType": "CRON",
         "scheduleConf": "* * * * * ?",
         "executorRouteStrategy": "ROUND",
         **columns,
     }
-    asked = clock_ms()
+    requested_ms = clock_ms()
     job_id = console.add_job(group_id, **columns, triggerStatus=1)
     children = (columns["childJobId"],) if "childJobId" in columns else ()
     misfire = columns.get("misfireStrategy", "DO_NOTHING")
     schedule = {"schedule_type": columns["scheduleType"], "schedule_conf": columns["scheduleConf"]}
     return Watched(
-        job_id, **schedule, start=(asked, clock_ms()), stop=(0, 0), misfire=misfire, child_ids=children
+        job_id, **schedule, start=(requested_ms, clock_ms()), stop=(0, 0), misfire=misfire, child_ids=children
     )
 
 
@@ -31,7 +31,7 @@ def stop_watched(console: Console, jobs: Iterable[Watched]) -> list[Watched]:
     """Switch the schedules off."""
     stopped = []
     for job in jobs:
-        asked = clock_ms()
+        requested_ms = clock_ms()
         console.stop(job.job_id)
-        stopped.append(replace(job, stop=(asked, clock_ms())))
+        stopped.append(replace(job, stop=(requested_ms, clock_ms())))
     return stopped

@@ -1,4 +1,4 @@
-"""Verdict on a run of the harness: waits for the end of everything on its way, compares, and says what is wrong as JSON."""
+"""Verdict on a harness run: waits until everything has ended, compares, and returns the problems for JSON."""
 
 import contextlib
 import time
@@ -10,30 +10,30 @@ from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.eventually import eventually
 
-#: lines of a log shown of the first offender
-STORY_LINES = 30
+#: log lines shown of the first problem
+EXCERPT_LINES = 30
 SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 def settled_history(cluster: Cluster, jobs: Iterable[Watched], limit_s: float) -> tuple[History, float]:
-    """Return what has happened once nothing is on its way any more, or when the time is up; and how many seconds that took."""
+    """Return the history once nothing is in progress or the time is up, and the seconds this took."""
     began = time.monotonic()
-    with contextlib.suppress(AssertionError):  # what has no end is a finding
+    with contextlib.suppress(AssertionError):  # a run without an end is a finding
         eventually(lambda: fires_left(cluster) == 0, limit_s)
     return read_history(cluster.engine(), jobs, cluster.journals.values()), round(time.monotonic() - began, 1)
 
 
 def verdict(cluster: Cluster, history: History, found: Findings) -> dict[str, Any]:
-    """Return the findings, with the figures every scenario has; a fire that is still there after all the waiting is one more."""
+    """Return the findings with statistics common to all scenarios; a remaining fire is another finding."""
     left = fires_left(cluster)
     if left:
         found.violations.append(f"{left} fires never ended")
     result = {"lag_ms": lag_ms(history), "unresolved": unresolved(cluster), **found.report()}
-    return result | ({"story": story(cluster, found)} if found.problems else {})
+    return result | ({"story": log_excerpts(cluster, found)} if found.problems else {})
 
 
 def first_starts(history: History) -> dict[int, int]:
-    """Return log id -> first start, for the runs of schedules."""
+    """Return log id -> first start, for scheduled runs."""
     scheduled = {row.log_id for row in history.rows if row.instant is not None}
     first: dict[int, int] = {}
     for event in history.events:
@@ -58,8 +58,11 @@ def percentiles(values: Iterable[int]) -> dict[str, int]:
 
 
 def unresolved(cluster: Cluster) -> dict[str, int]:
-    """Return how many runs ended unresolved, by executor group."""
-    sql = "SELECT app_name, count(*) AS runs FROM xxl_job_log JOIN xxl_job_group ON xxl_job_group.id = job_group"
+    """Return the number of unresolved runs by executor group."""
+    sql = (
+        "SELECT app_name, count(*) AS runs FROM xxl_job_log JOIN xxl_job_group ON xxl_job_group.id ="
+        " job_group"
+    )
     rows = cluster.select(f"{sql} WHERE trigger_code = {UNRESOLVED} AND handle_code = 0 GROUP BY app_name")
     return {row["app_name"]: row["runs"] for row in rows}
 
@@ -68,8 +71,8 @@ def fires_left(cluster: Cluster) -> int:
     return int(cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"])
 
 
-def story(cluster: Cluster, found: Findings) -> list[str]:
-    """Return what every program wrote about the first offender that has a log id."""
+def log_excerpts(cluster: Cluster, found: Findings) -> list[str]:
+    """Return the lines of every program about the first problem with a log id."""
     offenders = [
         *found.unfinished,
         *(item[0] for item in found.started_twice),
@@ -77,7 +80,7 @@ def story(cluster: Cluster, found: Findings) -> list[str]:
     ]
     if not offenders:
         return []
-    words = (f"log_id={offenders[0]} ", f'"log_id": {offenders[0]},')
+    needles = (f"log_id={offenders[0]} ", f'"log_id": {offenders[0]},')
     texts = cluster.programs.outputs() | {
         name: path.read_text() for name, path in cluster.journals.items() if path.exists()
     }
@@ -85,8 +88,8 @@ def story(cluster: Cluster, found: Findings) -> list[str]:
         f"{name}: {line}"
         for name, text in texts.items()
         for line in text.splitlines()
-        if any(word in f"{line} " for word in words)
+        if any(needle in f"{line} " for needle in needles)
     ]
     row = cluster.select("SELECT * FROM xxl_job_log WHERE id = :id", id=offenders[0])
     fire = cluster.select("SELECT * FROM xxl_job_fire WHERE log_id = :id", id=offenders[0])
-    return [*lines[:STORY_LINES], f"row: {row}", f"fire: {fire}"]
+    return [*lines[:EXCERPT_LINES], f"row: {row}", f"fire: {fire}"]

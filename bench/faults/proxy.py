@@ -1,9 +1,10 @@
-"""TCP proxies: one spoils HTTP requests one by one, the other delays every byte.
+"""TCP proxies: one disturbs single HTTP requests, the other delays every byte.
 
-``Proxy`` understands requests just enough to draw a fault for each: ``delay`` (forwarded late), ``swallow reply`` (forwarded,
-never answered), ``reset before`` (never forwarded), ``reset after`` (forwarded and answered, but the caller gets a reset),
-``blackhole`` (neither forwarded nor answered), ``cut reply`` (half of it). The caller cannot tell the last five apart, which is the point.
-``DelayedLink`` understands nothing: it adds a round-trip time to any protocol, a database's for one.
+``Proxy`` parses requests just enough to choose a fault for each: ``delay`` (forwarded late), ``swallow
+reply`` (forwarded, never answered), ``reset before`` (never forwarded), ``reset after`` (forwarded and
+answered, but the caller gets a reset), ``blackhole`` (neither forwarded nor answered), ``cut reply`` (half of
+it). The caller cannot distinguish the last five, on purpose. ``DelayedLink`` parses nothing: it adds a
+round-trip time to any protocol, such as a database's.
 """
 
 import asyncio
@@ -16,15 +17,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 FAULTS = ("delay", "swallow reply", "reset before", "reset after", "blackhole", "cut reply")
-#: longest delay of a request; below the fence an unsure sender waits before it sends again
+#: longest delay of a request; shorter than the fence before an uncertain sender sends again
 DELAY_MAX_S = 3.0
-#: how long a caller is left without an answer before the connection goes
+#: how long a caller waits without an answer before the connection is closed
 SILENCE_S = 8.0
 
 
 @dataclass
 class LoopServer:
-    """TCP server on an event loop of its own thread."""
+    """TCP server on an event loop in its own thread."""
 
     port: int
     target: int
@@ -32,12 +33,12 @@ class LoopServer:
     def __post_init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        #: the streams hold their task only weakly
+        #: streams keep only a weak reference to their task
         self._tasks: set[asyncio.Task[object] | None] = set()
         self._thread = threading.Thread(target=self._run, name=f"proxy-{self.port}", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns when it listens."""
+        """Start; return when it listens."""
         self._thread.start()
         self._ready.wait()
 
@@ -64,7 +65,7 @@ class LoopServer:
 
 @dataclass
 class DelayedLink(LoopServer):
-    """Proxy that passes everything on, half of ``rtt_ms`` later in each direction."""
+    """Proxy that forwards everything, half of ``rtt_ms`` later in each direction."""
 
     rtt_ms: int = 0
 
@@ -74,13 +75,13 @@ class DelayedLink(LoopServer):
             back, forth = await asyncio.open_connection("127.0.0.1", self.target)
             await asyncio.gather(self._pass_on(reader, forth), self._pass_on(back, writer))
         except (OSError, asyncio.CancelledError):
-            pass  # one side is gone, or the proxy ends
+            pass  # one side has closed, or the proxy stops
         finally:
             self._tasks.discard(asyncio.current_task())
             writer.close()
 
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        """Pass bytes on in order, each when it is due; an end passes on as well."""
+        """Forward bytes in order, each when it is due; also forward the end."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         receiving = asyncio.create_task(self._receive(source, under_way))
         try:
@@ -109,7 +110,7 @@ class DelayedLink(LoopServer):
 
 @dataclass
 class Proxy(LoopServer):
-    """One listening port in front of another; ``share`` of the requests is spoiled."""
+    """Proxy in front of a port; disturbs a ``share`` of the requests."""
 
     seed: int = 0
     share: float = 0.0
@@ -120,7 +121,7 @@ class Proxy(LoopServer):
         self._dice = random.Random(self.seed)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one caller; the other side gets a connection of its own, kept as long as the caller's."""
+        """Serve one caller, with one connection to the other side for as long as the caller's."""
         upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._tasks.add(asyncio.current_task())
         try:
@@ -145,7 +146,7 @@ class Proxy(LoopServer):
                 if fault == "cut reply":
                     return
         except (OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
-            pass  # gone, not HTTP, or the proxy ends
+            pass  # closed, not HTTP, or the proxy stops
         finally:
             self._tasks.discard(asyncio.current_task())
             for stream in (writer, upstream[1] if upstream else None):
@@ -153,7 +154,7 @@ class Proxy(LoopServer):
                     stream.close()
 
     async def _leave(self, writer: asyncio.StreamWriter, *, reset: bool) -> None:
-        """Go with a reset, or after a long silence."""
+        """Close with a reset, or after a long silence."""
         if not reset:
             await asyncio.sleep(SILENCE_S)
             return
@@ -163,7 +164,7 @@ class Proxy(LoopServer):
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """Read one request or reply, whole: head and as much body as it says."""
+    """Read one whole request or reply: head and body of the announced length."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
     if fields.get(b"transfer-encoding", b"").strip() == b"chunked":

@@ -1,12 +1,15 @@
-"""An executor that writes down what it sees and otherwise behaves like the Java original's, with all its forgetfulness.
+"""An executor that records events and otherwise behaves, and forgets, like the Java original's.
 
-``python bench/faults/recording_executor.py --port 9997 --admin http://127.0.0.1:8080/xxl-job-admin --journal runs.jsonl``.
-One queue a job; a log id is only known while it waits there ("repeate trigger job"); a log exists from the start of a run on;
-results are sent again until they are taken; kill -9 forgets everything but the logs. The journal has one JSON line an event, written with
-O_APPEND: ``recv, accept, start, finish, acked`` with log id, job, clock and boot. It is for the checker; nothing here reads it.
+``python bench/faults/recording_executor.py --port 9997 --admin http://127.0.0.1:8080/xxl-job-admin --journal
+runs.jsonl``.
 
-What a handler does is its name: ``ok``, ``fail``, ``sleep`` (as many seconds as the parameter says), ``never`` (no result),
-``refuse`` (no acceptance).
+One queue per job; a log id is known only while it waits there ("repeate trigger job"); a log exists from the
+start of a run; results are sent again until acknowledged; kill -9 loses everything but the logs. The journal
+has one JSON line per event, written with O_APPEND: ``recv, accept, start, finish, acked`` with log id, job,
+clock and boot. Only the checker reads it.
+
+The handler's name is its behaviour: ``ok``, ``fail``, ``sleep`` (seconds in the parameter), ``never`` (no
+result), ``refuse`` (no acceptance).
 """
 
 import argparse
@@ -21,10 +24,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-#: results wait no longer than this for company
+#: results wait no longer than this for a larger batch
 LINGER_S = 0.02
 BATCH = 50
-#: an answer of the admin that takes longer is no answer
+#: an answer of the admin that takes longer is ignored
 ADMIN_TIMEOUT_S = 5.0
 BEAT_S = 10.0
 #: pause before something is sent again
@@ -64,15 +67,15 @@ class Executor:
         line = {"event": event, "log_id": log_id, "job_id": job_id, **clocks, **where, **more}
         os.write(self.journal, json.dumps(line).encode() + b"\n")
 
-    # --- what the admin asks ---
+    # --- requests of the admin ---
 
     def run(self, call: dict[str, Any]) -> dict[str, Any]:
         log_id, job_id, handler = call["logId"], call["jobId"], call["executorHandler"]
-        told = {
+        payload = {
             "param": call["executorParams"],
             "shard": f"{call['broadcastIndex']}/{call['broadcastTotal']}",
         }
-        self.note("recv", log_id, job_id, instant=call["logDateTime"], **told)
+        self.note("recv", log_id, job_id, instant=call["logDateTime"], **payload)
         if handler not in HANDLERS or handler == "refuse":
             return {"code": FAIL, "msg": f"job handler [{handler}] not found."}
         job = self.jobs.setdefault(job_id, JobQueue())
@@ -98,7 +101,7 @@ class Executor:
         return {"code": SUCCESS}
 
     def drop(self, job: JobQueue, reason: str) -> None:
-        """End a job's run and empty its queue; all of them fail."""
+        """Fail a job's run and all runs in its queue."""
         while not job.waiting.empty():
             call = job.waiting.get_nowait()
             job.queued.discard(call["logId"])
@@ -142,7 +145,7 @@ class Executor:
     # --- running ---
 
     async def work(self, job: JobQueue) -> None:
-        """Run what is queued for one job, one after the other."""
+        """Run the queued runs of one job, one after the other."""
         while True:
             call = await job.waiting.get()
             job.queued.discard(call["logId"])
@@ -179,31 +182,31 @@ class Executor:
         }
         self.results.put_nowait(result | {"jobId": call["jobId"]})
 
-    # --- what it tells the admin ---
+    # --- requests to the admin ---
 
     async def send_results(self) -> None:
-        """Hand over results; a batch is sent again until it is taken."""
+        """Send results; a batch is sent again until it is acknowledged."""
         while True:
             batch = [await self.results.get()]
             await asyncio.sleep(LINGER_S)
             while len(batch) < BATCH and not self.results.empty():
                 batch.append(self.results.get_nowait())
             while not await self.call_admin(
-                "callback", [{k: v for k, v in one.items() if k != "jobId"} for one in batch]
+                "callback", [{k: v for k, v in result.items() if k != "jobId"} for result in batch]
             ):
                 await asyncio.sleep(AGAIN_S)
-            for one in batch:
-                self.note("acked", one["logId"], one["jobId"])
+            for result in batch:
+                self.note("acked", result["logId"], result["jobId"])
 
     async def register(self) -> None:
         address = self.arguments.address or f"http://127.0.0.1:{self.arguments.port}/"
         body = {"registryGroup": "EXECUTOR", "registryKey": self.arguments.appname, "registryValue": address}
         while True:
-            taken = await self.call_admin("registry", body)
-            await asyncio.sleep(BEAT_S if taken else AGAIN_S)
+            accepted = await self.call_admin("registry", body)
+            await asyncio.sleep(BEAT_S if accepted else AGAIN_S)
 
     async def call_admin(self, action: str, body: Any) -> bool:
-        """Post to the admin on a fresh connection; True where it says 200."""
+        """Post to the admin on a new connection; True if the code is 200."""
         try:
             async with asyncio.timeout(ADMIN_TIMEOUT_S):
                 return bool((await self._post(action, json.dumps(body).encode()))["code"] == SUCCESS)
@@ -214,8 +217,14 @@ class Executor:
         admin = urlsplit(self.arguments.admin)
         reader, writer = await asyncio.open_connection(admin.hostname, admin.port)
         try:
-            head = f"POST {admin.path}/api/{action} HTTP/1.1\r\nHost: {admin.netloc}\r\nContent-Type: application/json;charset=UTF-8\r\n"
-            head += f"XXL-JOB-ACCESS-TOKEN: {self.arguments.token}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            head = (
+                f"POST {admin.path}/api/{action} HTTP/1.1\r\nHost: {admin.netloc}\r\nContent-Type:"
+                " application/json;charset=UTF-8\r\n"
+            )
+            head += (
+                f"XXL-JOB-ACCESS-TOKEN: {self.arguments.token}\r\nContent-Length: {len(body)}\r\n"
+                "Connection: close\r\n\r\n"
+            )
             writer.write(head.encode() + body)
             answer = await reader.readuntil(b"\r\n\r\n")
             reply: dict[str, Any] = json.loads(await reader.readexactly(content_length(answer)))

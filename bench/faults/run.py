@@ -1,9 +1,10 @@
-"""The fault harness: fires under faults, judged afterwards; prints one JSON line a scenario.
+"""Fault harness: runs jobs under faults and checks the result; prints one JSON line per scenario.
 
-``.venv/bin/python bench/faults/run.py [SCENARIO …] [--db sqlite] [--keep]``. Without a scenario it is the storm: kill -9,
-SIGSTOP and a bad network, ``--seconds 60 [--seed N] [--network 0.1]``; the seed repeats the faults, not their timing.
-``all`` runs a short storm and every scenario in turn, and ends with a summary. The exit code is 1 where anything is
-missing, doubled, early, unfinished, started twice or otherwise not as the scenario demands.
+``.venv/bin/python bench/faults/run.py [SCENARIO …] [--db sqlite] [--keep]``. The default scenario is the
+storm: kill -9, SIGSTOP and a bad network, ``--seconds 60 [--seed N] [--network 0.1]``; the seed repeats the
+faults, not their timing. ``all`` runs a short storm and every scenario, and ends with a summary. The exit
+code is 1 if anything is missing, doubled, early, unfinished, started twice or violates a condition of the
+scenario.
 """
 
 import argparse
@@ -36,13 +37,13 @@ from tests.databases import ServerMissing  # noqa: E402
 
 DATABASES = ("sqlite", "mariadb", "postgresql")
 STORM, ALL = "storm", "all"
-#: how long the storm lasts by itself, and as one of all
+#: duration of the storm alone, and as one of all
 STORM_S, SHORT_STORM_S = 60.0, 20.0
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario and the databases it can run on; the first ``usual`` ones unless another is asked for."""
+    """A scenario and the databases it supports; the first ``usual`` ones are the default."""
 
     play: Callable[[str, Path], dict[str, Any]]
     databases: tuple[str, ...]
@@ -66,26 +67,28 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
 def chosen(
     options: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[str, str, Scenario]]:
-    """Yield name, database and scenario of each run asked for."""
+    """Yield name, database and scenario of each requested run."""
     scenarios = catalogue(options)
     for name in scenarios if ALL in options.scenarios else options.scenarios or [STORM]:
         scenario = scenarios[name]
         if options.db and options.db not in scenario.databases and ALL not in options.scenarios:
             parser.error(f"--db {options.db}: {name} runs on {', '.join(scenario.databases)} only")
-        asked = (options.db,) if options.db in scenario.databases else scenario.databases[: scenario.usual]
-        for db in asked:
+        requested = (
+            (options.db,) if options.db in scenario.databases else scenario.databases[: scenario.usual]
+        )
+        for db in requested:
             yield name, db, scenario
 
 
 def run(name: str, db: str, scenario: Scenario, *, keep: bool) -> dict[str, Any]:
-    """Run one scenario in a folder of its own; what keeps it from its end is a problem too."""
+    """Run one scenario in its own folder; an error that stops it is a problem, too."""
     folder = Path(tempfile.mkdtemp(prefix="xxl-job-faults-"))
     result: dict[str, Any] = {"bench": "faults", "scenario": name, "db": db}
     try:
         result |= scenario.play(db, folder)
     except (CannotRun, ServerMissing) as exc:
         result |= {"problems": {"cannot_run": 1}, "cannot_run": str(exc)}
-    except AssertionError as exc:  # something that was waited for did not come
+    except AssertionError as exc:  # an expected effect did not happen in time
         traceback.print_exc()
         result |= {"problems": {"broken_off": 1}, "broken_off": str(exc)}
     finally:
@@ -100,8 +103,8 @@ def parse() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     )
     names = catalogue(argparse.Namespace())
     summaries = {
-        name: (inspect.getdoc(getattr(one.play, "func", one.play)) or "").split("\n")[0]
-        for name, one in names.items()
+        name: (inspect.getdoc(getattr(scenario.play, "func", scenario.play)) or "").split("\n")[0]
+        for name, scenario in names.items()
     }
     parser.epilog = "scenarios:\n" + "\n".join(f"  {name:18}{line}" for name, line in summaries.items())
     parser.add_argument(

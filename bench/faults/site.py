@@ -1,4 +1,4 @@
-"""Site of the storm: a cluster with executors behind proxies, and what starts each program again."""
+"""Site of the storm: a cluster with executors behind proxies, and how to start each program again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ class Site:
 
     cluster: Cluster
     seed: int
-    #: groups of executors: our own client's, and one that forgets
+    #: executor groups: our own client's, and one that forgets
     groups: tuple[str, ...] = (OWN, STOCK)
     proxies: dict[str, Proxy] = field(default_factory=dict)
     starters: dict[str, Callable[[], Program]] = field(default_factory=dict)
 
     def start(self, nodes: int) -> None:
-        """Start everything, healthy; returns when all executors are known."""
+        """Start everything without faults; return when all executors are registered."""
         self.cluster.await_console(self.cluster.start_console(wait=False))
         self.starters["console"] = lambda: self.cluster.start_console(wait=False)
         for number in range(1, nodes + 1):

@@ -1,4 +1,4 @@
-"""What goes wrong, when, and how it is set right again: kill -9, SIGSTOP, restarts, by a seed."""
+"""Storm of faults and repairs from a seed: kill -9, SIGSTOP, restarts."""
 
 import random
 import signal
@@ -15,47 +15,47 @@ from tests.acceptance.programs import Program
 
 #: pause between two faults
 GAP_S = (0.4, 1.6)
-#: how long something is stopped by SIGSTOP
+#: duration of a SIGSTOP
 STOPPED_S = (0.3, 6.0)
-#: how long something that was killed stays away
+#: downtime after a kill
 AWAY_S = (0.0, 3.0)
-#: how long something is left alone after it was killed: what never comes up cannot do wrong
+#: how long a killed program is spared: one that never starts can do no harm
 SPARED_S = {"workers": 8.0, "console": 5.0, "database": 8.0}
 
 
 @dataclass
 class Storm:
-    """Faults on one cluster; ``starters`` start each program again as it was."""
+    """Faults on one cluster; ``starters`` start each program again."""
 
     cluster: Cluster
     dice: random.Random
     starters: dict[str, Callable[[], Program]]
     database: DatabaseServer | None = None
     counts: Counter[str] = field(default_factory=Counter)
-    #: what is to be set right, and when
+    #: pending repairs and their times
     later: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
     away: set[str] = field(default_factory=set)
-    #: what was killed, and until when it is left alone
+    #: killed programs, and until when they are spared
     spared: dict[str, float] = field(default_factory=dict)
 
     def rage(self, seconds: float) -> None:
-        """Make faults until the time is up, then set everything right."""
+        """Cause faults until the time is up, then repair everything."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            self._set_right(time.monotonic())
+            self._repair(time.monotonic())
             self._strike()
             self._wait(self.dice.uniform(*GAP_S))
         while self.later:
-            self._set_right(time.monotonic())
+            self._repair(time.monotonic())
             self._wait(0.1)
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(0.05)
-            self._set_right(time.monotonic())
+            self._repair(time.monotonic())
 
-    def _set_right(self, now_s: float) -> None:
+    def _repair(self, now_s: float) -> None:
         due = [act for at_s, act in self.later if at_s <= now_s]
         self.later = [(at_s, act) for at_s, act in self.later if at_s > now_s]
         for act in due:
@@ -128,7 +128,7 @@ class Storm:
 
 
 def _signal(process: psutil.Process, number: int) -> None:
-    """Send a signal to a process that may be gone by now."""
+    """Send a signal to a process that may have ended."""
     try:
         process.send_signal(number)
     except psutil.NoSuchProcess:

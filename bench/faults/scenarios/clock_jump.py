@@ -1,4 +1,4 @@
-"""Scenario ``clock-sqlite``: the wall clock is set ten minutes ahead and back again, with no second clock to compare with."""
+"""Scenario ``clock-sqlite``: the wall clock jumps ten minutes ahead and back, without a second clock."""
 
 import sysconfig
 import time
@@ -14,7 +14,7 @@ from tests.eventually import eventually
 from tests.fake_executor import Answer, FakeExecutor
 
 AHEAD_S, AHEAD_FOR_S = 600, 20
-#: jobs go on so soon after the clock is right again
+#: time for jobs to continue after the clock is corrected
 GOES_ON_S = 10
 BEFORE_S, AFTER_S = 8, 25
 SETTLE_S = 60
@@ -25,7 +25,7 @@ LIBRARY = Path("/usr/lib") / sysconfig.get_config_var("MULTIARCH") / "faketime" 
 
 
 class Clock:
-    """Wall clock of the programs started with its settings; the harness and the executors keep the true one."""
+    """Wall clock of the programs started with its settings; harness and executors keep the true time."""
 
     def __init__(self, folder: Path) -> None:
         if not LIBRARY.exists():
@@ -40,7 +40,7 @@ class Clock:
         }
 
     def set(self, ahead_s: int) -> int:
-        """Set it so far ahead of the true time; return the true time."""
+        """Set it this far ahead of the true time; return the true time."""
         new = self._file.with_suffix(".new")
         new.write_text(f"+{ahead_s}s\n")
         new.replace(self._file)
@@ -50,9 +50,9 @@ class Clock:
 def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
     """The wall clock of console and workers jumps 600 s ahead and 20 s later back; executors keep true time.
 
-    Must hold: nothing starts before its instant by true time, every instant has one row or a skip, none has two rows, jobs
-    go on within 10 s after the way back, every open run ends, also those that were accepted while the clock was wrong and
-    lost. What a skip of that time spans and counts is not judged.
+    Must hold: nothing starts before its instant by true time; every instant has one row or a skip, and never
+    two rows; jobs continue within 10 s after the correction; every open run ends, including those accepted
+    during the jump and lost. Span and count of skips of that time are not checked.
     """
     clock = Clock(folder)
     with installation(db, folder) as cluster, FakeExecutor() as forgetful:
@@ -64,7 +64,7 @@ def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
         cluster.start_workers()
         cluster.await_console(console)
         jobs, losing = add_jobs(cluster, forgetful)
-        eventually(lambda: len(cluster.events("start")) >= 2 * len(jobs), message="the jobs have begun")
+        eventually(lambda: len(cluster.events("start")) >= 2 * len(jobs), message="the jobs have started")
         time.sleep(BEFORE_S)
         wrong_ms = clock.set(AHEAD_S)
         time.sleep(AHEAD_FOR_S / 2)
@@ -79,7 +79,7 @@ def clock_sqlite(db: str, folder: Path) -> dict[str, Any]:
 
 
 def add_jobs(cluster: Cluster, forgetful: FakeExecutor) -> tuple[list[Watched], int]:
-    """Add jobs that run every second, two whose runs take longer, and one for runs that get lost."""
+    """Add jobs that run every second, two with longer runs, and one for runs that get lost."""
     group_id = cluster.console.add_group(APPNAME)
     cluster.console.await_addresses(group_id)
     jobs = [add_watched(cluster.console, group_id) for _ in range(JOBS)]
@@ -90,7 +90,7 @@ def add_jobs(cluster: Cluster, forgetful: FakeExecutor) -> tuple[list[Watched], 
 
 
 def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> dict[str, Any]:
-    """Judge by the usual rules, but for the skips from the jump to the time by which jobs must go on."""
+    """Apply the usual rules, except to skips between the jump and the time when jobs must continue."""
     limit_ms = GOES_ON_S * 1000
     wrong_from, wrong_to = wrong_ms - 1000, right_ms + limit_ms
     found = check(history)
@@ -117,7 +117,7 @@ def judge(cluster: Cluster, history: History, wrong_ms: int, right_ms: int) -> d
 
 
 def went_on_after(history: History, right_ms: int) -> dict[int, int]:
-    """Return for each job how long after the way back its first run of a later instant started."""
+    """Return for each job how long after the correction its first run of a later instant started."""
     starts = first_starts(history)
     after: dict[int, int] = {}
     for row in history.rows:

@@ -1,4 +1,4 @@
-"""Scenario ``delayed-database``: a database far away."""
+"""Scenario ``delayed-database``: a distant database."""
 
 import re
 import time
@@ -17,11 +17,11 @@ from tests.acceptance.cluster import APPNAME, Cluster
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
 
-#: round trips to the database, each kept for so long, with so many jobs of one run a second
+#: added round-trip times, their duration, and the number of jobs with one run per second
 RTTS_MS = (50, 100, 200)
 PHASE_S = 25
 JOBS = 2
-#: a start later than this is not "slower" any more
+#: later starts are more than slow
 LATE_MS = 10_000
 SETTLE_S = 60
 GIVEN_BACK = re.compile(r"runs given back count=(\d+)")
@@ -29,7 +29,7 @@ GIVEN_BACK = re.compile(r"runs given back count=(\d+)")
 
 @dataclass(frozen=True)
 class Phase:
-    """The time one round trip was kept, and how many claimed runs went back unsent meanwhile."""
+    """A round-trip time, and the number of claimed runs given back unsent meanwhile."""
 
     rtt_ms: int
     from_ms: int
@@ -38,9 +38,9 @@ class Phase:
 
 
 def delayed_database(db: str, folder: Path) -> dict[str, Any]:
-    """Round trips of 50, 100 and 200 ms to the database, for console and workers, 25 s each; two runs due a second.
+    """Round trips of 50, 100 and 200 ms to the database, 25 s each; two runs per second.
 
-    Must hold: every instant is sent, once, no later than 10 s after it.
+    Must hold: every instant is sent once, no later than 10 s after it.
     """
     with installation(db, folder) as cluster:
         url = make_url(cluster.database_url)
@@ -53,7 +53,7 @@ def delayed_database(db: str, folder: Path) -> dict[str, Any]:
         try:
             group_id = cluster.start_all(appname=APPNAME)
             jobs = [add_watched(cluster.console, group_id) for _ in range(JOBS)]
-            eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have begun")
+            eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have started")
             phases = [keep(cluster, link, rtt_ms) for rtt_ms in RTTS_MS]
             link.rtt_ms = 0
             time.sleep(LATE_MS / 1000)
@@ -67,7 +67,7 @@ def delayed_database(db: str, folder: Path) -> dict[str, Any]:
 
 
 def keep(cluster: Cluster, link: DelayedLink, rtt_ms: int) -> Phase:
-    """Keep a round trip for a while."""
+    """Keep a round-trip time for a while."""
     before, begin = given_back(cluster), clock_ms()
     link.rtt_ms = rtt_ms
     time.sleep(PHASE_S)
@@ -79,7 +79,7 @@ def given_back(cluster: Cluster) -> int:
 
 
 def judge_phase(phase: Phase, history: History, found: Findings) -> dict[str, Any]:
-    """Return the figures of one phase, by instant; an instant that did not start, or late, is a violation."""
+    """Return the statistics of one phase by instant; a missing or late start is a violation."""
     starts = first_starts(history)
     rows = [
         row for row in history.rows if row.instant is not None and phase.from_ms < row.instant <= phase.to_ms
@@ -88,10 +88,10 @@ def judge_phase(phase: Phase, history: History, found: Findings) -> dict[str, An
     late = sum(lag > LATE_MS for lag in lags)
     due = JOBS * PHASE_S
     within = sum(phase.from_ms < wall <= phase.to_ms for wall in starts.values())
-    unsent = max(0, due - 1 - len(lags))  # a phase may begin and end anywhere in a second
-    for count, what in ((unsent, "not sent"), (late, f"sent more than {LATE_MS} ms late")):
+    unsent = max(0, due - 1 - len(lags))  # a phase may start and end anywhere in a second
+    for count, kind in ((unsent, "not sent"), (late, f"sent more than {LATE_MS} ms late")):
         if count:
-            found.violations.append(f"round trip {phase.rtt_ms} ms: {count} of {due} {what}")
+            found.violations.append(f"round trip {phase.rtt_ms} ms: {count} of {due} {kind}")
     times = {
         "due": due,
         "starts_within": within,

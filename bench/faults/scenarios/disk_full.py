@@ -1,4 +1,4 @@
-"""Scenario ``disk-full``: no room on the disk for a while."""
+"""Scenario ``disk-full``: the disk is full for a while."""
 
 import contextlib
 import os
@@ -24,18 +24,18 @@ FULL_S = 15
 JOBS = 6
 BEFORE_S, AFTER_S = 5, 15
 SETTLE_S = 90
-#: lines a program may write about it meanwhile
+#: log lines a program may write about it meanwhile
 LINES = 6
-SAYINGS = ("full", "no space", "disk i/o error", "not available", "unavailable")
-#: bytes of the ballast written at once, down to the last one
+PATTERNS = ("full", "no space", "disk i/o error", "not available", "unavailable")
+#: bytes written at once to fill the disk, down to the last one
 PIECE = 64 * 1024
 
 
 def disk_full(db: str, folder: Path) -> dict[str, Any]:
-    """The home, a small disk of its own (needs root), is filled up for 15 s while six jobs run every second.
+    """The home, on a small disk of its own (needs root), is full for 15 s while six jobs run every second.
 
-    Must hold: everything goes on when there is room, nothing is lost or doubled (misfires may be skipped), no traceback
-    in the logs of console and workers meanwhile, and at most 6 lines each that say so.
+    Must hold: everything continues once there is space, nothing is lost or doubled (misfires may be skipped),
+    console and workers log no traceback meanwhile and at most 6 lines each about it.
     """
     assert db == "sqlite"
     home = folder / "home"
@@ -51,13 +51,13 @@ def disk_full(db: str, folder: Path) -> dict[str, Any]:
 def fill_up(cluster: Cluster, home: Path) -> dict[str, Any]:
     group_id = cluster.start_all(appname=APPNAME)
     jobs = [add_watched(cluster.console, group_id) for _ in range(JOBS)]
-    eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have begun")
+    eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have started")
     time.sleep(BEFORE_S)
     marks = {name: len(text) for name, text in outputs(cluster).items()}
     starts = len(cluster.events("start"))
     with ballast(home / "ballast"):
         time.sleep(FULL_S / 2)
-        with contextlib.suppress(requests.RequestException):  # whatever it answers
+        with contextlib.suppress(requests.RequestException):  # the answer does not matter
             cluster.console.http.post(
                 f"{cluster.console.address}/jobinfo/trigger", data={"id": jobs[0].job_id}, timeout=10
             )
@@ -84,18 +84,20 @@ def outputs(cluster: Cluster) -> dict[str, str]:
 
 
 def judge_logs(meanwhile: dict[str, str], found: Findings) -> dict[str, dict[str, int]]:
-    """Return what console and workers wrote while the disk was full; tracebacks and many lines are violations."""
+    """Return what console and workers logged meanwhile; tracebacks or many lines are violations."""
     figures = {}
     for name, text in meanwhile.items():
         lines = text.splitlines()
-        saying = sum(any(word in line.lower() for word in SAYINGS) for line in lines if line[:1].isdigit())
+        matching = sum(
+            any(pattern in line.lower() for pattern in PATTERNS) for line in lines if line[:1].isdigit()
+        )
         counts = {
             "lines": len(lines),
-            "saying_so": saying,
+            "saying_so": matching,
             "tracebacks": text.count("Traceback (most recent call last)"),
         }
         figures[name] = counts
-        if counts["tracebacks"] or saying > LINES:
+        if counts["tracebacks"] or matching > LINES:
             found.violations.append(f"{name} while the disk was full: {counts}")
     if not any(counts["saying_so"] for counts in figures.values()):
         found.violations.append("nothing says that the disk is full")
@@ -103,24 +105,24 @@ def judge_logs(meanwhile: dict[str, str], found: Findings) -> dict[str, dict[str
 
 
 @contextlib.contextmanager
-def small_disk(place: Path) -> Iterator[None]:
-    """Mount a file system of its own in memory."""
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a file system in memory."""
     if os.geteuid() != 0:
         raise CannotRun("disk-full mounts a small file system and needs root")
-    place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=0700", "tmpfs", str(place)]
-    ended = subprocess.run(words, capture_output=True, text=True)
+    folder.mkdir()
+    arguments = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=0700", "tmpfs", str(folder)]
+    ended = subprocess.run(arguments, capture_output=True, text=True)
     if ended.returncode:
         raise CannotRun(f"disk-full cannot mount a file system here: {ended.stderr.strip()}")
     try:
         yield
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @contextlib.contextmanager
 def ballast(path: Path) -> Iterator[None]:
-    """Fill a disk up to its last byte with a file that is removed at the end."""
+    """Fill a disk to the last byte with a file that is removed in the end."""
     size = PIECE
     with path.open("wb", buffering=0) as stream:
         while size:

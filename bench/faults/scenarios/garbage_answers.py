@@ -1,4 +1,4 @@
-"""Scenario ``garbage-answers``: addresses that accept runs and answer every question about them with nonsense."""
+"""Scenario ``garbage-answers``: executors that accept runs and answer every query with nonsense."""
 
 import contextlib
 import random
@@ -28,15 +28,15 @@ NONSENSE = {
         headers=(("Content-Type", "text/plain"),),
     ),
 }
-#: what is answered so: every question, or only the one whether the job is idle
+#: queries answered with nonsense: all of them, or only the idle check
 SCOPES = {"all": ("*",), "idle": ("idleBeat",)}
-#: evidence is looked for over 90 s from 10 s after the acceptance on; a look may wait for a probe that times out
+#: evidence is collected over 90 s from 10 s after the acceptance; a probe may wait for a timeout
 LIMIT_S = 150
 
 
 @dataclass(frozen=True)
 class Case:
-    """One executor and the only run it got."""
+    """One executor and its only run."""
 
     name: str
     executor: FakeExecutor
@@ -44,9 +44,9 @@ class Case:
 
 
 def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
-    """Executors accept a run, then answer with 204, 302, HTML, nothing, noise or 400; half of them to /idleBeat only.
+    """Executors accept a run, then answer with 204, 302, HTML, nothing, noise or 400; half only to /idleBeat.
 
-    Must hold: within 150 s each run ends unresolved, with an alarm; none is sent again.
+    Must hold: within 150 s each run ends unresolved with an alarm; none is sent again.
     """
     with installation(db, folder) as cluster, contextlib.ExitStack() as executors:
         console = cluster.start_console(wait=False)
@@ -74,7 +74,7 @@ def garbage_answers(db: str, folder: Path) -> dict[str, Any]:
 
 
 def accepted(cluster: Cluster, executor: FakeExecutor, name: str) -> Case:
-    """Make a group with one executor that accepts and answers as its name says, and a job for it."""
+    """Make a group with an executor that accepts and then answers according to its name, and a job for it."""
     scope, _, kind = name.partition("-")
     executor.respond("run", Answer.json())
     executor.respond(
@@ -91,7 +91,7 @@ def accepted(cluster: Cluster, executor: FakeExecutor, name: str) -> Case:
 
 
 def end_of(row: Row | None) -> str:
-    """Return in a word how a run ended."""
+    """Return one word for the end of a run."""
     if row is None:
         return "not sent"
     if not row.is_final:

@@ -1,4 +1,4 @@
-"""Scenario ``java-neighbour``: a Java admin on the same database takes the results of runs sent by this one."""
+"""Scenario ``java-neighbour``: a Java admin on the same database receives the results of our runs."""
 
 import time
 from collections import Counter
@@ -17,21 +17,28 @@ from tests.eventually import eventually
 
 SUCCEEDED, KILLED, DELETED = 8, 2, 2
 RUNS = SUCCEEDED + KILLED + DELETED
-#: how long the fires of runs with a result may stay, and how long further sends are waited for
+#: limits: fires of runs with a result must be gone; further sends are watched for
 GONE_S, WATCHED_S = 40, 60
 SETTLE_S = 10
-#: as a Java admin writes a callback's result and its console's kill, whose alarm it has sent; and clears a log row
-RESULT = "UPDATE xxl_job_log SET handle_time = :now, handle_code = 200, handle_msg = '' WHERE id = :id AND handle_code = 0"
-KILL = "UPDATE xxl_job_log SET handle_time = :now, handle_code = 500, handle_msg = :said, alarm_status = 2 WHERE id = :id"
+#: SQL of a Java admin: a callback's result, a kill whose alarm it has sent, the deletion of a log row
+RESULT = (
+    "UPDATE xxl_job_log SET handle_time = :now, handle_code = 200, handle_msg = '' WHERE id = :id AND"
+    " handle_code = 0"
+)
+KILL = (
+    "UPDATE xxl_job_log SET handle_time = :now, handle_code = 500, handle_msg = :message, alarm_status = 2"
+    " WHERE id = :id"
+)
 KILLED_BY = "Operator: Kill operation succeeded, please check log"
 DELETE = "DELETE FROM xxl_job_log WHERE id = :id"
 
 
 def java_neighbour(db: str, folder: Path) -> dict[str, Any]:
-    """Accepted runs get their results by SQL as a Java admin writes them: 8 succeed, 2 are killed, 2 rows are deleted.
+    """Accepted runs get results by SQL as from a Java admin: 8 succeed, 2 are killed, 2 rows are deleted.
 
-    The executor has forgotten them, and their log files are gone. Must hold: the executor gets each run exactly once,
-    the fires are gone within 40 s, the workers report no lost result, and the rows stay as the neighbour wrote them.
+    The executor has forgotten them, and their log files are gone. Must hold: the executor gets each run
+    exactly once, the fires are gone within 40 s, the workers report no lost result, and the rows stay
+    unchanged.
     """
     with installation(db, folder, XXL_JOB_SHARED_WITH_JAVA="true") as cluster:
         group_id = cluster.start_all(appname=APPNAME)
@@ -45,7 +52,7 @@ def java_neighbour(db: str, folder: Path) -> dict[str, Any]:
             "SELECT id, job_id FROM xxl_job_log WHERE trigger_code = 200 AND trigger_msg <> '' ORDER BY id"
         )
         rows = eventually(lambda: _all(cluster, accepted), 60, "all runs are accepted")
-        eventually(lambda: len(cluster.events("finish")) >= RUNS, message="all runs are over")
+        eventually(lambda: len(cluster.events("finish")) >= RUNS, message="all runs have ended")
         ids = [int(row["id"]) for row in rows or []]
         settle_as_java(cluster, ids)
         began = time.monotonic()
@@ -63,7 +70,7 @@ def _all(cluster: Cluster, sql: str) -> list[Any] | None:
 
 
 def settle_as_java(cluster: Cluster, ids: list[int]) -> None:
-    """Write the results past the console, delete two rows, and remove the executor's log files."""
+    """Write the results in SQL, delete two rows, and remove the executor's log files."""
     now = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
     with cluster.engine().begin() as connection:
         for number, log_id in enumerate(ids):
@@ -71,7 +78,7 @@ def settle_as_java(cluster: Cluster, ids: list[int]) -> None:
             values = (
                 {"id": log_id}
                 | ({"now": now} if sql != DELETE else {})
-                | ({"said": KILLED_BY} if sql == KILL else {})
+                | ({"message": KILLED_BY} if sql == KILL else {})
             )
             connection.execute(text(sql), values)
     for path in (cluster.folder / "recorder.jsonl.logs").iterdir():
@@ -107,7 +114,7 @@ def judge(cluster: Cluster, ids: list[int], job_of: dict[int, int], gone_s: floa
 
 
 def as_java_knows(history: History, ids: list[int], job_of: dict[int, int]) -> History:
-    """Return the history with the rows the neighbour has deleted and the alarms it has sent."""
+    """Return the history with the rows the Java admin deleted and the alarms it sent."""
     deleted = [Row(log_id, job_of[log_id], None, 200, 200) for log_id in ids[SUCCEEDED + KILLED :]]
     return replace(
         history,

@@ -1,4 +1,4 @@
-"""Scenario ``late-outcome``: an answer that cannot be written for longer than its lease lasts."""
+"""Scenario ``late-outcome``: an answer that cannot be stored before its lease expires."""
 
 import threading
 import time
@@ -15,21 +15,22 @@ from tests.databases import write_lock
 from tests.eventually import eventually
 from tests.fake_executor import Answer, FakeExecutor
 
-#: how long the write lock is held: beyond the lease; a writer that fails waits a second after each 5 s it has waited for its turn
+#: how long the write lock is held: longer than the lease; a failed writer pauses 1 s after each 5 s of
+#: waiting
 HOLDS_S = (9.0, 12.0, 13.0, 16.0)
 JOBS = 10
 ANSWER_AFTER_S = 1.5
-#: from the jobs' making to their common instant
+#: from the creation of the jobs to their common instant
 AHEAD_S = 4
 SETTLE_S = 45
 REFUSAL = Answer.json(code=500, msg="out of order")
 
 
 def late_outcome(db: str, folder: Path) -> dict[str, Any]:
-    """The write lock is held 9, 12, 13 and 16 s while ten executors' refusals come in, 1.5 s after their runs were sent.
+    """The write lock is held 9, 12, 13 and 16 s while ten executors refuse runs sent 1.5 s before.
 
-    The executor says nothing of its logs, so the answer is all there is. Must hold: ten runs refused (500), ten retries, none
-    unresolved, each sent once.
+    The executor has no logs, so the answer is the only evidence. Must hold: ten runs refused (500), ten
+    retries, none unresolved, each sent once.
     """
     with installation(db, folder) as cluster, FakeExecutor() as executor:
         executor.respond("log", Answer(b""))
@@ -50,13 +51,13 @@ def late_outcome(db: str, folder: Path) -> dict[str, Any]:
             if count > 1
         }
         found.violations += [f"run {log_id} was sent {count} times" for log_id, count in again.items()]
-        whole = check(history)
-        whole.violations = found.violations
-        return {"holds": figures} | verdict(cluster, history, whole)
+        findings = check(history)
+        findings.violations = found.violations
+        return {"holds": figures} | verdict(cluster, history, findings)
 
 
 def refuse_under_lock(cluster: Cluster, executor: FakeExecutor, group_id: int, hold_s: float) -> list[int]:
-    """Send ten runs at one instant, hold the lock while they are refused; return the ids of their jobs."""
+    """Send ten runs at one instant and hold the lock while they are refused; return the ids of their jobs."""
     answer = threading.Event()
     executor.respond("run", *[REFUSAL.but(wait=answer)] * JOBS, REFUSAL)
     before = len(executor.requests_for("run"))
@@ -75,7 +76,7 @@ def refuse_under_lock(cluster: Cluster, executor: FakeExecutor, group_id: int, h
 
 
 def judge_hold(jobs: list[int], hold_s: float, history: History, found: Findings) -> dict[str, int]:
-    """Return how the runs of one hold ended; anything but refusals, each with its retry, is a violation."""
+    """Return how the runs of one hold ended; anything but a refusal with its retry is a violation."""
     rows = [row for row in history.rows if row.job_id in jobs]
     first = [row for row in rows if row.retries_left == 1]
     retries = [row for row in rows if row.retries_left == 0]

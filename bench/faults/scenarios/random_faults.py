@@ -1,7 +1,7 @@
-"""Scenario ``storm``: kill -9, SIGSTOP, restarts and a bad network at random, by a seed.
+"""Scenario ``storm``: kill -9, SIGSTOP, restarts and a bad network at random, from a seed.
 
-Two executors of our own client and one that forgets like the Java original's, each behind a proxy; two workers nodes where the
-database is a server. Nothing may be missing, doubled, early, unfinished or started twice.
+Two executors of our own client and one that forgets like the Java original's, each behind a proxy; two
+scheduler nodes on a database server. Nothing may be missing, doubled, early, unfinished or started twice.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from tests.acceptance.cluster import Cluster
 from tests.databases import migrate
 from tests.eventually import eventually
 
-#: everything on its way has ended so long after the last fault: leases, evidence, time-outs, retries of callbacks
+#: by then everything has ended after the last fault: leases, evidence, timeouts, retries of callbacks
 SETTLE_S = 240
 
 
 def add_jobs(site: Site) -> list[Watched]:
-    """Add the jobs of the run: calendars, rates, children, failures with retries, both misfire policies."""
+    """Add the jobs: crons, fixed rates, children, failures with retries, both misfire strategies."""
     console = site.cluster.console
     groups = {name: console.add_group(name) for name in site.groups}
     for name, group_id in groups.items():

@@ -1,4 +1,4 @@
-"""Scenario ``stop-under-lock``: stops and edits that wait while their jobs' instants fall due."""
+"""Scenario ``stop-under-lock``: stops and edits that wait while instants of their jobs fall due."""
 
 import time
 from collections.abc import Callable
@@ -17,21 +17,21 @@ from tests.databases import write_lock
 from tests.eventually import eventually
 
 ROUNDS = 2
-#: the last round's executor takes fewer runs than are due: so many at once, each for so long
+#: the executor of the last round takes fewer runs at once than are due, and each takes this long
 SLOTS, SLOW_S = 4, 0.5
 STOPPED, EDITED = 12, 4
 HELD_S = 3.5
-#: the schedule of an edited job before and after: another text, the same instants
+#: schedule of an edited job before and after: another text, the same instants
 EVERY_SECOND, EVERY_SECOND_TOO = "* * * * * ?", "0/1 * * * * ?"
 SETTLE_S = 60
 
 
 def stop_under_lock(db: str, folder: Path) -> dict[str, Any]:
-    """The write lock is held 3.5 s while 12 stops and 4 edits of jobs that run every second wait for it; three times.
+    """The write lock is held three times for 3.5 s, while 12 stops and 4 edits of running jobs wait for it.
 
-    The third time the executor is slow, so that some of a job's instants are out while earlier ones wait. Must hold:
-    every instant up to the commit of a stop, and every one of an edited job, has exactly one row or one skip; a skip
-    counts exactly what it spans. No stop commits before the lock is free.
+    The third time the executor is slow, so that some instants of a job are sent while earlier ones wait. Must
+    hold: every instant up to the commit of a stop, and every one of an edited job, has exactly one row or one
+    skip; a skip counts exactly what it spans. No stop commits before the lock is released.
     """
     with installation(db, folder, XXL_JOB_ADDRESS_INFLIGHT_MAX=str(SLOTS)) as cluster:
         cluster.start_recorder("slow", "--appname", "slow", "--slow-s", str(SLOW_S))
@@ -53,10 +53,10 @@ def stop_under_lock(db: str, folder: Path) -> dict[str, Any]:
 
 
 def one_round(cluster: Cluster, group_id: int, consoles: list[Console]) -> list[Watched]:
-    """Make the jobs, let them run, and stop or edit them under the lock; the edited ones are stopped at the end."""
+    """Make the jobs, let them run, stop or edit them under the lock; finally stop the edited ones."""
     known = len(cluster.events("start"))
     jobs = [add_watched(cluster.console, group_id, scheduleConf=EVERY_SECOND) for _ in consoles]
-    eventually(lambda: len(cluster.events("start")) >= known + 2 * len(jobs), message="the jobs have begun")
+    eventually(lambda: len(cluster.events("start")) >= known + 2 * len(jobs), message="the jobs have started")
     acts: list[Callable[[], int]] = []
     for number, (job, console) in enumerate(zip(jobs, consoles, strict=True)):
         acts.append(stopping(console, job) if number < STOPPED else editing(console, job, group_id))
@@ -74,7 +74,7 @@ def one_round(cluster: Cluster, group_id: int, consoles: list[Console]) -> list[
 
 
 def stopping(console: Console, job: Watched) -> Callable[[], int]:
-    """Return a call that stops a job and returns when that was answered."""
+    """Return a function that stops a job and returns the clock at the answer."""
 
     def act() -> int:
         console.stop(job.job_id)
@@ -84,7 +84,7 @@ def stopping(console: Console, job: Watched) -> Callable[[], int]:
 
 
 def editing(console: Console, job: Watched, group_id: int) -> Callable[[], int]:
-    """Return a call that changes the text of a job's schedule and returns when that was answered."""
+    """Return a function that edits the schedule text of a job and returns the clock at the answer."""
     columns = {"scheduleType": "CRON", "scheduleConf": EVERY_SECOND_TOO, "executorRouteStrategy": "ROUND"}
 
     def act() -> int:
