@@ -28,7 +28,7 @@ def results() -> list[tuple[int, str | None]]:
 
 
 @pytest.mark.parametrize(
-    ("who", "body", "stored"),
+    ("client", "body", "stored"),
     [
         (
             "Java 2.2",
@@ -76,12 +76,12 @@ def results() -> list[tuple[int, str | None]]:
     ],
 )
 def test_callbacks_of_all_clients(
-    executor: Executor, who: str, body: Any, stored: tuple[int, str | None]
+    executor: Executor, client: str, body: Any, stored: tuple[int, str | None]
 ) -> None:
     run = make_run(make_job())
     text = json.dumps(body).replace('"\\"ID\\""', f'"{run.id}"').replace('"ID"', str(run.id))
-    assert executor.call("callback", text) == (200, None), who
-    assert results() == [stored], who
+    assert executor.call("callback", text) == (200, None), client
+    assert results() == [stored], client
     assert all_rows(Fire) == []
 
 
@@ -130,9 +130,9 @@ def test_an_invalid_callback_is_refused(executor: Executor, body: str) -> None:
     assert (message or "").startswith("callback refused: ")
 
 
-def test_a_bad_element_does_not_affect_the_others(executor: Executor) -> None:
+def test_an_invalid_element_does_not_affect_the_others(executor: Executor) -> None:
     first, second = make_run(make_job()), make_run(make_job())
-    bad = [
+    invalid = [
         {"logId": "x", "handleCode": 200},
         {"logId": 1, "handleCode": "many"},
         7,
@@ -141,7 +141,7 @@ def test_a_bad_element_does_not_affect_the_others(executor: Executor) -> None:
         None,
         item(2**80),
     ]
-    assert call_back(executor, item(first.id), *bad, item(second.id, 500, "no")) == (200, None)
+    assert call_back(executor, item(first.id), *invalid, item(second.id, 500, "no")) == (200, None)
     assert results() == [(200, "ok"), (500, "no")]
 
 

@@ -16,7 +16,7 @@ from app.models.registry import Registration
 from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
 from tests.factories import all_rows, make_group, only_row
 
-#: the form of requests and answers is no matter of the database
+#: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
 
 METHOD = "invalid request, HttpMethod not support."

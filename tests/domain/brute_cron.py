@@ -1,7 +1,7 @@
-"""Cron evaluators too plain to share a mistake with the real ones: they try one second, or one minute, after the other.
+"""Brute-force cron evaluators that test every second or minute, to check the real ones.
 
-They know the documented forms only (ValueError or IndexError for others), and shorten nothing but whole minutes that cannot match.
-Windows of a few days are what they are for. Instants are epoch milliseconds, windows ``(after, until]``.
+They read only the documented forms (ValueError or IndexError for others) and skip only whole minutes that
+cannot match. Meant for windows of a few days. Instants are epoch milliseconds, windows ``(after, until]``.
 """
 
 from calendar import monthrange
@@ -17,7 +17,7 @@ Days = Callable[[date], bool]
 
 @dataclass(frozen=True)
 class Parts:
-    """An expression taken apart."""
+    """A parsed expression."""
 
     seconds: set[int]
     minutes: set[int]
@@ -28,7 +28,7 @@ class Parts:
     hour_text: str
 
     def has_minute(self, local: datetime) -> bool:
-        """Tell whether this local minute is allowed, whatever its seconds."""
+        """Return whether this local minute is allowed, whatever its seconds."""
         in_day = local.minute in self.minutes and local.hour in self.hours
         return (
             in_day and local.month in self.months and local.year in self.years and self.is_day(local.date())
@@ -36,7 +36,10 @@ class Parts:
 
 
 def quartz_fires(expression: str, tz: tzinfo, after_ms: int, until_ms: int) -> list[int]:
-    """Return the fires of six or seven fields; a repeated local time counts at the second, a missing one not at all."""
+    """Return the fires of six or seven fields.
+
+    A repeated local time counts the second time, a missing one not at all.
+    """
     parts = _quartz_parts(expression)
     second, until = after_ms // 1000 + 1, until_ms // 1000
     # A search that starts at the first of two equal local times starts as if at the second.
@@ -58,14 +61,17 @@ def quartz_fires(expression: str, tz: tzinfo, after_ms: int, until_ms: int) -> l
 
 
 def quartz_days(expression: str, first: datetime, count: int) -> list[date]:
-    """Return those of ``count`` days, beginning with ``first``, that hold a fire at the local time of ``first``."""
+    """Return those of ``count`` days from ``first`` with a fire at the local time of ``first``."""
     parts = _quartz_parts(expression)
     days = [first + timedelta(days=number) for number in range(count)]
     return [day.date() for day in days if parts.has_minute(day) and day.second in parts.seconds]
 
 
 def unix_fires(expression: str, tz: tzinfo, after_ms: int, until_ms: int) -> list[int]:
-    """Return the fires of five fields: a job at fixed hours fires once where clocks change, one at "*" hours goes on."""
+    """Return the fires of five fields.
+
+    Across a clock change a job at fixed hours fires once, and one at "*" hours continues.
+    """
     parts = _unix_parts(expression)
     fires = []
     for second in range(after_ms // 60_000 * 60 + 60, until_ms // 1000 + 1, 60):
@@ -111,7 +117,7 @@ def _unix_parts(expression: str) -> Parts:
 
 
 def _values(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> set[int]:
-    """Read a list of "*", "a", "a-b", each perhaps with "/s"; a range may wrap."""
+    """Read a list of "*", "a" and "a-b", each optionally with "/s"; a range may wrap."""
     allowed: set[int] = set()
     for item in text.split(","):
         span, _, step = item.partition("/")
@@ -156,8 +162,8 @@ def _days_of_month(text: str) -> Days:
 def _days_of_week(text: str) -> Days:
     """Return the rule of a day-of-week field, 1 = Sunday."""
     if text.endswith("L") and len(text) > 1:
-        wanted = _value(text[:-1], 1, WEEKDAYS)
-        return lambda day: _weekday(day) == wanted and (day + timedelta(days=7)).month != day.month
+        value = _value(text[:-1], 1, WEEKDAYS)
+        return lambda day: _weekday(day) == value and (day + timedelta(days=7)).month != day.month
     if "#" in text:
         name, _, nth = text.partition("#")
         return lambda day: _weekday(day) == _value(name, 1, WEEKDAYS) and (day.day + 6) // 7 == int(nth)
@@ -166,15 +172,15 @@ def _days_of_week(text: str) -> Days:
 
 
 def _require_every_month(day: int) -> None:
-    """Refuse a W whose day some months lack: the reference answers it in its own way."""
+    """Refuse a W on a day that some months lack: the reference treats it in its own way."""
     if day > 28:
         raise ValueError(day)
 
 
 def _workday_near(day: date, number: int) -> date:
     """Return the working day nearest to a day of this month, in this month."""
-    wanted = day.replace(day=number)
-    near = [wanted + timedelta(days=distance) for distance in (0, -1, 1, -2, 2)]
+    value = day.replace(day=number)
+    near = [value + timedelta(days=distance) for distance in (0, -1, 1, -2, 2)]
     return next(other for other in near if other.month == day.month and other.isoweekday() <= 5)
 
 
@@ -187,12 +193,12 @@ def _weekday(day: date) -> int:
 
 
 def _comes_again(local: datetime) -> bool:
-    """Tell whether this is the first of two equal local times."""
+    """Return whether this is the first of two equal local times."""
     return local.fold == 0 and local.utcoffset() > local.replace(fold=1).utcoffset()  # type: ignore[operator]
 
 
 def _skipped_minutes(second: int, tz: tzinfo) -> list[datetime]:
-    """Return the local minutes that the clock left out just before this instant."""
+    """Return the local minutes that the clock skipped just before this instant."""
     here, before = datetime.fromtimestamp(second, tz), datetime.fromtimestamp(second - 60, tz)
     step = here.replace(tzinfo=None) - before.replace(tzinfo=None)
     return [

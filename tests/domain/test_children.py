@@ -1,4 +1,4 @@
-"""Child jobs: how they are typed, and that none leads back to its parent."""
+"""Child jobs: how they are entered, and that none leads back to its parent."""
 
 from collections.abc import Collection
 
@@ -24,7 +24,7 @@ def parents_of(job_ids: Collection[int]) -> dict[int, list[int]]:
     ("text", "ids"),
     [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])],
 )
-def test_ids_as_they_are_typed(text: str, ids: list[int]) -> None:
+def test_child_ids_are_parsed(text: str, ids: list[int]) -> None:
     assert parse_child_ids(text) == ids
     assert child_ids_text(ids) == ",".join(map(str, ids))
 
@@ -50,18 +50,18 @@ def test_anything_else_is_refused(text: str) -> None:
         (7, 99, True),
     ],
 )
-def test_whether_a_success_comes_round(start: int, job_id: int, leads: bool) -> None:
+def test_a_cycle_through_children_is_found(start: int, job_id: int, leads: bool) -> None:
     assert leads_to(start, job_id, children_of) is leads
     assert leads_to(start, job_id, children_of, parents_of) is leads
 
 
-def test_a_way_is_given_up_at_its_shorter_end() -> None:
-    asked: list[Collection[int]] = []
+def test_the_search_stops_at_its_shorter_side() -> None:
+    queried: list[Collection[int]] = []
 
     def chain(job_ids: Collection[int]) -> dict[int, list[int]]:
-        asked.append(job_ids)
+        queried.append(job_ids)
         return {job_id: [job_id + 1] for job_id in job_ids if job_id < 1_000}
 
     assert not leads_to(1, 5_000, chain, lambda job_ids: {job_id: [] for job_id in job_ids})
-    assert len(asked) == 1
+    assert len(queried) == 1
     assert leads_to(1, 1_000, chain, lambda job_ids: {job_id: [job_id - 1] for job_id in job_ids})

@@ -1,4 +1,4 @@
-"""Next fires: the documented check values, clock changes, and searches that find nothing."""
+"""Next fires: documented check values, clock changes, and searches without a result."""
 
 from datetime import UTC, datetime
 from time import perf_counter
@@ -43,10 +43,10 @@ def fires(expression: str, time_zone: str, start: str, count: int) -> list[str]:
 )
 def test_check_values(expression: str, start: str, expected: str | None) -> None:
     cron, local = CronExpression.parse(expression), datetime.fromisoformat(start)
-    wanted = None if expected is None else datetime.fromisoformat(expected)
-    assert cron.next_after(local) == wanted
+    expected_time = None if expected is None else datetime.fromisoformat(expected)
+    assert cron.next_after(local) == expected_time
     found = cron.next_after_ms(int(local.replace(tzinfo=UTC).timestamp() * 1000), UTC)
-    assert found == (None if wanted is None else wanted.replace(tzinfo=UTC).timestamp() * 1000)
+    assert found == (None if expected_time is None else expected_time.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_check_values(expression: str, start: str, expected: str | None) -> None
         ("0 0 0/12 30 12 ? 2011", "Pacific/Apia", "2011-12-29 00:00", []),
     ],
 )
-def test_a_local_time_that_does_not_exist_is_left_out(
+def test_a_missing_local_time_is_left_out(
     expression: str, time_zone: str, start: str, expected: list[str]
 ) -> None:
     assert fires(expression, time_zone, start, max(len(expected), 1)) == expected
@@ -106,7 +106,7 @@ def test_a_local_time_that_does_not_exist_is_left_out(
         ("0 30 1 * * ?", "America/New_York", "2025-11-02 01:40", ["2025-11-03 01:30:00-0500"]),
     ],
 )
-def test_a_local_time_that_comes_twice_fires_at_the_second(
+def test_a_repeated_local_time_fires_the_second_time(
     expression: str, time_zone: str, start: str, expected: list[str]
 ) -> None:
     assert fires(expression, time_zone, start, len(expected)) == expected
@@ -126,7 +126,7 @@ def test_a_local_time_that_comes_twice_fires_at_the_second(
         "0 0 0 L-28W 2 ? 2025,2026",
     ],
 )
-def test_a_search_that_finds_nothing_ends_soon(expression: str) -> None:
+def test_a_search_without_a_result_ends_soon(expression: str) -> None:
     cron = CronExpression.parse(expression)
     begin = perf_counter()
     assert cron.next_after_ms(1_750_000_000_000, zone("Europe/Berlin")) is None
@@ -140,7 +140,7 @@ def test_a_huge_range_of_years_takes_neither_time_nor_memory() -> None:
 
 
 @pytest.mark.parametrize("after_ms", [2**63 - 1, 253_402_300_799_999, 253_370_764_800_000])
-def test_nothing_fires_where_a_datetime_ends(after_ms: int) -> None:
+def test_nothing_fires_at_the_end_of_datetime(after_ms: int) -> None:
     assert CronExpression.parse("* * * * * ?").next_after_ms(after_ms, zone("Asia/Shanghai")) is None
 
 

@@ -1,4 +1,4 @@
-"""What an expression may hold, and how it is refused."""
+"""Cron fields: allowed values and errors."""
 
 import pytest
 
@@ -94,7 +94,7 @@ def test_a_field_keeps_its_option(field: Field, text: str, allowed: Allowed) -> 
         ("", "expression", "", "5, 6 or 7 fields"),
     ],
 )
-def test_an_error_names_the_field_the_text_and_what_would_be_right(
+def test_an_error_names_the_field_the_text_and_the_allowed_values(
     expression: str, field: str, text: str, hint: str
 ) -> None:
     with pytest.raises(InvalidCronExpression) as caught:
@@ -106,6 +106,6 @@ def test_an_error_names_the_field_the_text_and_what_would_be_right(
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "0 " * 5000, "1," * 3000 + "1 * * * * ?"])
-def test_an_endless_text_is_refused_at_once(text: str) -> None:
+def test_a_very_long_text_is_refused_at_once(text: str) -> None:
     with pytest.raises(InvalidCronExpression, match="at most 1000 characters"):
         CronExpression.parse(text)

@@ -1,4 +1,4 @@
-"""Made-up expressions: the real evaluators against the brute-force ones, mostly around clock changes."""
+"""Random expressions: the real evaluators against the brute-force ones, mostly around clock changes."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ from app.domain.schedule import Schedule, next_after_ms, next_times, zone
 from tests.domain.brute_cron import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
 
 HOUR_MS = 3_600_000
-#: local noon of days around which clocks change, and two where none does
+#: local noon of days of clock changes, and two ordinary days
 DAYS = [
     ("America/New_York", "2025-03-08T12:00"),
     ("America/New_York", "2025-11-01T12:00"),
@@ -94,9 +94,7 @@ def noon_ms(time_zone: str, local: str) -> int:
 
 @settings(max_examples=300, deadline=None)
 @given(quartz, starts, st.integers(0, 999))
-def test_quartz_fires_are_those_of_the_brute_force(
-    expression: str, start: tuple[str, int], millis: int
-) -> None:
+def test_quartz_fires_match_the_brute_force(expression: str, start: tuple[str, int], millis: int) -> None:
     tz, after_ms = zone(start[0]), start[1] + millis
     until_ms = after_ms + 6 * HOUR_MS
     cron, at, found = CronExpression.parse(expression), after_ms, []
@@ -113,7 +111,7 @@ def test_quartz_fires_are_those_of_the_brute_force(
     st.sampled_from(["", " *", " 2024-2026", " 2025/3,2024"]),
     st.datetimes(datetime(2023, 1, 1), datetime(2101, 1, 1)),
 )
-def test_the_days_of_two_years_are_those_of_the_brute_force(
+def test_the_days_of_two_years_match_the_brute_force(
     fields: tuple[str, str, str], years: str, start: datetime
 ) -> None:
     noon = start.replace(hour=12, minute=0, second=0, microsecond=0)
@@ -128,7 +126,7 @@ def test_the_days_of_two_years_are_those_of_the_brute_force(
 
 @settings(max_examples=100, deadline=None)
 @given(unix, starts)
-def test_unix_fires_are_those_of_the_brute_force(expression: str, start: tuple[str, int]) -> None:
+def test_unix_fires_match_the_brute_force(expression: str, start: tuple[str, int]) -> None:
     time_zone, after_ms = start
     until_ms = after_ms + 30 * HOUR_MS
     schedule = Schedule(ScheduleType.CRON, expression, time_zone)
@@ -149,7 +147,7 @@ def test_any_text_is_refused_or_fires_later(text: str, after_ms: int) -> None:
 
 @pytest.mark.parametrize("expression", ["0/20 * 1,2 ? * *", "0 15,40 * * * ?"])
 @pytest.mark.parametrize(("time_zone", "noon"), DAYS)
-def test_a_whole_day_of_clock_change_is_that_of_the_brute_force(
+def test_a_whole_day_of_a_clock_change_matches_the_brute_force(
     expression: str, time_zone: str, noon: str
 ) -> None:
     after_ms = noon_ms(time_zone, noon)

@@ -1,4 +1,4 @@
-"""Cron expressions in plain words."""
+"""Cron expressions in words."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ VECTORS = Path(__file__).parents[1] / "data" / "cron.jsonl"
 
 
 @pytest.mark.parametrize(
-    ("expression", "language", "words"),
+    ("expression", "language", "description"),
     [
         ("0/5 * * * * ?", "en", "Every 5 seconds"),
         ("0/5 * * * * ?", "zh_CN", "每 5 秒"),
@@ -33,8 +33,8 @@ VECTORS = Path(__file__).parents[1] / "data" / "cron.jsonl"
         ("* * * * * ?", "unknown", "Every second"),
     ],
 )
-def test_words(expression: str, language: str, words: str) -> None:
-    assert describe(expression, language) == words
+def test_expressions_in_words(expression: str, language: str, description: str) -> None:
+    assert describe(expression, language) == description
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,20 @@ def test_words(expression: str, language: str, words: str) -> None:
         "0 0 8PM * * ?",
     ],
 )
-def test_what_cannot_be_told_rightly_is_shown_as_it_is(expression: str) -> None:
+def test_an_expression_without_exact_words_is_shown_unchanged(expression: str) -> None:
     assert describe(expression, "zh_CN") == expression
 
 
 @pytest.mark.parametrize("language", ["zh_CN", "zh_TW", "en"])
 def test_no_expression_of_the_vectors_is_an_error(language: str) -> None:
     expressions = {json.loads(line)["expr"] for line in VECTORS.read_text(encoding="utf-8").splitlines()}
-    told = [words for expression in expressions if (words := describe(expression, language)) != expression]
-    assert len(told) > len(expressions) / 2
-    assert all(words.strip() for words in told)
-    assert language == "en" or not any("day" in words or "ary" in words for words in told)
+    described = [
+        description
+        for expression in expressions
+        if (description := describe(expression, language)) != expression
+    ]
+    assert len(described) > len(expressions) / 2
+    assert all(description.strip() for description in described)
+    assert language == "en" or not any(
+        "day" in description or "ary" in description for description in described
+    )

@@ -1,4 +1,4 @@
-"""Which addresses take new runs, and what a run's trace says of the others."""
+"""Drained addresses: which ones take new runs, and what a run's trace says of the others."""
 
 import pytest
 
@@ -15,7 +15,7 @@ A, B, C = "http://10.0.0.1:9999", "http://10.0.0.2:9999/", "http://Host-3:9999"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("address", "other", "same"),
     [
         (A, A, True),
         (A, A + "/", True),
@@ -26,9 +26,9 @@ A, B, C = "http://10.0.0.1:9999", "http://10.0.0.2:9999/", "http://Host-3:9999"
         (A, "http://10.0.0.11:9999", False),
     ],
 )
-def test_two_spellings_of_one_address_are_the_same(one: str, other: str, same: bool) -> None:
-    assert (bare_address(one) == bare_address(other)) is same
-    assert is_drained(other, {bare_address(one)}) is same
+def test_two_spellings_of_one_address_are_the_same(address: str, other: str, same: bool) -> None:
+    assert (bare_address(address) == bare_address(other)) is same
+    assert is_drained(other, {bare_address(address)}) is same
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_two_spellings_of_one_address_are_the_same(one: str, other: str, same: b
         ([A, B, C], (), (A, B, C)),
         (["http://10.0.0.9:9999"], (A, B, C), ()),
     ],
-    ids=["none", "one", "another spelling", "capitals", "all", "one that is not in the list"],
+    ids=["none", "one", "another spelling", "capitals", "all", "not in the list"],
 )
 def test_drained_addresses_are_left_out_and_the_order_stays(
     drained: list[str], left: tuple[str, ...], left_out: tuple[str, ...]
@@ -60,13 +60,13 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
         ([A], True, (f"Drained: 1 address used anyway, entered for this run [{A}]",)),
     ],
 )
-def test_the_story_names_what_was_left_out(
+def test_the_trace_names_what_was_left_out(
     addresses: list[str], entered: bool, lines: tuple[str, ...]
 ) -> None:
     assert trace_drained(addresses, entered=entered) == lines
 
 
-def test_a_story_names_no_more_than_fits() -> None:
+def test_the_trace_names_no_more_than_fits() -> None:
     (line,) = trace_drained([f"http://10.0.0.{number}:9999" for number in range(200)])
     assert line.startswith("Drained: 200 addresses left out [http://10.0.0.0:9999, ")
     assert line.endswith(f" and {200 - SHOWN_MAX} more]")
@@ -74,10 +74,10 @@ def test_a_story_names_no_more_than_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(1, "its only address is drained"), (3, "all 3 addresses are drained")]
+    ("count", "reason"), [(1, "its only address is drained"), (3, "all 3 addresses are drained")]
 )
-def test_a_run_nobody_may_take_names_the_drain(count: int, said: str) -> None:
+def test_a_run_without_an_undrained_address_names_the_drain(count: int, reason: str) -> None:
     assert (
         trace_all_drained("orders", count)
-        == f"Result: not sent, no executor of orders takes new runs: {said}"
+        == f"Result: not sent, no executor of orders takes new runs: {reason}"
     )

@@ -1,4 +1,4 @@
-"""What the answers of all known executors mean for a run.
+"""Evidence: meaning of the answers of all known executors for a run.
 
 Source of the table: docs/reference/clients.md, sections A4 and A5.
 """
@@ -15,60 +15,60 @@ ACCEPTED, REFUSED, UNKNOWN = Fate.ACCEPTED, Fate.REFUSED, Fate.UNKNOWN
 DISCARDED = "block strategy effect：Discard Later"
 
 
-def said(**envelope: Any) -> bytes:
+def judged(**envelope: Any) -> bytes:
     return json.dumps(envelope, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(
-    ("who", "status", "body", "fate"),
+    ("client", "status", "body", "fate"),
     [
         ("Java 2.4.1 accepts", 200, b'{"code":200}', ACCEPTED),
-        ("Java 3.4.1 accepts", 200, said(code=200, msg="Success", data=None), ACCEPTED),
-        ("pyxxl accepts", 200, said(code=200, msg="Running"), ACCEPTED),
+        ("Java 3.4.1 accepts", 200, judged(code=200, msg="Success", data=None), ACCEPTED),
+        ("pyxxl accepts", 200, judged(code=200, msg="Running"), ACCEPTED),
         ("hyperjiang accepts", 200, b'{"code":200,"msg":"OK"}\n', ACCEPTED),
-        ("feixiaobo accepts", 200, said(code=200, content="success"), ACCEPTED),
-        ("feixiaobo is busy, and accepts", 200, said(code=200, content="the server busy"), ACCEPTED),
-        ("litert accepts what it does not know", 200, said(code=200, msg=None), ACCEPTED),
-        ("a code as text", 200, said(code="200"), ACCEPTED),
+        ("feixiaobo accepts", 200, judged(code=200, content="success"), ACCEPTED),
+        ("feixiaobo is busy, and accepts", 200, judged(code=200, content="the server busy"), ACCEPTED),
+        ("litert accepts what it does not know", 200, judged(code=200, msg=None), ACCEPTED),
+        ("a code as text", 200, judged(code="200"), ACCEPTED),
         ("a code as fraction", 200, b'{"code":200.0}', ACCEPTED),
-        ("Java 2.4.1 knows the run", 200, said(code=500, msg="repeate trigger job, logId:7"), ACCEPTED),
-        ("Java 3.4.1 knows the run", 200, said(code=500, msg="repeat trigger job, logId:7"), ACCEPTED),
-        ("Java has no such handler", 200, said(code=500, msg="job handler [x] not found."), REFUSED),
-        ("Java discards", 200, said(code=500, msg=DISCARDED), REFUSED),
-        ("the token is wrong", 200, said(code=500, msg="The access token is wrong."), REFUSED),
-        ("npm xxl-job is busy", 200, said(code=500, msg="busy"), REFUSED),
+        ("Java 2.4.1 knows the run", 200, judged(code=500, msg="repeate trigger job, logId:7"), ACCEPTED),
+        ("Java 3.4.1 knows the run", 200, judged(code=500, msg="repeat trigger job, logId:7"), ACCEPTED),
+        ("Java has no such handler", 200, judged(code=500, msg="job handler [x] not found."), REFUSED),
+        ("Java discards", 200, judged(code=500, msg=DISCARDED), REFUSED),
+        ("the token is wrong", 200, judged(code=500, msg="The access token is wrong."), REFUSED),
+        ("npm xxl-job is busy", 200, judged(code=500, msg="busy"), REFUSED),
         ("npm xxl-job fails in HTML", 500, b"<!DOCTYPE html><pre>Error</pre>", REFUSED),
-        ("litert is busy", 402, said(code=402, msg="busy"), REFUSED),
-        ("litert, wrong token", 401, said(code=401, msg="unauthorized"), REFUSED),
+        ("litert is busy", 402, judged(code=402, msg="busy"), REFUSED),
+        ("litert, wrong token", 401, judged(code=401, msg="unauthorized"), REFUSED),
         (
             "xxl-job-executor-go refuses by an array",
             200,
             b'[{"logId":7,"handleCode":500,"handleMsg":"no"}]',
             REFUSED,
         ),
-        ("hyperf has no token", 500, said(code=500, msg="no token"), REFUSED),
+        ("hyperf has no token", 500, judged(code=500, msg="no token"), REFUSED),
         ("hyperf, wrong token", 401, b"", REFUSED),
         ("no such path", 404, b"not found", REFUSED),
         ("a redirect", 302, b"", REFUSED),
-        ("another code", 200, said(code=409, msg="full"), REFUSED),
-        ("code null", 200, said(code=None), REFUSED),
-        ("no code", 200, said(msg="hello"), REFUSED),
-        ("code true", 200, said(code=True), REFUSED),
+        ("another code", 200, judged(code=409, msg="full"), REFUSED),
+        ("code null", 200, judged(code=None), REFUSED),
+        ("no code", 200, judged(msg="hello"), REFUSED),
+        ("code true", 200, judged(code=True), REFUSED),
         ("nothing", 200, b"", REFUSED),
         ("no JSON", 200, b"OK", REFUSED),
         ("a proxy that lost its executor", 502, b"bad gateway", UNKNOWN),
         ("a proxy that gave up waiting", 504, b"gateway time-out", UNKNOWN),
     ],
 )
-def test_the_answers_of_all_clients(who: str, status: int, body: bytes, fate: Fate) -> None:
+def test_the_answers_of_all_clients(client: str, status: int, body: bytes, fate: Fate) -> None:
     verdict = judge_answer(Reply.parse(status, body), sent_here=False)
-    assert verdict.fate is fate, who
-    assert (verdict.code == 200) is (fate is ACCEPTED), who
+    assert verdict.fate is fate, client
+    assert (verdict.code == 200) is (fate is ACCEPTED), client
 
 
 def test_a_refusal_keeps_the_text_of_the_executor() -> None:
     verdict = judge_answer(
-        Reply.parse(200, said(code=500, msg="job handler [x] not found.")), sent_here=False
+        Reply.parse(200, judged(code=500, msg="job handler [x] not found.")), sent_here=False
     )
     assert verdict.text == "job handler [x] not found."
     array = judge_answer(Reply.parse(200, b'[{"handleMsg":"nobody is there"}]'), sent_here=False)

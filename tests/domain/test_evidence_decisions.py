@@ -61,7 +61,7 @@ def accepted(**changes: Any) -> Evidence:
 @pytest.mark.parametrize(
     ("evidence", "action", "wait_ms", "probes"),
     [
-        # a foreign executor: evidence, twice, behind a fence
+        # foreign executor: two probes after the fence
         (unknown(sign=BUSY), STARTED, CHECK_MS, 0),
         (unknown(sign=ENDED), STARTED, CHECK_MS, 0),
         (unknown(sign=BUSY, age_ms=UNKNOWN_MAX_MS), STARTED, CHECK_MS, 0),
@@ -77,7 +77,7 @@ def accepted(**changes: Any) -> Evidence:
         (unknown(sign=INCONCLUSIVE, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
         (unknown(age_ms=FENCE_MS * 2, probes=1, attempt=FOREIGN_ATTEMPTS_MAX), WAIT, IDLE_CHECK_MS, 0),
         (unknown(age_ms=UNKNOWN_MAX_MS, probes=1, attempt=FOREIGN_ATTEMPTS_MAX), LOST, 0, 0),
-        # our own client: it starts a log id at most once, so there is nothing to wait for but its answer
+        # our own client starts a log id at most once: only its answer has to be awaited
         (unknown(durable=True), AGAIN, 0, 0),
         (unknown(durable=True, sign=BUSY), AGAIN, 0, 0),
         (unknown(durable=True, sign=ENDED), AGAIN, 0, 0),
@@ -86,14 +86,15 @@ def accepted(**changes: Any) -> Evidence:
         (unknown(durable=True, sign=SILENT, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
         (unknown(durable=True, sign=INCONCLUSIVE, attempt=ATTEMPTS_MAX), WAIT, IDLE_CHECK_MS, 0),
         (unknown(durable=True, sign=INCONCLUSIVE, attempt=ATTEMPTS_MAX, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
-        # at most once: whatever the evidence, and whoever the executor
+        # at most once: whatever the evidence and the executor
         (unknown(delivery=ONCE, sign=BUSY), STARTED, CHECK_MS, 0),
         (unknown(delivery=ONCE, sign=BUSY, durable=True), STARTED, CHECK_MS, 0),
         (unknown(delivery=ONCE, sign=ENDED, durable=True, age_ms=UNKNOWN_MAX_MS), STARTED, CHECK_MS, 0),
         (unknown(delivery=ONCE, age_ms=FENCE_MS * 2, probes=1), WAIT, IDLE_CHECK_MS, 0),
         (unknown(delivery=ONCE, durable=True), WAIT, IDLE_CHECK_MS, 0),
         (unknown(delivery=ONCE, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
-        # at least once: after the fence to the same address, elsewhere when that is gone, never while the job is busy there
+        # at least once: after the fence to the same address, elsewhere if it is gone, never while the job is
+        # busy there
         (unknown(delivery=LEAST, sign=BUSY, age_ms=FENCE_MS), STARTED, CHECK_MS, 0),
         (unknown(delivery=LEAST, age_ms=FENCE_MS - 1), WAIT, FENCE_MS, 0),
         (unknown(delivery=LEAST, age_ms=FENCE_MS), AGAIN, 0, 0),
@@ -111,7 +112,9 @@ def accepted(**changes: Any) -> Evidence:
         (unknown(delivery=LEAST, sign=INCONCLUSIVE, age_ms=UNKNOWN_MAX_MS, attempt=ATTEMPTS_MAX), LOST, 0, 0),
     ],
 )
-def test_a_run_of_unknown_fate(evidence: Evidence, action: ResolveAction, wait_ms: int, probes: int) -> None:
+def test_decisions_about_a_run_in_doubt(
+    evidence: Evidence, action: ResolveAction, wait_ms: int, probes: int
+) -> None:
     decision = decide(evidence)
     assert (decision.action, decision.wait_ms, decision.probes) == (action, wait_ms, probes)
     assert decision.reason
@@ -122,14 +125,14 @@ def test_a_run_of_unknown_fate(evidence: Evidence, action: ResolveAction, wait_m
     [
         (accepted(sign=BUSY, probes=7), WAIT, CHECK_MS, 0),
         (accepted(sign=BUSY, age_ms=10**9), WAIT, CHECK_MS, 0),
-        # idle twice, 5 s apart, and no log: lost in the executor's memory before it began
+        # idle twice, 5 s apart, and no log: lost from the executor's memory before it started
         (accepted(), WAIT, IDLE_CHECK_MS, 1),
         (accepted(probes=1), AGAIN, 0, 0),
         (accepted(probes=1, delivery=LEAST), AGAIN, 0, 0),
         (accepted(probes=1, delivery=ONCE), LOST, 0, 0),
         (accepted(probes=1, attempt=FOREIGN_ATTEMPTS_MAX), WAIT, CHECK_MS, 2),
         (accepted(probes=1, durable=True), WAIT, CHECK_MS, 2),
-        # it began and is over, or cannot be asked: the result may be on its way
+        # it started and has ended, or cannot be queried: the result may be on its way
         (accepted(sign=ENDED), WAIT, IDLE_CHECK_MS, 1),
         (accepted(sign=ENDED, probes=1), WAIT, CHECK_MS, 2),
         (accepted(sign=SILENT, probes=PROBES_LOST - 2), WAIT, CHECK_MS, PROBES_LOST - 1),
@@ -140,12 +143,12 @@ def test_a_run_of_unknown_fate(evidence: Evidence, action: ResolveAction, wait_m
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST), AGAIN, 0, 0),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST, registered=False), ELSEWHERE, 0, 0),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, delivery=LEAST, attempt=ATTEMPTS_MAX), LOST, 0, 0),
-        # while no console lives, that no result came says nothing
+        # without a live console, a missing result proves nothing
         (accepted(probes=1, reachable=False), WAIT, CHECK_MS, 1),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, reachable=False), WAIT, CHECK_MS, PROBES_LOST - 1),
     ],
 )
-def test_a_run_that_was_accepted(
+def test_decisions_about_an_accepted_run(
     evidence: Evidence, action: ResolveAction, wait_ms: int, probes: int
 ) -> None:
     decision = decide(evidence)
@@ -153,7 +156,7 @@ def test_a_run_that_was_accepted(
     assert decision.reason
 
 
-def test_a_result_is_called_lost_after_ninety_seconds_of_looks_and_not_before() -> None:
+def test_a_result_is_called_lost_after_ninety_seconds_of_probes_and_not_before() -> None:
     waited_ms, evidence = 0, accepted(sign=ENDED)
     while (decision := decide(evidence)).action is WAIT:
         waited_ms += decision.wait_ms
@@ -167,14 +170,14 @@ def test_a_result_is_called_lost_after_ninety_seconds_of_looks_and_not_before() 
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("state", [FireState.UNKNOWN, FireState.ACCEPTED])
 @pytest.mark.parametrize("sign", [NO_TRACE, ENDED, INCONCLUSIVE, SILENT])
-def test_no_run_is_watched_for_ever(delivery: Delivery, durable: bool, state: FireState, sign: Sign) -> None:
-    """Whatever stays as it is: in the end it is sent no more, and there is an alarm."""
+def test_no_run_is_probed_for_ever(delivery: Delivery, durable: bool, state: FireState, sign: Sign) -> None:
+    """Whatever state it stays in, sending stops in the end and there is an alarm."""
     evidence, age_ms = replace(UNKNOWN, state=state, delivery=delivery, durable=durable, sign=sign), 0
     for _ in range(200):
         decision = decide(replace(evidence, age_ms=age_ms))
         if decision.action is LOST:
             return
-        if decision.action in (AGAIN, ELSEWHERE):  # and its fate is unknown again
+        if decision.action in (AGAIN, ELSEWHERE):  # and its outcome is unknown again
             evidence, age_ms = (
                 replace(evidence, state=FireState.UNKNOWN, attempt=evidence.attempt + 1, probes=0),
                 0,
@@ -192,7 +195,7 @@ def test_no_run_is_watched_for_ever(delivery: Delivery, durable: bool, state: Fi
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("probes", range(PROBES_LOST + 1))
 @pytest.mark.parametrize("age_ms", [0, FENCE_MS, UNKNOWN_MAX_MS, 10**9])
-def test_at_most_once_is_never_sent_again(
+def test_at_most_once_is_never_redelivered(
     sign: Sign, state: FireState, durable: bool, probes: int, age_ms: int
 ) -> None:
     evidence = Evidence(
@@ -210,7 +213,7 @@ def log(text: str | None, **more: Any) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("who", "idle", "found", "sign"),
+    ("client", "idle", "found", "sign"),
     [
         (
             "busy, whatever its log says",
@@ -284,11 +287,11 @@ def log(text: str | None, **more: Any) -> Reply:
         ),
     ],
 )
-def test_what_probes_say_together(who: str, idle: Reply | None, found: Reply | None, sign: Sign) -> None:
-    assert judge_probes(alive=True, idle=idle, log=found) is sign, who
+def test_probes_are_judged_together(client: str, idle: Reply | None, found: Reply | None, sign: Sign) -> None:
+    assert judge_probes(alive=True, idle=idle, log=found) is sign, client
 
 
-def test_whoever_does_not_answer_is_silent() -> None:
+def test_an_executor_that_does_not_answer_is_silent() -> None:
     assert judge_probes(alive=False, idle=None, log=None) is SILENT
 
 

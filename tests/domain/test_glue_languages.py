@@ -1,4 +1,4 @@
-"""The table of GLUE languages has a row for every run mode with code, and the client runs what it offers."""
+"""GLUE languages: a row for every run mode with code, and the client runs what is offered."""
 
 import pytest
 
@@ -14,5 +14,5 @@ def test_every_run_mode_with_code_has_a_language() -> None:
 
 
 @pytest.mark.parametrize("glue_type", sorted(LANGUAGES))
-def test_console_and_client_call_a_language_the_same(glue_type: str) -> None:
+def test_console_and_client_use_the_same_names(glue_type: str) -> None:
     assert GLUE_LANGUAGES[glue_type].title == LANGUAGES[glue_type].title

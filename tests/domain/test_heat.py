@@ -1,4 +1,4 @@
-"""Counts to colours."""
+"""Heat levels: counts to colours."""
 
 import pytest
 
@@ -11,24 +11,24 @@ from app.domain.heat import level_bounds, level_of, level_tops
         ([], []),
         ([0, 0], [0, 0]),
         ([0, 25, 50, 75, 100], [0, 1, 2, 3, 4]),
-        # days that are alike look alike
+        # similar days look similar
         ([3000, 3100, 2900, 10], [4, 4, 4, 1]),
         ([1, 1, 0], [1, 1, 0]),
-        # one odd day in a hundred leaves the others their colours
+        # one outlier in a hundred days leaves the others their colours
         ([*range(1, 100), 100_000], [*([1] * 24), *([2] * 24), *([3] * 24), *([4] * 28)]),
     ],
 )
-def test_levels_share_what_is_usual(counts: list[int], levels: list[int]) -> None:
+def test_levels_divide_the_usual_range(counts: list[int], levels: list[int]) -> None:
     tops = level_tops(counts)
     assert [level_of(count, tops) for count in counts] == levels
 
 
-def test_bounds_meet_and_leave_out_levels_nothing_can_have() -> None:
+def test_bounds_are_contiguous_and_skip_empty_levels() -> None:
     assert level_bounds(level_tops([100])) == [(1, 1, 25), (2, 26, 50), (3, 51, 75), (4, 76, None)]
     assert level_bounds(level_tops([1, 1])) == [(1, 1, 1), (4, 2, None)]
 
 
-def test_levels_begin_above_the_least() -> None:
+def test_levels_start_above_the_minimum() -> None:
     tops = level_tops([1000, 1025, 1050, 1100], least=1000)
     assert [level_of(count, tops) for count in (1000, 1025, 1050, 1100)] == [0, 1, 2, 4]
     assert level_bounds(tops)[0] == (1, 1001, 1025)

@@ -1,4 +1,4 @@
-"""The table of job fields: complete, without repetitions, and within the limits of the columns."""
+"""Job fields: a complete table without repetitions, within the limits of the columns."""
 
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ from app.domain.job_fields import (
 from app.domain.schedule import MAX_CONF_LENGTH
 from app.models.job import Job
 
-#: columns that the scheduler, the GLUE editor or the database write
+#: columns written by the scheduler, the GLUE editor or the database
 NOT_ENTERED = {
     "id",
     "add_time",
@@ -30,7 +30,7 @@ NOT_ENTERED = {
 }
 
 
-def test_the_table_has_a_field_for_every_column_that_users_fill() -> None:
+def test_the_table_has_a_field_for_every_column_that_users_enter() -> None:
     assert set(FIELD_OF) == {column.name for column in Job.__table__.columns} - NOT_ENTERED
 
 
@@ -74,7 +74,7 @@ def test_every_choice_has_values_and_an_error_and_every_number_a_range() -> None
             assert field.low <= field.default <= field.high, field.attribute
 
 
-def test_a_plain_field_can_be_shown_sent_and_written_to_a_file() -> None:
+def test_a_plain_field_can_be_shown_sent_and_exported() -> None:
     for kind in (Kind.TEXT, Kind.CHOICE, Kind.NUMBER):
         for field in plain_fields(kind):
             assert field.label, field.attribute
@@ -90,6 +90,6 @@ def test_a_file_names_each_field_by_its_kind() -> None:
     assert (texts["jobDesc"], texts["delivery"]) == ("job_desc", "delivery")
 
 
-def test_group_children_and_code_are_written_to_a_file_by_their_own_rules() -> None:
+def test_group_children_and_code_are_exported_by_their_own_rules() -> None:
     missing = {field.wire_name for field in JOB_FIELDS if field.wire_name and not field.file_name}
     assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}

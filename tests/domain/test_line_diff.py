@@ -1,4 +1,4 @@
-"""Two texts side by side."""
+"""Side by side comparison of two texts."""
 
 from app.domain.line_diff import LINES_MAX, diff_rows
 
@@ -13,7 +13,7 @@ def test_equal_texts_have_no_rows() -> None:
     assert diff_rows("a\nb\n", "a\nb") == diff_rows("", "") == []
 
 
-def test_a_changed_line_stands_beside_its_successor() -> None:
+def test_a_changed_line_is_beside_its_successor() -> None:
     rows = diff_rows("a\nb\nc", "a\nB\nc")
     assert rows is not None
     assert [(row.old_number, row.old, row.new_number, row.new, row.kind) for row in rows] == [
@@ -23,7 +23,7 @@ def test_a_changed_line_stands_beside_its_successor() -> None:
     ]
 
 
-def test_lines_that_come_or_go_have_nothing_beside_them() -> None:
+def test_added_and_removed_lines_have_nothing_beside_them() -> None:
     assert kinds("a", "a\nb") == ["equal", "insert"]
     rows = diff_rows("a\nb\nc\nd", "x\nd")
     assert rows is not None

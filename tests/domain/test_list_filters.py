@@ -1,4 +1,4 @@
-"""What a saved view may hold."""
+"""Saved views: allowed filters."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from app.domain.list_filters import VALUE_MAX, ListName, filters_text, kept_filt
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "kept"),
+    ("name", "query", "kept"),
     [
         (ListName.JOBS, {"jobGroup": "2", "page": "7", "length": "50", "done": "saved"}, {"jobGroup": "2"}),
         (ListName.JOBS, {"tag": " a&b=c ", "author": "  ", "jobDesc": ""}, {"tag": "a&b=c"}),
@@ -20,7 +20,7 @@ from app.domain.list_filters import VALUE_MAX, ListName, filters_text, kept_filt
     ],
 )
 def test_only_known_filters_in_use_are_kept(
-    name: ListName, given: dict[str, str], kept: dict[str, str]
+    name: ListName, query: dict[str, str], kept: dict[str, str]
 ) -> None:
-    assert kept_filters(name, given) == kept
-    assert read_filters(name, filters_text(given)) == kept
+    assert kept_filters(name, query) == kept
+    assert read_filters(name, filters_text(query)) == kept

@@ -1,4 +1,4 @@
-"""The order of a list as its address asks for it, and what a click makes of it."""
+"""List order: as requested by the URL, and after a click on a heading."""
 
 import pytest
 
@@ -20,7 +20,7 @@ COLUMNS = {"id", "next"}
         ("trigger_next_time", UNSORTED),
     ],
 )
-def test_what_names_no_column_is_no_order(text: str, order: Order) -> None:
+def test_an_unknown_column_is_no_order(text: str, order: Order) -> None:
     assert read_order(text, COLUMNS) == order
     assert read_order(order.text, COLUMNS) == order
 
@@ -30,10 +30,10 @@ def test_what_names_no_column_is_no_order(text: str, order: Order) -> None:
     [
         ("next", False, ["next", "-next", "", "next"]),
         ("last", True, ["-last", "last", "", "-last"]),
-        ("id", False, ["id", "", "id", ""]),  # the other way round is what the list is by itself
+        ("id", False, ["id", "", "id", ""]),  # descending is the default order of the list
     ],
 )
-def test_the_third_click_gives_the_lists_own_order_back(column: str, falls: bool, clicks: list[str]) -> None:
+def test_the_third_click_restores_the_default_order(column: str, falls: bool, clicks: list[str]) -> None:
     order, seen = UNSORTED, []
     for _click in clicks:
         order = next_order(order, column, falls=falls, default=Order("id", descending=True))
@@ -41,5 +41,5 @@ def test_the_third_click_gives_the_lists_own_order_back(column: str, falls: bool
     assert seen == clicks
 
 
-def test_another_column_begins_anew() -> None:
+def test_another_column_starts_over() -> None:
     assert next_order(Order("id"), "next", falls=False, default=UNSORTED) == Order("next")

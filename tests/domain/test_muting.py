@@ -1,4 +1,4 @@
-"""How long a mute lasts, and which of several an alarm belongs to."""
+"""Mutes: how long one lasts, and which of several an alarm belongs to."""
 
 from dataclasses import dataclass
 from datetime import datetime

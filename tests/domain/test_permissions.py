@@ -1,4 +1,4 @@
-"""Rights on groups, child ids and passwords: the pure rules."""
+"""Rights on groups, child ids and passwords."""
 
 import pytest
 
@@ -25,21 +25,21 @@ NORMAL = Actor(
 )
 
 
-def test_an_administrator_may_everything_everywhere() -> None:
+def test_an_administrator_may_do_everything() -> None:
     admin = system_actor("root")
     assert all(admin.may(group_id, right) for group_id in (1, 99) for right in Right)
     assert admin.group_ids(Right.EDIT) is None
     assert admin.has_anywhere(Right.GLUE)
 
 
-def test_a_normal_user_may_what_the_rights_say() -> None:
+def test_a_normal_user_may_do_what_the_rights_allow() -> None:
     assert NORMAL.group_ids(Right.VIEW) == {1, 2}
     assert NORMAL.group_ids(Right.EDIT) == {2}
     assert not NORMAL.may(3, Right.VIEW)
     assert not Actor(user_id=3, username="x", is_admin=False).has_anywhere(Right.VIEW)
 
 
-def test_a_foreign_object_is_missing_and_a_visible_one_denied() -> None:
+def test_a_foreign_object_is_missing_and_a_visible_one_forbidden() -> None:
     require_right(NORMAL, 1, Right.OPERATE, missing=N_("gone"))
     with pytest.raises(NotFound, match="gone"):
         require_right(NORMAL, 3, Right.VIEW, missing=N_("gone"))
@@ -69,7 +69,7 @@ def test_a_group_without_a_row_has_all_rights() -> None:
     ("text", "ids"),
     [("", []), (" ", []), ("7", [7]), ("7,8", [7, 8]), ("7,8,,", [7, 8]), (",", []), ("-1", [-1])],
 )
-def test_child_ids_are_read_like_java_does(text: str, ids: list[int]) -> None:
+def test_child_ids_are_parsed_as_in_java(text: str, ids: list[int]) -> None:
     assert parse_child_ids(text) == ids
     assert child_ids_text(ids) == ",".join(map(str, ids))
 
@@ -78,7 +78,7 @@ def test_child_ids_are_read_like_java_does(text: str, ids: list[int]) -> None:
     ("text", "piece"),
     [("x", "x"), ("1, 2", " 2"), (",1", ""), ("1,,2", ""), ("1.5", "1.5"), ("٣", "٣"), ("9" * 11, "9" * 11)],
 )
-def test_a_child_id_that_is_none_is_named(text: str, piece: str) -> None:
+def test_an_invalid_child_id_is_named(text: str, piece: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_child_ids(text)
     assert refused.value.message == f"Child job id ({piece}) is invalid"
@@ -112,7 +112,7 @@ def test_bad_passwords(password: str) -> None:
         check_new_password(password, username="norman")
 
 
-def test_a_text_remembers_what_it_is_made_of() -> None:
+def test_an_error_text_keeps_its_template_and_values() -> None:
     text = N_("Child job id (%(id)s) is invalid", id=7)
     assert (text, text.msgid, text.params) == (
         "Child job id (7) is invalid",

@@ -1,4 +1,4 @@
-"""plan(): every branch, and the promise that no instant is lost or doubled.
+"""plan(): every branch, and that no instant is lost or doubled.
 
 Source: docs/reference/pipeline.md, section 1.
 """
@@ -55,7 +55,7 @@ def crons(*instants: Millis) -> tuple[tuple[Millis, TriggerType], ...]:
         pytest.param(-PRE_READ_MS - 1, (), None, T0 + 5001, id="not due yet"),
     ],
 )
-def test_the_border_between_late_and_missed(
+def test_the_boundary_between_late_and_missed(
     late_ms: Millis, fires: tuple[tuple[Millis, TriggerType], ...], skipped: Skipped | None, next_ms: Millis
 ) -> None:
     assert rate(T0 - late_ms, 60) == Plan(fires, skipped, next_ms)
@@ -67,7 +67,7 @@ def test_every_instant_up_to_five_seconds_ahead_becomes_a_fire() -> None:
     assert (decided.next_ms, decided.last_ms) == (T0 + 6000, T0 + 5000)
 
 
-def test_twenty_fires_a_pass_and_the_rest_at_the_next() -> None:
+def test_twenty_fires_per_scan_and_the_rest_in_the_next() -> None:
     def every_100_ms(instant: Millis) -> Millis:
         return instant + 100
 
@@ -78,14 +78,14 @@ def test_twenty_fires_a_pass_and_the_rest_at_the_next() -> None:
     assert second.fires[0][0] == first.fires[-1][0] + 100
 
 
-def test_missed_instants_are_skipped_and_the_schedule_goes_on() -> None:
+def test_missed_instants_are_skipped_and_the_schedule_continues() -> None:
     decided = rate(T0 - 60_000, 10)
     assert decided.skipped == Skipped(T0 - 60_000, T0, 7)
     assert decided.fires == ()
     assert decided.next_ms == T0 + 10_000
 
 
-def test_what_follows_a_gap_closely_is_fired_in_the_same_pass() -> None:
+def test_instants_shortly_after_a_gap_are_fired_in_the_same_scan() -> None:
     decided = rate(T0 - 61_000, 4)
     assert decided.skipped == Skipped(T0 - 61_000, T0 - 1000, 16)
     assert decided.fires == crons(T0 + 3000)
@@ -138,7 +138,7 @@ def test_a_gap_of_more_instants_than_are_counted(
     "instants", [MAX_COUNTED - 2, MAX_COUNTED - 1, MAX_COUNTED, MAX_COUNTED + 1, MAX_COUNTED + 2]
 )
 @pytest.mark.parametrize("misfire", MisfireStrategy)
-def test_the_count_around_its_limit(instants: int, misfire: MisfireStrategy) -> None:
+def test_the_count_at_its_limit(instants: int, misfire: MisfireStrategy) -> None:
     due_ms = T0 - (instants - 1) * 1000
     by_period = plan(due_ms, misfire, now_ms=T0, next_after=every(1), period_ms=1000)
     by_walking = plan(due_ms, misfire, now_ms=T0, next_after=calendar("* * * * * ?"))
@@ -159,7 +159,7 @@ def test_the_count_around_its_limit(instants: int, misfire: MisfireStrategy) -> 
         ("0 0 0 1 1 ? 2023/2", 5),
     ],
 )
-def test_a_calendar_job_that_slept_for_years(conf: str, years: int) -> None:
+def test_a_calendar_job_after_years_without_scans(conf: str, years: int) -> None:
     next_after = calendar(conf)
     due_ms = next_after(T0 - years * YEAR_S * 1000)
     assert due_ms is not None
@@ -178,13 +178,13 @@ def test_a_calendar_that_ended_long_ago_ends_its_job() -> None:
     next_after = calendar("* * * * * ?", until_ms=T0 - 5_000_000)
     decided = plan(due_ms, NOTHING, now_ms=T0, next_after=next_after)
     assert decided == Plan((), Skipped(due_ms, T0 - 5_000_000, MAX_COUNTED), None)
-    once = plan(due_ms, ONCE, now_ms=T0, next_after=next_after)
-    assert once == Plan(
+    fire_once = plan(due_ms, ONCE, now_ms=T0, next_after=next_after)
+    assert fire_once == Plan(
         ((T0 - 5_000_000, TriggerType.MISFIRE),), Skipped(due_ms, T0 - 5_001_000, MAX_COUNTED), None
     )
 
 
-def test_the_end_of_a_schedule_is_no_next_time() -> None:
+def test_the_end_of_a_schedule_is_not_a_next_time() -> None:
     decided = plan(T0, NOTHING, now_ms=T0, next_after=every(1, until_ms=T0 + 2000))
     assert decided == Plan(crons(T0, T0 + 1000, T0 + 2000), None, None)
 
@@ -195,8 +195,12 @@ def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
         T0 - 60_000, NOTHING, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000
     )
     assert decided == Plan((), Skipped(T0 - 60_000, T0 - 40_000, 3), None)
-    once = plan(T0 - 60_000, ONCE, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000)
-    assert once == Plan(((T0 - 40_000, TriggerType.MISFIRE),), Skipped(T0 - 60_000, T0 - 50_000, 2), None)
+    fire_once = plan(
+        T0 - 60_000, ONCE, now_ms=T0, next_after=every(10, until_ms=T0 - 35_000), period_ms=10_000
+    )
+    assert fire_once == Plan(
+        ((T0 - 40_000, TriggerType.MISFIRE),), Skipped(T0 - 60_000, T0 - 50_000, 2), None
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +229,7 @@ def test_a_plan_that_does_nothing_has_no_last_instant() -> None:
 
 
 def decided_instants(plans: Iterable[Plan], next_after: Callable[[Millis], Millis | None]) -> list[Millis]:
-    """Return every instant the plans fire or skip, by walking through their skips."""
+    """Return every instant the plans fire or skip, by iterating over their skips."""
     found: list[Millis] = []
     for decided in plans:
         found += [instant for instant, _ in decided.fires]
@@ -268,7 +272,7 @@ def test_no_instant_is_lost_or_doubled_whenever_the_scans_run(
     now_ms, plans = T0, []
     for gap in gaps:
         now_ms += gap
-        for _ in range(30):  # a pass makes twenty fires at most; the next pass takes up the rest
+        for _ in range(30):  # a scan makes at most twenty fires; the next one continues
             if due_ms is None or due_ms > now_ms + PRE_READ_MS:
                 break
             decided = plan(due_ms, misfire, now_ms=now_ms, next_after=next_after, period_ms=period_ms)

@@ -1,4 +1,4 @@
-"""Choosing one address: the golden hash vectors, what the routes with memory remember, lists that change."""
+"""Routes: golden hash vectors, stateful routes, and changing address lists."""
 
 import json
 import random
@@ -68,7 +68,7 @@ def test_first_last_and_random() -> None:
     assert set(picks(RouteStrategy.RANDOM, state, 50)) == set(ABC)
 
 
-def test_round_goes_round_from_a_random_start() -> None:
+def test_round_starts_at_random_and_takes_turns() -> None:
     starts = set()
     for seed in range(20):
         state = RouteState(random.Random(seed))
@@ -76,22 +76,22 @@ def test_round_goes_round_from_a_random_start() -> None:
         assert sorted(first) == sorted(ABC)
         assert picks(ROUND, state, 3) == first
         starts.add(first[0])
-    assert starts == set(ABC), "a restart must not pile everything on the first address"
+    assert starts == set(ABC), "a restart must not send everything to the first address"
 
 
-def test_round_counts_for_each_job() -> None:
+def test_round_counts_per_job() -> None:
     state = RouteState(random.Random(1))
     seven, eight = picks(ROUND, state, 3), [pick(ROUND, state, job_id=8) for _ in range(3)]
     assert sorted(seven) == sorted(eight) == sorted(ABC)
 
 
 @pytest.mark.parametrize("route", [ROUND, LFU, LRU])
-def test_a_fair_route_gives_everybody_the_same(route: RouteStrategy) -> None:
+def test_a_fair_route_distributes_evenly(route: RouteStrategy) -> None:
     assert Counter(picks(route, RouteState(random.Random(3)), 300)) == {A: 100, B: 100, C: 100}
 
 
 @pytest.mark.parametrize("route", list(ROUTERS))
-def test_a_vanished_address_is_never_chosen_and_a_new_one_is(route: RouteStrategy) -> None:
+def test_a_removed_address_is_never_chosen_and_a_new_one_is(route: RouteStrategy) -> None:
     state = RouteState(random.Random(3))
     picks(route, state, 9)
     without_b = picks(route, state, 60, (A, C))
@@ -102,26 +102,26 @@ def test_a_vanished_address_is_never_chosen_and_a_new_one_is(route: RouteStrateg
         assert set(back) == {A, C, D}
 
 
-def test_lfu_takes_the_least_used_and_list_order_where_they_are_equal() -> None:
+def test_lfu_takes_the_least_used_and_list_order_decides_ties() -> None:
     state = RouteState()
     state.seed(7, [A, A, B, C, C, C])
     assert picks(LFU, state, 6) == [B, A, B, A, B, C]
 
 
-def test_lfu_does_not_flood_an_address_that_comes_back() -> None:
+def test_lfu_does_not_flood_an_address_that_returns() -> None:
     state = RouteState()
     picks(LFU, state, 300)
     assert Counter(picks(LFU, state, 8, (*ABC, D))) == {A: 2, B: 2, C: 2, D: 2}
 
 
-def test_lru_takes_whoever_has_rested_longest_and_new_ones_first() -> None:
+def test_lru_takes_the_least_recently_used_and_new_ones_first() -> None:
     state = RouteState()
-    state.seed(7, [C, A, C, B])  # newest first: B has rested longest
+    state.seed(7, [C, A, C, B])  # newest first: B is the least recently used
     assert picks(LRU, state, 4) == [B, A, C, B]
     assert picks(LRU, state, 3, (A, D, C)) == [D, A, C]
 
 
-def test_only_lfu_and_lru_ask_for_a_seed_and_only_once() -> None:
+def test_only_lfu_and_lru_need_a_seed_and_only_once() -> None:
     for route in RouteStrategy:
         state = RouteState()
         assert state.needs_seed(route, 7) is (route in (LFU, LRU))
@@ -158,11 +158,11 @@ def test_an_unknown_route_counts_as_the_first_address(name: str | None) -> None:
     assert route_of(name) is RouteStrategy.FIRST
 
 
-def test_every_route_is_either_computed_asked_for_or_a_broadcast() -> None:
+def test_every_route_is_computed_probed_or_a_broadcast() -> None:
     assert set(ROUTERS) | PROBING | {RouteStrategy.SHARDING_BROADCAST} == set(RouteStrategy)
     assert [route_of(route.value) for route in RouteStrategy] == list(RouteStrategy)
 
 
 @pytest.mark.parametrize("route", list(ROUTERS))
-def test_a_list_that_names_an_address_twice(route: RouteStrategy) -> None:
+def test_a_list_with_a_duplicate_address(route: RouteStrategy) -> None:
     assert set(picks(route, RouteState(random.Random(3)), 10, (A, A))) == {A}

@@ -1,4 +1,4 @@
-"""Figures of the last runs."""
+"""Statistics of the last runs."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from app.domain.run_statistics import Ended, percentile, statistics_of
 
 
 @pytest.mark.parametrize(
-    ("values", "percent", "wanted"),
+    ("values", "percent", "expected"),
     [
         ([], 50, None),
         ([7], 50, 7),
@@ -17,19 +17,17 @@ from app.domain.run_statistics import Ended, percentile, statistics_of
         ([1, 9], 95, 9),
     ],
 )
-def test_a_percentile_is_a_value_that_was_measured(
-    values: list[int], percent: int, wanted: int | None
-) -> None:
-    assert percentile(values, percent) == wanted
+def test_a_percentile_is_a_measured_value(values: list[int], percent: int, expected: int | None) -> None:
+    assert percentile(values, percent) == expected
 
 
-def test_runs_that_never_began_count_as_failures_without_a_duration() -> None:
+def test_runs_that_never_started_count_as_failures_without_a_duration() -> None:
     figures = statistics_of([Ended(True, 3_000), Ended(False, 1_000), Ended(False, None)])
     assert (figures.runs, figures.failed, figures.median_ms, figures.p95_ms) == (3, 2, 1_000, 3_000)
     assert figures.success_percent == 33.3
 
 
-def test_only_all_good_runs_are_a_hundred_percent() -> None:
+def test_only_a_series_without_failures_is_a_hundred_percent() -> None:
     runs = [Ended(True, 1)] * 2_999 + [Ended(False, 1)]
     assert statistics_of(runs).success_percent == 99.9
     assert statistics_of([]).success_percent == 0.0

@@ -1,4 +1,4 @@
-"""Which jobs a timeline shows, how many runs of each, and on which line."""
+"""Timeline: selection of jobs, runs per job, and lines of overlapping runs."""
 
 import pytest
 
@@ -7,14 +7,19 @@ from app.domain.run_outcome import outcome_of
 from app.domain.run_timeline import Activity, fair_share, rank_jobs, stacked
 
 
-def test_trouble_comes_before_many_runs() -> None:
-    quiet, busy, bad, worse = Activity(1, 1, 0), Activity(2, 900, 0), Activity(3, 2, 1), Activity(4, 2, 7)
-    assert rank_jobs([quiet, busy, bad, worse], limit=3) == [4, 3, 2]
+def test_problems_come_before_many_runs() -> None:
+    quiet, busy, failing, failing_more = (
+        Activity(1, 1, 0),
+        Activity(2, 900, 0),
+        Activity(3, 2, 1),
+        Activity(4, 2, 7),
+    )
+    assert rank_jobs([quiet, busy, failing, failing_more], limit=3) == [4, 3, 2]
     assert rank_jobs([Activity(9, 5, 0), Activity(8, 5, 0)], limit=9) == [8, 9]
 
 
 @pytest.mark.parametrize(
-    ("counts", "total", "wanted"),
+    ("counts", "total", "expected"),
     [
         ([], 10, 0),
         ([3, 4], 10, 4),
@@ -25,24 +30,24 @@ def test_trouble_comes_before_many_runs() -> None:
         ([5, 5, 5], 2, 0),
     ],
 )
-def test_what_some_jobs_leave_the_others_get(counts: list[int], total: int, wanted: int) -> None:
+def test_unused_shares_go_to_other_jobs(counts: list[int], total: int, expected: int) -> None:
     share = fair_share(counts, total=total)
-    assert share == wanted
+    assert share == expected
     assert sum(min(count, share) for count in counts) <= total
 
 
-def test_runs_that_overlap_get_lines_of_their_own() -> None:
+def test_overlapping_runs_get_separate_lines() -> None:
     assert stacked([], lines=3) == []
     assert stacked([(0, 5), (5, 9), (10, 12)], lines=3) == [0, 0, 0]
     assert stacked([(0, 9), (1, 3), (2, 4), (5, 6)], lines=3) == [0, 1, 2, 1]
 
 
-def test_more_runs_at_once_than_lines_share_the_line_that_ends_first() -> None:
+def test_more_overlapping_runs_than_lines_share_the_line_that_ends_first() -> None:
     assert stacked([(0, 90), (1, 50), (2, 80), (60, 70)], lines=2) == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("sent", "handled", "wanted"),
+    ("sent", "handled", "expected"),
     [
         (TriggerCode.ACCEPTED, HandleCode.SUCCESS, "success"),
         (TriggerCode.UNRESOLVED, HandleCode.SUCCESS, "success"),
@@ -56,5 +61,5 @@ def test_more_runs_at_once_than_lines_share_the_line_that_ends_first() -> None:
         (777, HandleCode.NONE, "refused"),
     ],
 )
-def test_two_codes_tell_what_became_of_a_run(sent: int, handled: int, wanted: str) -> None:
-    assert outcome_of(sent, handled) == wanted
+def test_two_codes_give_the_result_of_a_run(sent: int, handled: int, expected: str) -> None:
+    assert outcome_of(sent, handled) == expected

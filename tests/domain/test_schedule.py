@@ -1,4 +1,4 @@
-"""Schedules of every type: their next instants, bounds, and what a person can type wrongly."""
+"""Schedules of every type: next instants, bounds, and errors of users."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -51,7 +51,7 @@ NOW = ms("2025-06-01 10:00:00.250")
         (ScheduleType.AT, "2025-06-01 10:00:00", None),
     ],
 )
-def test_the_next_instant_lies_strictly_after(type_: ScheduleType, conf: str, expected: int | None) -> None:
+def test_the_next_instant_is_strictly_after(type_: ScheduleType, conf: str, expected: int | None) -> None:
     check_schedule(schedule(type_, conf))
     assert next_after_ms(schedule(type_, conf), NOW) == expected
 
@@ -128,7 +128,7 @@ def test_the_preview_is_a_chain() -> None:
         ("2025-04-06 01:45:00", LORD_HOWE, ms("2025-04-06 01:45", LORD_HOWE, fold=0)),
     ],
 )
-def test_at_a_clock_change_a_time_means_the_first_valid_instant(
+def test_a_time_in_a_clock_change_means_the_first_valid_instant(
     conf: str, time_zone: str, expected: int
 ) -> None:
     assert next_after_ms(schedule(ScheduleType.AT, conf, time_zone), 0) == expected
@@ -217,7 +217,7 @@ def test_five_fields_at_a_clock_change(
         (ScheduleType.NONE, "", "Mars/Olympus", "timeZone", "Mars/Olympus"),
     ],
 )
-def test_a_wrong_schedule_is_refused_with_its_field(
+def test_an_invalid_schedule_is_refused_with_its_field(
     type_: ScheduleType, conf: str, time_zone: str, field: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -226,7 +226,7 @@ def test_a_wrong_schedule_is_refused_with_its_field(
     assert hint in caught.value.message
 
 
-def test_a_window_must_not_end_before_it_begins() -> None:
+def test_a_window_must_not_end_before_it_starts() -> None:
     check_schedule(schedule(ScheduleType.NONE, not_before_ms=5, not_after_ms=5))
     check_schedule(schedule(ScheduleType.NONE, not_before_ms=5, not_after_ms=0))
     with pytest.raises(InvalidInput) as caught:
@@ -246,7 +246,7 @@ def test_a_window_must_not_end_before_it_begins() -> None:
         (ScheduleType.AT, "2025-06-01 00:00:00", "../etc"),
     ],
 )
-def test_whatever_cannot_be_read_is_one_error_for_the_scan(
+def test_any_unreadable_schedule_is_one_error_for_the_scan(
     type_: ScheduleType, conf: str, time_zone: str
 ) -> None:
     with pytest.raises(InvalidCronExpression):
@@ -269,7 +269,7 @@ def test_whatever_cannot_be_read_is_one_error_for_the_scan(
         "zone.tab",
     ],
 )
-def test_a_name_that_is_no_time_zone_is_refused(name: str) -> None:
+def test_an_unknown_time_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         zone(name)
     assert caught.value.field == "timeZone"
@@ -279,7 +279,7 @@ def test_a_time_zone_is_read_once() -> None:
     assert zone(SHANGHAI) is zone(SHANGHAI)
 
 
-def test_a_herd_of_equal_crons_shares_one_search() -> None:
+def test_many_equal_crons_share_one_search() -> None:
     herd = schedule(ScheduleType.CRON, "0 7 3 * * ?")
     misses = schedule_module._next_cron_ms.cache_info().misses
     assert {next_after_ms(herd, NOW + offset_ms) for offset_ms in range(700)} == {ms("2025-06-02 03:07")}
@@ -287,7 +287,7 @@ def test_a_herd_of_equal_crons_shares_one_search() -> None:
 
 
 @pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
-def test_the_end_of_time_is_no_error(type_: ScheduleType) -> None:
+def test_the_last_datetime_is_not_an_error(type_: ScheduleType) -> None:
     for conf in (
         ("* * * * * ?", "* * * * *")
         if type_ is ScheduleType.CRON
@@ -297,12 +297,12 @@ def test_the_end_of_time_is_no_error(type_: ScheduleType) -> None:
 
 
 @pytest.mark.parametrize("conf", ["9999-01-01 00:00:00", "9999-12-31 23:59:59", "1969-12-31 23:59:59"])
-def test_a_time_at_the_ends_of_the_calendar_is_refused(conf: str) -> None:
+def test_a_time_at_the_limits_of_the_calendar_is_refused(conf: str) -> None:
     with pytest.raises(InvalidInput):
         check_schedule(Schedule(ScheduleType.AT, conf, "America/New_York"))
 
 
 @pytest.mark.parametrize("name", ["right/UTC", "posix/UTC", "Factory"])
-def test_a_zone_under_other_rules_is_refused(name: str) -> None:
+def test_a_zone_with_other_rules_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         zone(name)

@@ -1,4 +1,4 @@
-"""The sharding parameter, read as the original reads it."""
+"""Sharding parameter, parsed as in the original."""
 
 import pytest
 
@@ -32,10 +32,10 @@ from app.domain.sharding import WHOLE, Shard, parse_shard
         ),
     ],
 )
-def test_a_pair_of_whole_numbers_is_a_shard(text: str | None, shard: Shard | None) -> None:
+def test_a_pair_of_integers_is_a_shard(text: str | None, shard: Shard | None) -> None:
     assert parse_shard(text) == shard
 
 
-def test_a_shard_reads_back_as_it_is_written() -> None:
+def test_a_formatted_shard_parses_back() -> None:
     assert str(Shard(1, 3)) == "1/3"
     assert parse_shard(str(WHOLE)) == WHOLE

@@ -1,4 +1,4 @@
-"""Tags: what one may be, and which are the same."""
+"""Tags: valid tags, and which are equal."""
 
 import pytest
 
@@ -32,17 +32,17 @@ def test_tags_are_trimmed_and_each_is_kept_once(typed: str, stored: tuple[str, .
 @pytest.mark.parametrize(
     "tag", ["", "  ", "x" * (TAG_MAX + 1), "a,b", "a，b", "a\nb", "a\tb", "a\x00b", "a\u202eb", "\ud800"]
 )
-def test_what_is_no_tag_is_refused_at_the_field(tag: str) -> None:
+def test_an_invalid_tag_is_refused_at_the_field(tag: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_tags(["fine", tag])
     assert refused.value.field == "tags"
 
 
-def test_a_job_has_only_so_many_different_tags() -> None:
-    many = [f"tag {number}" for number in range(TAGS_MAX)]
-    assert len(check_tags([*many, "TAG 0"])) == TAGS_MAX
+def test_tags_per_job_are_limited() -> None:
+    all_tags = [f"tag {number}" for number in range(TAGS_MAX)]
+    assert len(check_tags([*all_tags, "TAG 0"])) == TAGS_MAX
     with pytest.raises(InvalidInput, match="at most 8 tags; these are 9"):
-        check_tags([*many, "one more"])
+        check_tags([*all_tags, "one more"])
 
 
 def test_the_key_of_the_longest_tag_fits_its_column() -> None:

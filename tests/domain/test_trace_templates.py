@@ -1,4 +1,4 @@
-"""The templates of a trace: what fits which, and that every reason of the resolver has one."""
+"""Templates of the trace: matching, and one for every reason of the resolver."""
 
 import re
 from itertools import product
@@ -95,7 +95,7 @@ VALUES = {
 
 @pytest.mark.parametrize("table", [LINES, REASONS, WHYS, RESULTS, CHILDREN], ids=TABLES)
 def test_a_filled_template_is_found_with_its_values(table: list[Text]) -> None:
-    """Written and read from one table: no template hides another."""
+    """Written and read with one table: no template hides another."""
     for template in table:
         values = {name: VALUES.get(name, "x") for name in re.findall(r"%\((\w+)\)s", template)}
         assert find_template(fill(template, **values), table) == (template, values)
@@ -103,11 +103,13 @@ def test_a_filled_template_is_found_with_its_values(table: list[Text]) -> None:
 
 def test_every_reason_the_resolver_writes_has_a_template() -> None:
     reasons = set()
-    both = (True, False)
+    booleans = (True, False)
     for state, delivery, sign, durable, registered in product(
-        (FireState.UNKNOWN, FireState.ACCEPTED), Delivery, Sign, both, both
+        (FireState.UNKNOWN, FireState.ACCEPTED), Delivery, Sign, booleans, booleans
     ):
-        for probes, attempt, age_ms, reachable in product((0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), both):
+        for probes, attempt, age_ms, reachable in product(
+            (0, 1, 9), (1, 3, 10), (0, 6_000, 30_000), booleans
+        ):
             evidence = Evidence(
                 state, delivery, sign, durable, registered, probes, attempt, age_ms, reachable
             )
@@ -119,7 +121,7 @@ def test_every_reason_the_resolver_writes_has_a_template() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":1}'])
 @pytest.mark.parametrize("status", [200, 404, 502])
-def test_what_the_client_makes_of_a_useless_answer_has_a_template(status: int, content: bytes) -> None:
+def test_what_the_client_makes_of_an_invalid_answer_has_a_template(status: int, content: bytes) -> None:
     assert find_template(Reply.parse(status, content).msg or "", WHYS) is not None
 
 

@@ -1,4 +1,4 @@
-"""The trace of a run: text a database can hold, bounded, in the reader's zone."""
+"""The trace of a run: storable text, limited, in the reader's zone."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from app.domain.trigger_report import (
         ("\ud83d\ude00", 5, "??"),
     ],
 )
-def test_text_a_database_can_hold(text: str, limit: int, clean: str) -> None:
+def test_any_text_becomes_storable(text: str, limit: int, clean: str) -> None:
     assert clean_text(text, limit) == clean
     clean_text(text, limit).encode()
 
@@ -47,11 +47,11 @@ def test_text_a_database_can_hold(text: str, limit: int, clean: str) -> None:
         (-1, "UTC", "1969-12-31 23:59:59.999 +0000"),
     ],
 )
-def test_an_instant_as_people_of_a_zone_read_it(millis: Millis, zone: str, text: str) -> None:
+def test_an_instant_in_local_time(millis: Millis, zone: str, text: str) -> None:
     assert format_instant(millis, zone) == text
 
 
-def test_lines_and_lists_of_lines_make_one_story() -> None:
+def test_lines_and_lists_of_lines_make_one_trace() -> None:
     assert (
         join_lines("first", None, (), "", ["second", "third"], (">>> trigger <<<",))
         == "first\nsecond\nthird\n>>> trigger <<<"
@@ -59,7 +59,7 @@ def test_lines_and_lists_of_lines_make_one_story() -> None:
     assert join_lines() == ""
 
 
-def test_the_middle_of_a_long_story_is_cut() -> None:
+def test_the_middle_of_a_long_trace_is_cut() -> None:
     trace = join_lines("begins", ["x" * 80] * 1_000, "ends")
     assert len(trace) <= TRACE_MAX
     assert trace.startswith("begins\n")
@@ -67,16 +67,16 @@ def test_the_middle_of_a_long_story_is_cut() -> None:
 
 
 @pytest.mark.parametrize("filler", ["行", "\U0001f600"])
-def test_a_long_story_of_wide_characters_still_fits_the_column(filler: str) -> None:
+def test_a_long_trace_of_wide_characters_still_fits_the_column(filler: str) -> None:
     assert len(join_lines([filler * 100] * 1_000).encode()) <= 65_535
 
 
-def test_a_story_as_long_as_allowed_is_kept_whole() -> None:
+def test_a_trace_of_the_maximum_length_is_kept_whole() -> None:
     assert join_lines("x" * TRACE_MAX) == "x" * TRACE_MAX
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("message", "line"),
     [
         ("busy", "busy"),
         ("a\nResult: accepted\r\n\u2028b\x0b c", "a Result: accepted b c"),
@@ -84,5 +84,5 @@ def test_a_story_as_long_as_allowed_is_kept_whole() -> None:
         ("\n" * 9_000, ""),
     ],
 )
-def test_what_an_executor_says_is_a_part_of_one_line(said: str, line: str) -> None:
-    assert one_line(said) == line
+def test_an_executors_message_stays_within_one_line(message: str, line: str) -> None:
+    assert one_line(message) == line

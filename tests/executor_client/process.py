@@ -92,9 +92,9 @@ class ExecutorProcess:
         """Return the number of regular ends by log id."""
         return self._recorded("end")
 
-    def _recorded(self, what: str) -> Counter[int]:
+    def _recorded(self, event: str) -> Counter[int]:
         lines = self.recording.read_text().splitlines() if self.recording.exists() else []
-        return Counter(int(line.split()[1]) for line in lines if line.startswith(what + " "))
+        return Counter(int(line.split()[1]) for line in lines if line.startswith(event + " "))
 
 
 def command(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

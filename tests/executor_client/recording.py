@@ -5,10 +5,10 @@ import os
 from executor_client import context, job
 
 
-def record(what: str) -> None:
+def record(event: str) -> None:
     """Append a line; the page cache survives SIGKILL."""
     descriptor = os.open(os.environ["RECORDING"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(descriptor, f"{what} {context.log_id}\n".encode())
+    os.write(descriptor, f"{event} {context.log_id}\n".encode())
     os.close(descriptor)
 
 

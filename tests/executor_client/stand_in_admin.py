@@ -82,10 +82,10 @@ class StandInAdmin:
             self.requests.append((path, headers, body))
         if path != f"{self.url.removeprefix(f'http://127.0.0.1:{self._port}')}/api/{action}":
             return {"code": 500, "msg": f"no such path {path}"}
-        given = {name.lower(): value for name, value in headers.items()}
-        if given.get("xxl-job-access-token") != self.token:
+        received = {name.lower(): value for name, value in headers.items()}
+        if received.get("xxl-job-access-token") != self.token:
             return self.envelope(500, BAD_TOKEN)
-        if self.version >= "3.5" and not given.get("xxl-job-appname"):
+        if self.version >= "3.5" and not received.get("xxl-job-appname"):
             return self.envelope(500, "invalid request, accessToken or appname is empty.")
         if action not in ("registry", "registryRemove", "callback"):
             return self.envelope(500, f"invalid request, uri-mapping({action}) not found.")
@@ -103,17 +103,17 @@ class StandInAdmin:
             body = body["callbackList"]
         elif not isinstance(body, list):
             return self.envelope(500, "Expected BEGIN_ARRAY but was BEGIN_OBJECT at line 1 column 2 path $")
-        taken = []
+        accepted = []
         for item in body:
             if self.version < "2.3":
                 if "executeResult" not in item:
                     return self.envelope(500, "java.lang.NullPointerException")
-                taken.append((item["logId"], item["executeResult"]["code"], item["executeResult"]["msg"]))
+                accepted.append((item["logId"], item["executeResult"]["code"], item["executeResult"]["msg"]))
             else:
                 assert item["logDateTime" if self.version >= "3.5" else "logDateTim"] > 0
-                taken.append((item["logId"], item["handleCode"], item["handleMsg"]))
+                accepted.append((item["logId"], item["handleCode"], item["handleMsg"]))
         with self.lock:
-            self.results += taken
+            self.results += accepted
         return self.envelope(200)
 
     def envelope(self, code: int, msg: str | None = None) -> dict[str, Any]:

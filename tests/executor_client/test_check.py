@@ -38,10 +38,10 @@ ONE_JOB = "from executor_client import Executor, job\n@job('a')\ndef a(): ..."
 A_PROGRAM = "Executor.from_env(admin_addresses=('http://127.0.0.1:1/x',), appname='mine', port=0)"
 
 
-def lines_of(home: Path, admin: str, *words: str, **environment: str) -> tuple[int, list[str]]:
+def lines_of(home: Path, admin: str, *expected: str, **environment: str) -> tuple[int, list[str]]:
     settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
     ended = command(
-        home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *words, **settings
+        home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *expected, **settings
     )
     assert ended.stderr == ""
     return ended.returncode, ended.stdout.splitlines()
@@ -57,7 +57,7 @@ def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "token", "words"),
+    ("path", "token", "expected"),
     [
         ("", "wrong-token-0123456789", "it rejects the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
         ("", "", "it requires a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
@@ -65,11 +65,11 @@ def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
     ],
 )
 def test_admin_problems_are_reported(
-    tmp_path: Path, admin: StandInAdmin, path: str, token: str, words: str
+    tmp_path: Path, admin: StandInAdmin, path: str, token: str, expected: str
 ) -> None:
     code, lines = lines_of(tmp_path, admin.url + path, XXL_JOB_ACCESS_TOKEN=token)
     assert code == 1
-    assert [words in line for line in lines if line.startswith("PROBLEM")] == [True]
+    assert [expected in line for line in lines if line.startswith("PROBLEM")] == [True]
 
 
 def test_an_unreachable_admin_is_reported(tmp_path: Path) -> None:
@@ -89,11 +89,11 @@ def test_an_invalid_address_is_reported_once(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_reported(tmp_path: Path, admin: StandInAdmin) -> None:
-    taken = admin.url.removeprefix("http://").partition("/")[0]
-    code, lines = lines_of(tmp_path, admin.url, "--port", taken.partition(":")[2])
+    port_in_use = admin.url.removeprefix("http://").partition("/")[0]
+    code, lines = lines_of(tmp_path, admin.url, "--port", port_in_use.partition(":")[2])
     assert (code, problems(lines)) == (
         1,
-        [f"PROBLEM port: cannot listen on {taken}: the port is in use by another program"],
+        [f"PROBLEM port: cannot listen on {port_in_use}: the port is in use by another program"],
     )
 
 

@@ -58,8 +58,8 @@ def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_token_of_a_local_console_is_found(tmp_path: Path) -> None:
     (tmp_path / "access_token").write_text(TOKEN + "\n")
     assert ExecutorConfig.from_env({"XXL_JOB_HOME": str(tmp_path)}).access_tokens == (TOKEN,)
-    given = {"XXL_JOB_HOME": str(tmp_path), "XXL_JOB_ACCESS_TOKEN": "another-0123456789"}
-    assert ExecutorConfig.from_env(given).access_tokens == ("another-0123456789",)
+    environ = {"XXL_JOB_HOME": str(tmp_path), "XXL_JOB_ACCESS_TOKEN": "another-0123456789"}
+    assert ExecutorConfig.from_env(environ).access_tokens == ("another-0123456789",)
 
 
 def test_a_keyword_overrides_the_variable() -> None:
@@ -67,7 +67,7 @@ def test_a_keyword_overrides_the_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "words"),
+    ("variable", "value", "expected"),
     [
         ("XXL_JOB_EXECUTOR_PORT", "99999", "is not a port"),
         ("XXL_JOB_EXECUTOR_PORT", "-1", "is not a port"),
@@ -75,13 +75,13 @@ def test_a_keyword_overrides_the_variable() -> None:
         ("XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS", "x", "is not a number of days"),
     ],
 )
-def test_an_invalid_variable_is_named(variable: str, value: str, words: str) -> None:
-    with pytest.raises(StartRefused, match=f"^{variable}: .*{words}"):
+def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) -> None:
+    with pytest.raises(StartRefused, match=f"^{variable}: .*{expected}"):
         ExecutorConfig.from_env({variable: value})
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "expected"),
     [
         ({"appname": " "}, "no app name"),
         ({"admin_addresses": ()}, "no admin address"),
@@ -96,8 +96,8 @@ def test_an_invalid_variable_is_named(variable: str, value: str, words: str) -> 
         ({"host": "10.1.2.3", "access_tokens": (TOKEN, "short")}, "known default or shorter"),
     ],
 )
-def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(StartRefused, match=words) as refused:
+def test_invalid_settings_are_refused(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(StartRefused, match=expected) as refused:
         ExecutorConfig(**{**GOOD, **settings}).check()
     assert "\n" not in str(refused.value)
 

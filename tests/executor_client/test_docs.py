@@ -18,8 +18,8 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 SETTINGS = TEXT.partition("## Settings")[2].partition("\n## ")[0]
 
 
-def snippet(words: str) -> str:
-    (found,) = (text for text in SNIPPETS if words in text)
+def snippet(first_words: str) -> str:
+    (found,) = (text for text in SNIPPETS if first_words in text)
     return str(found)
 
 
@@ -31,9 +31,9 @@ def test_every_snippet_is_python(number: int) -> None:
 def test_the_first_example_passes_its_example_test(tmp_path: Path) -> None:
     (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py"))
     (tmp_path / "test_myjobs.py").write_text(snippet("run_handler"))
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    first_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ended = subprocess.run(
-        words,
+        first_words,
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -54,9 +54,9 @@ def test_example_handlers_can_be_registered(tmp_path: Path) -> None:
         "import mine; from executor_client.handlers import registry;"
         " registry.require_bound(); print(*registry.names())"
     )
-    words = [sys.executable, "-c", code]
+    first_words = [sys.executable, "-c", code]
     ended = subprocess.run(
-        words,
+        first_words,
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -89,7 +89,11 @@ def test_documented_paths_and_metrics_exist() -> None:
 def test_production_examples_use_existing_options() -> None:
     (unit,) = re.findall(r"^ExecStart=\S+ -m executor_client (.*)$", TEXT, re.MULTILINE)
     (container,) = re.findall(r'^CMD \["python", "-m", "executor_client", (.*)\]$', TEXT, re.MULTILINE)
-    options = [word for word in (unit + " " + container.replace('"', "")).split() if word.startswith("--")]
+    options = [
+        argument
+        for argument in (unit + " " + container.replace('"', "")).split()
+        if argument.startswith("--")
+    ]
     assert set(options) <= set(_parser()._option_string_actions)
     assert options == ["--token-file"]
     environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))

@@ -99,10 +99,10 @@ def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(
 def test_a_port_in_use_fails_the_start_and_leaves_nothing_open(
     config: MakeConfig, handlers: HandlerRegistry
 ) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        executor = Executor(config(port=taken.getsockname()[1]), handlers)
+    with socket.socket() as other_socket:
+        other_socket.bind(("127.0.0.1", 0))
+        other_socket.listen()
+        executor = Executor(config(port=other_socket.getsockname()[1]), handlers)
         with pytest.raises(StartRefused, match="the port is in use"):
             executor.start()
     with executor:
@@ -127,7 +127,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "words"),
+    ("arguments", "environment", "expected"),
     [
         ((), {}, "no app name: set XXL_JOB_EXECUTOR_APPNAME"),
         (("executor_client.demo", "--appname", "a"), {}, "no admin address"),
@@ -168,7 +168,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
     ],
 )
 def test_an_impossible_start_ends_with_one_line(
-    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], words: str
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], expected: str
 ) -> None:
     (tmp_path / "broken.py").write_text("1 // 0\n")
     (tmp_path / "wordy.py").write_text("raise ImportError('one\\n\\ntwo')\n")
@@ -182,16 +182,16 @@ def test_an_impossible_start_ends_with_one_line(
     )
     ended = command(tmp_path, *arguments, **environment)
     assert ended.returncode == 2
-    assert words in ended.stderr
+    assert expected in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert ended.stdout == ""
 
 
 def test_a_port_of_another_program_is_reported(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as other_socket:
+        other_socket.bind(("127.0.0.1", 0))
+        other_socket.listen()
+        port = other_socket.getsockname()[1]
         ended = command(tmp_path, *GOOD, "--port", str(port))
     assert (ended.returncode, ended.stderr) == (
         2,

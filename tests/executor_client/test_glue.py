@@ -169,13 +169,13 @@ def test_a_script_is_killed_with_its_descendants(
 ) -> None:
     glue.accepted(1, **script("SHELL", source, executorTimeout=timeout))
     eventually(lambda: "ready" in glue.log(1)["logContent"])
-    mine = eventually(sleepers)
+    own_processes = eventually(sleepers)
     if timeout:
         assert result(1) == (502, "job execute timeout ")
     else:
         glue.post("/kill", {"jobId": 1})
         assert result(1) == (500, "scheduling center kill job. [job running, killed]")
-    eventually(lambda: not set(mine) & set(sleepers()), message="a descendant survives")
+    eventually(lambda: not set(own_processes) & set(sleepers()), message="a descendant survives")
     eventually(lambda: not any(thread.name == "job-1" and glue.is_busy() for thread in threading.enumerate()))
 
 

@@ -64,7 +64,7 @@ def needs_argument(day: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "function", "options", "words"),
+    ("name", "function", "options", "expected"),
     [
         ("", free, {}, "must not be blank"),
         ("ok", free, {}, "naming conflicts"),
@@ -74,9 +74,9 @@ def needs_argument(day: str) -> None:
     ],
 )
 def test_invalid_handlers_are_refused(
-    handlers: HandlerRegistry, name: str, function: Any, options: dict[str, Any], words: str
+    handlers: HandlerRegistry, name: str, function: Any, options: dict[str, Any], expected: str
 ) -> None:
-    with pytest.raises(HandlerConflict, match=words):
+    with pytest.raises(HandlerConflict, match=expected):
         handlers.job(name, **options)(function)
 
 
@@ -154,7 +154,7 @@ def test_run_handler_shows_failures() -> None:
     assert run_handler(lambda: context.fail("no")).msg == "no"
 
 
-class Wordless(Exception):
+class SilentError(Exception):
     """Exception whose ``__str__`` fails."""
 
     def __str__(self) -> str:
@@ -163,12 +163,12 @@ class Wordless(Exception):
 
 def test_an_error_without_text_is_named() -> None:
     def handler() -> None:
-        raise Wordless
+        raise SilentError
 
     line = handler.__code__.co_firstlineno + 1
     result = run_handler(handler)
-    assert (result.code, result.msg) == (500, f"Wordless (test_handlers.py:{line})")
-    assert isinstance(result.error, Wordless)
+    assert (result.code, result.msg) == (500, f"SilentError (test_handlers.py:{line})")
+    assert isinstance(result.error, SilentError)
 
 
 def test_run_handler_can_start_cancelled() -> None:
@@ -198,7 +198,7 @@ def test_a_thread_of_the_handler_can_share_its_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "param", "code", "words"),
+    ("name", "param", "code", "expected"),
     [
         ("sleepJobHandler", "0.01", 200, "slept 0.01 s"),
         ("sleepJobHandler", "soon", 500, "must be a number of seconds"),
@@ -209,12 +209,12 @@ def test_a_thread_of_the_handler_can_share_its_run() -> None:
         ("shardingJobHandler", "", 200, "shard 1 of 3"),
     ],
 )
-def test_the_demo_handlers(name: str, param: str, code: int, words: str) -> None:
+def test_the_demo_handlers(name: str, param: str, code: int, expected: str) -> None:
     import executor_client.demo  # noqa: F401 - registers them
 
     result = run_handler(name, param, shard=(1, 3))
     assert result.code == code
-    assert words in (result.msg or "")
+    assert expected in (result.msg or "")
 
 
 def test_the_demo_writes_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_a_rejected_registration_does_not_stop_the_executor(
 
 
 @pytest.mark.parametrize(
-    ("away", "words"), [(False, "deregistered admin="), (True, "deregistration failed admin=")]
+    ("away", "expected"), [(False, "deregistered admin="), (True, "deregistration failed admin=")]
 )
 def test_a_failed_deregistration_is_logged(
     start: MakeExecutor,
@@ -64,7 +64,7 @@ def test_a_failed_deregistration_is_logged(
     admin: StandInAdmin,
     caplog: pytest.LogCaptureFixture,
     away: bool,
-    words: str,
+    expected: str,
 ) -> None:
     caplog.set_level("INFO", "executor_client.heartbeat")
     start()
@@ -73,7 +73,9 @@ def test_a_failed_deregistration_is_logged(
         admin.down()
     executors.pop().stop()
     assert [
-        record.getMessage().startswith(words) for record in caplog.records if "dereg" in record.getMessage()
+        record.getMessage().startswith(expected)
+        for record in caplog.records
+        if "dereg" in record.getMessage()
     ] == [True]
 
 

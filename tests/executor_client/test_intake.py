@@ -206,8 +206,10 @@ def test_concurrent_triggers_of_one_log_id_run_once(
     replies: list[str | None] = []
     callers = [Caller(caller.base) for _ in range(8)]
     threads = [
-        threading.Thread(target=lambda each=each: replies.append(each.run(9, executorHandler="count")["msg"]))
-        for each in callers
+        threading.Thread(
+            target=lambda caller=caller: replies.append(caller.run(9, executorHandler="count")["msg"])
+        )
+        for caller in callers
     ]
     for thread in threads:
         thread.start()

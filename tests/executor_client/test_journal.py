@@ -203,11 +203,11 @@ def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
     connection.set_trace_callback(executed.append)
     writer = BatchWriter(connection)
     done = [
-        writer.submit(lambda each, n=n: each.execute(f"INSERT INTO t VALUES ({n})").rowcount)
+        writer.submit(lambda database, n=n: database.execute(f"INSERT INTO t VALUES ({n})").rowcount)
         for n in range(BATCH_MAX + 1)
     ]
     writer.start()
-    assert [each.result(5) for each in done] == [1] * (BATCH_MAX + 1)
+    assert [future.result(5) for future in done] == [1] * (BATCH_MAX + 1)
     writer.close()
     assert executed.count("COMMIT") == 2
 
@@ -222,19 +222,19 @@ def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
     assert (full, wal) == (2, "wal")
 
 
-def test_a_bad_value_fails_only_its_own_statement(tmp_path: Path) -> None:
+def test_an_invalid_value_fails_only_its_own_statement(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")
     writer = BatchWriter(connection)
-    good = writer.submit(lambda each: each.execute("INSERT INTO t VALUES (1)").rowcount)
-    bad = writer.submit(lambda each: each.execute("INSERT INTO t VALUES (?)", (2**70,)))
+    valid = writer.submit(lambda database: database.execute("INSERT INTO t VALUES (1)").rowcount)
+    invalid = writer.submit(lambda database: database.execute("INSERT INTO t VALUES (?)", (2**70,)))
     writer.start()
-    assert good.result(5) == 1
+    assert valid.result(5) == 1
     with pytest.raises(OverflowError):
-        bad.result(5)
+        invalid.result(5)
     writer.close()
     with pytest.raises(JournalUnavailable):
-        writer.submit(lambda each: None).result(5)
+        writer.submit(lambda _: None).result(5)
 
 
 @contextmanager

@@ -97,8 +97,8 @@ def test_the_context_has_the_fields_of_the_run(
 def test_hooks_run_once_in_the_job_thread(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
     recorded: list[tuple[str, str]] = []
 
-    def record(what: str) -> Callable[[], None]:
-        return lambda: recorded.append((what, threading.current_thread().name))
+    def record(event: str) -> Callable[[], None]:
+        return lambda: recorded.append((event, threading.current_thread().name))
 
     handlers.job("h", init=record("init"), destroy=record("destroy"))(record("run"))
     for log_id in (1, 2):
@@ -106,7 +106,7 @@ def test_hooks_run_once_in_the_job_thread(caller: Caller, handlers: HandlerRegis
         result(log_id)
     caller.post("/kill", {"jobId": 5})
     eventually(lambda: len(recorded) == 4)
-    assert [what for what, _ in recorded] == ["init", "run", "run", "destroy"]
+    assert [event for event, _ in recorded] == ["init", "run", "run", "destroy"]
     assert {thread for _, thread in recorded} == {"job-5"}
 
 
@@ -200,11 +200,11 @@ def test_an_async_handler_succeeds(caller: Caller, handlers: HandlerRegistry, re
 def test_the_result_is_frozen_at_the_timeout(
     caller: Caller, handlers: HandlerRegistry, result: Result, admin: StandInAdmin
 ) -> None:
-    def stubborn() -> None:
+    def ignore_cancel() -> None:
         context.cancelled.wait(30)
         context.success("late success")
 
-    handlers.job("h")(stubborn)
+    handlers.job("h")(ignore_cancel)
     caller.accepted(1, executorHandler="h", executorTimeout=1)
     assert result(1) == (502, "job execute timeout ")
     eventually(lambda: not caller.is_busy())
@@ -216,14 +216,14 @@ def test_a_handler_that_does_not_end_is_abandoned(
 ) -> None:
     release = threading.Event()
 
-    def deaf() -> None:
+    def ignore_everything() -> None:
         while not release.is_set():
             try:
                 release.wait(0.01)
             except BaseException:
                 continue
 
-    handlers.job("h")(deaf)
+    handlers.job("h")(ignore_everything)
     handlers.job("next")(lambda: "next")
     caller.accepted(1, executorHandler="h", executorTimeout=1)
     caller.accepted(2, executorHandler="h")

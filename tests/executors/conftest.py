@@ -1,4 +1,4 @@
-"""Executors that answer as they are told, and clients to call them with."""
+"""Fake executors, and clients to call them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -29,13 +29,13 @@ def peer(executor: FakeExecutor) -> Peer:
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run something in an event loop as dispatch does."""
+    """Run a coroutine in an event loop, as dispatch does."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(work)
 
 
 def with_client(work: Callable[[DispatchClient], Awaitable[T]], networks: tuple[object, ...] = NETWORKS) -> T:
-    """Do some work with a dispatch client in an event loop of its own."""
+    """Call a function with a dispatch client in an event loop of its own."""
 
     async def run() -> T:
         client = DispatchClient(networks)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Which addresses may be called at all, as a table; and how a URL is made of one."""
+"""Allowed addresses as a table, and the URLs made of them."""
 
 from ipaddress import ip_address
 
@@ -91,21 +91,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("address", ALLOWED)
-def test_an_address_that_may_be_called(address: str) -> None:
+def test_an_allowed_address(address: str) -> None:
     check_address(address, NETWORKS)
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_an_address_that_may_not_be_called(address: str) -> None:
+def test_a_refused_address(address: str) -> None:
     with pytest.raises(InvalidInput, match=REFUSED[address]):
         check_address(address, NETWORKS)
 
 
-def test_a_wider_network_never_opens_link_local_and_metadata_addresses() -> None:
-    everything = Config.from_env(
+def test_a_wider_network_never_allows_link_local_and_metadata_addresses() -> None:
+    all_networks = Config.from_env(
         {"XXL_JOB_EXECUTOR_NETWORKS": "0.0.0.0/0,::/0"}, dotenv=None
     ).executor_networks
-    check_address("http://8.8.8.8:9999/", everything)
+    check_address("http://8.8.8.8:9999/", all_networks)
     for address in (
         "169.254.169.254",
         "0.0.0.0",
@@ -116,10 +116,10 @@ def test_a_wider_network_never_opens_link_local_and_metadata_addresses() -> None
         "fd00:ec2::254",
         "::ffff:169.254.169.254",
     ):
-        assert not is_allowed(ip_address(address), everything), address
+        assert not is_allowed(ip_address(address), all_networks), address
 
 
-def test_without_a_network_nobody_may_be_called() -> None:
+def test_without_a_network_no_address_is_allowed() -> None:
     with pytest.raises(InvalidInput, match="outside"):
         check_address("http://127.0.0.1:9999/", ())
 
@@ -134,5 +134,5 @@ def test_without_a_network_nobody_may_be_called() -> None:
         ("http://10.0.0.1:9999/job/", "http://10.0.0.1:9999/job/run"),
     ],
 )
-def test_exactly_one_slash_stands_before_the_action(address: str, url: str) -> None:
+def test_exactly_one_slash_precedes_the_action(address: str, url: str) -> None:
     assert join(address, "run") == url

@@ -1,4 +1,4 @@
-"""Both clients follow the same rule for addresses and headers and give the same reasons for a failed call."""
+"""Both clients apply the same rules to addresses and headers and give the same reasons for a failed call."""
 
 import socket
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One connection: which bytes are an answer, which are none, and when it may be used again."""
+"""One connection: valid and invalid answers, and when it is reused."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ YES = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":200}'
 
 
 class Server:
-    """Answers each request with the next of some raw texts, the last one for ever; in the loop of the test."""
+    """Server in the loop of the test: answers with the given raw texts in turn, the last one repeatedly."""
 
     def __init__(self, *answers: bytes, close: bool = False, unasked: bytes = b"") -> None:
         self.answers, self.close, self.unasked = list(answers), close, unasked
@@ -57,7 +57,7 @@ class Server:
 async def running(
     server: Server, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[DispatchClient, int]]:
-    """Start a server and a client; both have closed all connections at the end."""
+    """Start a server and a client; both have closed all connections in the end."""
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
     client = DispatchClient(NETWORKS)
     try:
@@ -74,7 +74,7 @@ async def running(
 def against(
     server: Server, work: Callable[[Callable[[], Awaitable[CallOutcome]]], Awaitable[Value]]
 ) -> Value:
-    """Run some calls against a server."""
+    """Call a function with a server's client."""
 
     async def run() -> Value:
         async with running(server) as (client, port):
@@ -89,7 +89,7 @@ def against(
 
 async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome, CallOutcome]:
     first = await call()
-    await asyncio.sleep(0.1)  # what comes unasked, and the end of a connection, have arrived
+    await asyncio.sleep(0.1)  # unrequested bytes and the end of the connection have arrived
     return first, await call()
 
 
@@ -114,13 +114,13 @@ async def twice(call: Callable[[], Awaitable[CallOutcome]]) -> tuple[CallOutcome
         "trailer",
         "no reason",
         "bare line feeds",
-        "said to close",
+        "connection: close",
         "1.0",
-        "rubbish behind",
+        "trailing bytes",
         "two answers",
     ],
 )
-def test_an_answer_and_whether_its_connection_is_used_again(raw: bytes, connections: int) -> None:
+def test_an_answer_and_whether_its_connection_is_reused(raw: bytes, connections: int) -> None:
     server = Server(raw)
     for outcome in against(server, twice):
         assert (outcome.delivered, outcome.reason) == (Delivered.ANSWERED, "")
@@ -166,12 +166,12 @@ def test_a_body_may_end_with_its_connection(head: bytes) -> None:
         "only continue",
     ],
 )
-def test_what_is_no_answer(raw: bytes, reason: str) -> None:
+def test_an_invalid_answer_is_an_error(raw: bytes, reason: str) -> None:
     server = Server(raw, YES)
     first, second = against(server, twice)
     assert (first.delivered, first.reply) == (Delivered.PERHAPS, None)
     assert reason in first.reason
-    assert second.delivered is Delivered.ANSWERED, "the next call is not harmed"
+    assert second.delivered is Delivered.ANSWERED, "the next call is not affected"
     assert (server.requests, server.connections) == (2, 2)
 
 
@@ -192,7 +192,7 @@ def test_a_connection_that_closes_within_an_answer(cut: bytes) -> None:
     )
 
 
-def test_an_answer_nobody_asked_for_is_not_the_next_calls() -> None:
+def test_an_unrequested_answer_is_not_used_for_the_next_call() -> None:
     server = Server(YES, unasked=b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"code":500}')
     for outcome in against(server, twice):
         assert outcome.reply is not None
@@ -200,7 +200,7 @@ def test_an_answer_nobody_asked_for_is_not_the_next_calls() -> None:
     assert server.connections == 2
 
 
-def test_a_call_given_up_leaves_no_connection_behind() -> None:
+def test_a_cancelled_call_leaves_no_connection_open() -> None:
     server = Server(b"", YES)
 
     async def work(call: Callable[[], Awaitable[CallOutcome]]) -> CallOutcome:
@@ -214,7 +214,7 @@ def test_a_call_given_up_leaves_no_connection_behind() -> None:
     assert (server.connections, server.ended) == (2, 1 + 1)
 
 
-def test_calls_at_once_have_a_connection_each_and_idle_ones_are_closed(
+def test_concurrent_calls_have_a_connection_each_and_idle_ones_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dispatch_client, "KEEP_ALIVE_S", 0.2)
@@ -231,7 +231,7 @@ def test_calls_at_once_have_a_connection_each_and_idle_ones_are_closed(
     assert against(server, work) == (20, 20)
 
 
-def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_connection_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch_client, "KEEP_ALIVE_S", 0.05)
     server = Server(YES)
     against(server, twice)
@@ -241,7 +241,7 @@ def test_an_old_connection_is_not_used_again(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("token", "app_name"), [("a\r\nX-Other: 1", "demo"), ("t", "de\nmo"), ("t\0", "demo")]
 )
-def test_no_text_of_ours_becomes_another_header(token: str, app_name: str) -> None:
+def test_a_header_value_cannot_inject_another_header(token: str, app_name: str) -> None:
     server = Server(YES)
 
     async def run() -> CallOutcome:
@@ -277,16 +277,19 @@ def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.
 
     first, second = in_loop(run())
     assert first.delivered is Delivered.ANSWERED
-    assert "refused" in second.reason, "the second attempt was made: nobody listens there"
+    assert "refused" in second.reason, "the second attempt was made: nothing listens there"
     assert (full, server.ended) == ([], 1)
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of its own making for 127.0.0.1, and its key."""
+    """A self-signed certificate for 127.0.0.1, and its key."""
     folder = tmp_path_factory.mktemp("tls")
     made, key = folder / "made.pem", folder / "key.pem"
-    request = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=executor -addext subjectAltName=IP:127.0.0.1"
+    request = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=executor"
+        " -addext subjectAltName=IP:127.0.0.1"
+    )
     subprocess.run(
         [*request.split(), "-keyout", str(key), "-out", str(made)], check=True, capture_output=True
     )
@@ -294,7 +297,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_an_executor_behind_tls_is_called_only_where_its_certificate_is_trusted(
+def test_an_executor_with_tls_is_called_only_with_a_trusted_certificate(
     certificate: tuple[Path, Path], trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, key = certificate

@@ -1,4 +1,4 @@
-"""The way runs leave: exact bytes, one write, one attempt; and what is known afterwards of a call without an answer."""
+"""Dispatch client: exact bytes, one write, one attempt, and the outcome of a call without an answer."""
 
 import asyncio
 import socket
@@ -27,8 +27,10 @@ RUN = RunRequest(
     1,
 )
 BODY = (
-    '{"jobId":17,"executorHandler":"reportHandler","executorParams":"day=2024-05-01 行","executorBlockStrategy":"SERIAL_EXECUTION",'
-    '"executorTimeout":0,"logId":90213,"logDateTime":1714530030000,"glueType":"BEAN","glueSource":"","glueUpdatetime":1541254891000,'
+    '{"jobId":17,"executorHandler":"reportHandler","executorParams":"day=2024-05-01 行",'
+    '"executorBlockStrategy":"SERIAL_EXECUTION",'
+    '"executorTimeout":0,"logId":90213,"logDateTime":1714530030000,"glueType":"BEAN","glueSource":"",'
+    '"glueUpdatetime":1541254891000,'
     '"broadcastIndex":0,"broadcastTotal":1}'
 ).encode()
 
@@ -36,7 +38,7 @@ BODY = (
 def call(
     peer: Peer, *, timeout_s: float = 2.0, times: int = 1, networks: tuple[object, ...] = NETWORKS
 ) -> list[CallOutcome]:
-    """Send a run some times, one after the other."""
+    """Send a run several times, one after the other."""
 
     async def work(client: DispatchClient) -> list[CallOutcome]:
         return [await client.call(peer, "run", RUN.to_wire(), timeout_s=timeout_s) for _ in range(times)]
@@ -44,7 +46,7 @@ def call(
     return with_client(work, networks)
 
 
-def test_the_bytes_of_a_run(executor: FakeExecutor, peer: Peer) -> None:
+def test_the_bytes_of_a_run_request(executor: FakeExecutor, peer: Peer) -> None:
     (outcome,) = call(peer)
     (request,) = executor.requests
     assert request.body == BODY
@@ -63,7 +65,7 @@ def test_the_bytes_of_a_run(executor: FakeExecutor, peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("param_bytes", [0, 1_000, 30_000])
-def test_head_and_body_leave_in_one_write(executor: FakeExecutor, peer: Peer, param_bytes: int) -> None:
+def test_head_and_body_are_sent_in_one_write(executor: FakeExecutor, peer: Peer, param_bytes: int) -> None:
     """feixiaobo's client does not wait for a second segment."""
     body = {**RUN.to_wire(), "executorParams": "x" * param_bytes}
     with_client(lambda client: client.call(peer, "run", body, timeout_s=2))
@@ -76,12 +78,12 @@ def test_an_address_with_a_path(executor: FakeExecutor) -> None:
     assert executor.requests[0].target == "/job/run"
 
 
-def test_a_connection_is_used_again(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_connection_is_reused(executor: FakeExecutor, peer: Peer) -> None:
     call(peer, times=3)
     assert [request.connection for request in executor.requests] == [1, 1, 1]
 
 
-def test_our_own_executor_tells_its_boot(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_durable_executor_sends_its_boot_id(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("run", Answer(headers=(("X-Exec-Capabilities", "durable-dedup,boot=5f0c"),)))
     assert call(peer)[0].boot_id == "5f0c"
 
@@ -106,7 +108,7 @@ def test_a_request_that_may_have_arrived_is_never_repeated(
     assert len(executor.requests) == 1
 
 
-def test_a_kept_connection_that_was_closed_meanwhile_does_not_repeat_the_request(
+def test_a_request_on_a_connection_closed_meanwhile_is_not_repeated(
     executor: FakeExecutor, peer: Peer
 ) -> None:
     executor.respond("run", Answer(), Answer(fault=Fault.RESET_AFTER_BODY), Answer())
@@ -140,14 +142,14 @@ def closed_port() -> int:
         return port
 
 
-def test_a_refused_connection_has_surely_delivered_nothing() -> None:
+def test_a_refused_connection_has_delivered_nothing() -> None:
     (outcome,) = call(Peer(f"http://127.0.0.1:{closed_port()}/", "demo", TOKEN))
     assert (outcome.delivered, outcome.reply) == (Delivered.NO, None)
     assert "refused" in outcome.reason.lower() or "connect" in outcome.reason.lower()
 
 
-def test_a_connection_that_does_not_come_about_has_delivered_nothing() -> None:
-    with socket.socket() as full:  # a queue that is full answers no SYN
+def test_a_connection_that_times_out_has_delivered_nothing() -> None:
+    with socket.socket() as full:  # a full queue answers no SYN
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         port = full.getsockname()[1]
@@ -166,13 +168,13 @@ def test_a_connection_that_does_not_come_about_has_delivered_nothing() -> None:
     "address",
     ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "ftp://x", "nonsense", ""],
 )
-def test_an_address_that_may_not_be_called_is_not(address: str) -> None:
+def test_a_forbidden_address_is_not_called(address: str) -> None:
     (outcome,) = call(Peer(address, "demo", TOKEN))
     assert (outcome.delivered, outcome.reply) == (Delivered.NO, None)
     assert "refused" in outcome.reason
 
 
-def test_a_name_that_leads_outside_is_not_called(executor: FakeExecutor) -> None:
+def test_a_name_that_resolves_outside_is_not_called(executor: FakeExecutor) -> None:
     address = executor.address.replace("127.0.0.1", "localhost")
     (outcome,) = call(Peer(address, "demo", TOKEN), networks=(ip_network("10.0.0.0/8"),))
     assert outcome.delivered is Delivered.NO
@@ -181,12 +183,12 @@ def test_a_name_that_leads_outside_is_not_called(executor: FakeExecutor) -> None
     assert call(Peer(address, "demo", TOKEN))[0].delivered is Delivered.ANSWERED
 
 
-def test_a_name_nobody_knows(executor: FakeExecutor) -> None:
+def test_an_unknown_name(executor: FakeExecutor) -> None:
     (outcome,) = call(Peer("http://no-such-host.invalid:9999/", "demo", TOKEN))
     assert outcome.delivered is Delivered.NO
 
 
-def test_a_redirect_is_an_answer_not_a_way(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_redirect_is_an_answer_and_not_followed(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond(
         "run", Answer(status=307, headers=(("Location", executor.address + "elsewhere"),), body=b"")
     )
@@ -221,7 +223,7 @@ def test_proxies_of_the_environment_are_ignored(
     ],
     ids=["array", "html", "empty", "no type", "plain", "402", "no text", "largest", "too large"],
 )
-def test_what_answers_are_taken_for(executor: FakeExecutor, peer: Peer, answer: Answer, code: int) -> None:
+def test_invalid_and_unusual_answers(executor: FakeExecutor, peer: Peer, answer: Answer, code: int) -> None:
     executor.respond("run", answer)
     (outcome,) = call(peer)
     assert outcome.reply is not None
@@ -229,7 +231,7 @@ def test_what_answers_are_taken_for(executor: FakeExecutor, peer: Peer, answer: 
     assert outcome.delivered is Delivered.ANSWERED
 
 
-def test_an_answer_that_drips_is_not_waited_for(executor: FakeExecutor, peer: Peer) -> None:
+def test_an_answer_in_slow_pieces_times_out(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("run", Answer(b'{"code":200' + b" " * 500 + b"}", drip_s=0.05))
     (outcome,) = call(peer, timeout_s=0.3)
     assert (outcome.delivered, outcome.reason) == (Delivered.PERHAPS, "no answer in time")
@@ -243,7 +245,7 @@ def test_compressed_answers_are_not_unpacked(executor: FakeExecutor, peer: Peer)
     assert outcome.reply.code == 500
 
 
-def test_a_hanging_executor_does_not_hold_others(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_hanging_executor_does_not_delay_others(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("run", Answer(fault=Fault.SILENCE))
     with FakeExecutor() as quick:
         quick_peer = Peer(quick.address, "demo", TOKEN)

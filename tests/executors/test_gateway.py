@@ -1,4 +1,4 @@
-"""The console's way to executors: one attempt, checked, bounded in size and time; what cannot be had is one error."""
+"""Gateway to executors: one attempt, checked, limited in size and time; one error for all failures."""
 
 import gzip
 import socket
@@ -45,7 +45,7 @@ def test_the_bytes_of_each_request(
     assert not {"Cookie", "Authorization", "Transfer-Encoding"} & set(headers)
 
 
-def test_an_answer_is_handed_on(executor: FakeExecutor, peer: Peer) -> None:
+def test_an_answer_is_returned(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("kill", Answer.json(200, msg="job thread already killed."))
     executor.respond("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
     assert (GATEWAY.kill(peer, 17).code, GATEWAY.kill(peer, 17).msg) == (200, "job thread already killed.")
@@ -78,7 +78,7 @@ def test_logs_of_all_clients(
 
 
 @pytest.mark.parametrize("answer", [Answer.json(500, msg="no such log"), Answer(status=404), Answer(b"")])
-def test_a_log_that_cannot_be_had_is_an_error(executor: FakeExecutor, peer: Peer, answer: Answer) -> None:
+def test_an_unavailable_log_is_an_error(executor: FakeExecutor, peer: Peer, answer: Answer) -> None:
     executor.respond("log", answer)
     with pytest.raises(ExecutorUnreachable) as caught:
         GATEWAY.read_log(peer, LOG)
@@ -94,7 +94,7 @@ def test_a_fault_is_one_error_and_no_second_attempt(executor: FakeExecutor, peer
     assert len(executor.requests) == 1
 
 
-def test_nobody_there() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -103,7 +103,7 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize("drip", ["head", "body"])
-def test_an_answer_that_drips_is_not_waited_for(executor: FakeExecutor, peer: Peer, drip: str) -> None:
+def test_an_answer_in_slow_pieces_times_out(executor: FakeExecutor, peer: Peer, drip: str) -> None:
     body = b'{"code":200' + b" " * (400 if drip == "body" else 0) + b"}"
     headers = (("X-Filler", "x" * (400 if drip == "head" else 0)),)
     executor.respond("beat", Answer(body, headers=headers, drip_s=0.02))
@@ -130,7 +130,9 @@ def test_proxies_and_passwords_of_the_environment_are_ignored(
 
 
 @pytest.mark.parametrize(("action", "limit"), [("beat", REPLY_MAX), ("log", LOG_REPLY_MAX)])
-def test_an_answer_is_bounded(executor: FakeExecutor, peer: Peer, action: str, limit: int) -> None:
+def test_the_size_of_an_answer_is_limited(
+    executor: FakeExecutor, peer: Peer, action: str, limit: int
+) -> None:
     def ask() -> object:
         return GATEWAY.beat(peer) if action == "beat" else GATEWAY.read_log(peer, LOG)
 
@@ -142,7 +144,7 @@ def test_an_answer_is_bounded(executor: FakeExecutor, peer: Peer, action: str, l
         ask()
 
 
-def test_a_bomb_is_measured_unpacked(executor: FakeExecutor, peer: Peer) -> None:
+def test_a_compressed_answer_is_limited_by_its_unpacked_size(executor: FakeExecutor, peer: Peer) -> None:
     executor.respond(
         "beat", Answer(gzip.compress(b"x" * 50_000_000), headers=(("Content-Encoding", "gzip"),))
     )
@@ -153,13 +155,13 @@ def test_a_bomb_is_measured_unpacked(executor: FakeExecutor, peer: Peer) -> None
 @pytest.mark.parametrize(
     "address", ["http://8.8.8.8:9999/", "http://169.254.169.254/", "http://127.0.0.1:22/", "nonsense"]
 )
-def test_an_address_that_may_not_be_called_is_not(address: str) -> None:
+def test_a_forbidden_address_is_not_called(address: str) -> None:
     with pytest.raises(ExecutorUnreachable, match="refused"):
         GATEWAY.beat(Peer(address, "demo", TOKEN))
 
 
-def test_a_name_that_leads_outside_gets_no_byte(executor: FakeExecutor) -> None:
-    """What a name resolves to is checked once connected: nothing is asked twice, nothing can change in between."""
+def test_a_name_that_resolves_outside_gets_no_byte(executor: FakeExecutor) -> None:
+    """The address is checked after connecting, so that it cannot change between check and call."""
     peer = Peer(executor.address.replace("127.0.0.1", "localhost"), "demo", TOKEN)
     with pytest.raises(ExecutorUnreachable, match="outside the networks"):
         Gateway((ip_network("10.0.0.0/8"),)).beat(peer)

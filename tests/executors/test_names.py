@@ -1,4 +1,4 @@
-"""Host names: asked for once at a time, remembered, and the address that takes connections first."""
+"""Host names: one lookup at a time, cached, and the address that accepts connections first."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ PORT = 9999
 
 
 class Resolver:
-    """Stands in for the system's: answers from a table, counts, and lets a name wait."""
+    """Stub of the system's resolver: answers from a table, counts, and can block a name."""
 
     def __init__(self, **known: list[str]) -> None:
         self.known = known
@@ -35,11 +35,11 @@ class Resolver:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in self.known[host]]
 
     def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Answer instead of the running loop."""
+        """Use it as the resolver of the running loop."""
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self)
 
 
-def test_a_name_that_hangs_is_asked_for_once_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_name_is_looked_up_once_and_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver = Resolver(good=["127.0.0.1"], slow=["127.0.0.2"])
     resolver.hanging.add("slow")
 
@@ -51,14 +51,14 @@ def test_a_name_that_hangs_is_asked_for_once_and_holds_up_no_other(monkeypatch: 
         assert await found.find("good", PORT) == ["127.0.0.1"]
         waiting[0].cancel()
         resolver.hanging.clear()
-        assert [await one for one in waiting[1:]] == [["127.0.0.2"]] * 31
+        assert [await lookup for lookup in waiting[1:]] == [["127.0.0.2"]] * 31
         assert resolver.asked == ["slow", "good"]
         found.close()
 
     in_loop(run())
 
 
-def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_cached_and_renewed_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "KNOWN_S", 0.1)
     resolver = Resolver(moves=["127.0.0.1"])
 
@@ -70,7 +70,7 @@ def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.Monk
         assert resolver.asked == ["moves"]
         resolver.known["moves"] = ["127.0.0.5"]
         await asyncio.sleep(0.12)
-        assert await found.find("moves", PORT) == ["127.0.0.1"], "nobody waits for the renewal"
+        assert await found.find("moves", PORT) == ["127.0.0.1"], "no call waits for the renewal"
         await asyncio.sleep(0.02)
         assert await found.find("moves", PORT) == ["127.0.0.5"]
         found.close()
@@ -82,28 +82,28 @@ def test_an_answer_is_kept_and_renewed_beside_the_calls(monkeypatch: pytest.Monk
     ("host", "reason"),
     [("nobody", "the host name nobody does not resolve"), ("outside", "outside the networks"), ("mixed", "")],
 )
-def test_what_a_name_may_lead_to(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
+def test_the_resolved_addresses_are_checked(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])
 
     async def run() -> list[str]:
         resolver.use(monkeypatch)
         found = Names(NETWORKS)
-        with pytest.raises(OSError, match=reason) if reason else as_it_is():
+        with pytest.raises(OSError, match=reason) if reason else unchanged():
             await found.find(host, PORT)
         return [] if reason else await found.find(host, PORT)
 
     assert in_loop(run()) == ([] if reason else ["127.0.0.1"])
-    assert resolver.asked == [host], "a failure is remembered for a moment, too"
+    assert resolver.asked == [host], "a failure is cached briefly, too"
 
 
 @contextmanager
-def as_it_is() -> Iterator[None]:
+def unchanged() -> Iterator[None]:
     yield
 
 
 @pytest.fixture
 def black_hole() -> Iterator[Callable[[int], None]]:
-    """Makes 127.0.0.9 answer no connection at a port: its queue is full."""
+    """Make 127.0.0.9 answer no connection at a port: its queue is full."""
     opened: list[socket.socket] = []
 
     def make(port: int) -> None:
@@ -118,11 +118,11 @@ def black_hole() -> Iterator[Callable[[int], None]]:
             opened.append(waiting)
 
     yield make
-    for one in opened:
-        one.close()
+    for lookup in opened:
+        lookup.close()
 
 
-def test_an_address_that_answers_nothing_leaves_time_for_the_next_and_comes_last_then(
+def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
     executor: FakeExecutor, black_hole: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = int(executor.address.rstrip("/").rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""A dispatcher on the test's database, its executors and fires, shared by the tests that run one."""
+"""Dispatcher tests: a dispatcher on the test database, its executors and fires."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,7 +32,7 @@ def dispatching(
 
 @contextmanager
 def executors(count: int) -> Iterator[list[FakeExecutor]]:
-    """Start some executors, in the order of their addresses as a group lists them."""
+    """Start executors, in the order of their addresses in a group's list."""
     with ExitStack() as stack:
         yield [stack.enter_context(FakeExecutor()) for _ in range(count)]
 
@@ -52,12 +52,12 @@ def states() -> dict[str, int]:
 
 
 def await_states(expected: dict[str, int]) -> None:
-    """Wait until there are so many fires in each of these states, and none in another."""
+    """Wait until each state has this number of fires, and no other state has any."""
 
     def differs() -> str:
-        told = [
+        traces = [
             (log.id, log.trigger_code, log.trigger_msg) for log in all_rows(JobLog) if log.trigger_code != 200
         ]
-        return f"{expected} is wanted, but there is {states()}; of these runs {told}"
+        return f"{expected} is wanted, but there is {states()}; of these runs {traces}"
 
     eventually(lambda: states() == expected, message=differs)

@@ -1,4 +1,4 @@
-"""Candidate search: who is asked when, and who is taken. No executors, no clock: each test says when which answer comes."""
+"""Candidate search: when each candidate is probed, and which is taken. No executors and no clock."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ RUN = RunRequest(7, "h", "", "SERIAL_EXECUTION", 0, 1, 0, "BEAN", "", 0, 0, 1)
 
 
 class Answers:
-    """Stands in for the sender: a probe waits until its answer is given."""
+    """Stub of the sender: a probe waits until its answer is given."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -30,7 +30,7 @@ class Answers:
         return Probed(yes, f"Probe beat {address}: {'yes' if yes else 'no'}", unreachable=not yes)
 
     async def give(self, *answers: tuple[str, bool]) -> None:
-        """Give some answers at once, and let the search go on."""
+        """Give answers at once, and let the search continue."""
         for address, yes in answers:
             self._answers[address].set_result(yes)
         await settle()
@@ -52,18 +52,18 @@ def next_candidate(searching: CandidateSearch, *, stopping: bool = False) -> "as
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next candidate is asked at once, whatever the one before says."""
+    """The next candidate is probed at once, without waiting for the previous one."""
     monkeypatch.setattr(candidates, "PROBE_S", 0.0)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next candidate is asked only when the one before has said no."""
+    """The next candidate is probed only after the previous one has refused."""
     monkeypatch.setattr(candidates, "PROBE_S", 60.0)
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_next_is_asked_as_soon_as_the_last_has_said_no() -> None:
+def test_the_next_is_probed_as_soon_as_the_last_has_refused() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
@@ -81,21 +81,21 @@ def test_the_next_is_asked_as_soon_as_the_last_has_said_no() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(("said", "taken"), [((A, B), A), ((B, A), A), ((C, B), B), ((C,), C)])
-def test_of_those_that_say_yes_the_first_in_order_is_taken(said: tuple[str, ...], taken: str) -> None:
+@pytest.mark.parametrize(("willing", "chosen"), [((A, B), A), ((B, A), A), ((C, B), B), ((C,), C)])
+def test_the_first_willing_candidate_in_order_is_taken(willing: tuple[str, ...], chosen: str) -> None:
     async def scenario() -> None:
         answers = Answers()
         found = next_candidate(search(answers))
         await asyncio.sleep(0.01)
         assert answers.asked == [A, B, C]
-        await answers.give(*((address, True) for address in said))
-        assert await found == taken
+        await answers.give(*((address, True) for address in willing))
+        assert await found == chosen
 
     asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_slow_candidate_is_listened_to_after_the_others_were_asked() -> None:
+def test_a_slow_candidate_is_still_heard_after_the_others_were_probed() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
@@ -110,7 +110,7 @@ def test_a_slow_candidate_is_listened_to_after_the_others_were_asked() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_after_a_refused_run_the_next_yes_is_taken_and_in_the_end_none() -> None:
+def test_after_a_refused_run_the_next_willing_one_is_taken_and_finally_none() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
@@ -124,13 +124,13 @@ def test_after_a_refused_run_the_next_yes_is_taken_and_in_the_end_none() -> None
         third = next_candidate(searching)
         await answers.give((C, False))
         assert await third is None
-        assert [line.split()[2] for line in searching.lines] == [f"{one}:" for one in (B, A, C, A, C)]
+        assert [line.split()[2] for line in searching.lines] == [f"{address}:" for address in (B, A, C, A, C)]
 
     asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("impatient")
-def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_the_run() -> None:
+def test_unanswered_candidates_are_named_before_the_run_is_sent() -> None:
     async def scenario() -> None:
         answers = Answers()
         searching = search(answers)
@@ -138,7 +138,7 @@ def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_th
         await asyncio.sleep(0.01)
         await answers.give((C, True))
         assert await found == C
-        unanswered = [f"Probe beat {one}: no, no answer before another was chosen" for one in (A, B)]
+        unanswered = [f"Probe beat {address}: no, no answer before another was chosen" for address in (A, B)]
         assert [line.rpartition(" (")[0] for line in searching.lines[1:]] == unanswered
         again = next_candidate(searching)
         await answers.give((B, True))
@@ -151,7 +151,7 @@ def test_those_that_have_not_answered_are_named_before_the_chosen_one_is_sent_th
     asyncio.run(scenario())
 
 
-def test_a_stop_asks_no_candidate() -> None:
+def test_a_stop_probes_no_candidate() -> None:
     async def scenario() -> None:
         answers = Answers()
         assert await next_candidate(search(answers), stopping=True) is None

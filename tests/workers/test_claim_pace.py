@@ -1,4 +1,4 @@
-"""Claim pacing: group size, lease and start window after what transactions took."""
+"""Claim pace: group size, lease and send window, adapted to measured transactions."""
 
 import pytest
 
@@ -19,12 +19,12 @@ TIMEOUT_S = 3.0
 
 
 def timing(pace: ClaimPace, took_s: float) -> Timing:
-    """Return the timing of a claim that began at 0."""
+    """Return the timing of a claim that started at 0."""
     return Timing(0.0, took_s, pace.lease_s)
 
 
 def test_the_lease_outlives_the_latest_outcome() -> None:
-    """Begun late, answered a bit at a time, kept back behind a claim: what is written then must still be ours to write."""
+    """A send that starts late, gets a slow answer and waits behind a claim must still hold its lease."""
     assert START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S < LEASE_MARGIN_S
     assert ClaimPace(TIMEOUT_S).lease_s == TIMEOUT_S + LEASE_MARGIN_S
 
@@ -42,14 +42,14 @@ def test_the_lease_follows_the_longest_recent_transaction() -> None:
 
 
 @pytest.mark.parametrize("took_s", [0.01, 1.0, 2.0, 6.0])
-def test_the_time_to_begin_counts_from_the_commit(took_s: float) -> None:
+def test_the_time_to_start_counts_from_the_commit(took_s: float) -> None:
     pace = ClaimPace(TIMEOUT_S)
     pace.observe(took_s)
     committed = took_s + 0.1
     assert pace.start_before(timing(pace, took_s), committed) == pytest.approx(took_s + START_WITHIN_S)
 
 
-def test_a_slow_commit_leaves_time_to_begin() -> None:
+def test_a_slow_commit_leaves_time_to_start() -> None:
     pace = ClaimPace(TIMEOUT_S)
     pace.observe(2.0)
     assert pace.start_before(timing(pace, 0.1), 1.6) == pytest.approx(0.1 + 3 * 1.5)
@@ -58,7 +58,7 @@ def test_a_slow_commit_leaves_time_to_begin() -> None:
 @pytest.mark.parametrize(
     ("took_s", "commit_s"), [(0.0, 0.0), (0.5, 0.5), (2.0, 1.0), (9.0, 2.0), (0.1, 30.0)]
 )
-def test_whatever_begins_in_time_ends_within_its_lease(took_s: float, commit_s: float) -> None:
+def test_a_send_that_starts_in_time_ends_within_its_lease(took_s: float, commit_s: float) -> None:
     pace = ClaimPace(TIMEOUT_S)
     claim = timing(pace, took_s)
     latest_outcome = (
@@ -71,12 +71,12 @@ def test_whatever_begins_in_time_ends_within_its_lease(took_s: float, commit_s: 
     assert latest_outcome < claim.started + claim.lease_s
 
 
-def test_a_claim_that_took_longer_than_its_lease_foresaw_is_too_late() -> None:
+def test_a_claim_longer_than_its_lease_allows_is_too_late() -> None:
     pace = ClaimPace(TIMEOUT_S)
     assert pace.start_before(timing(pace, 5.0), 5.1) < 5.1
 
 
-def test_groups_shrink_where_their_size_makes_claims_slow_and_grow_again() -> None:
+def test_groups_shrink_if_their_size_slows_claims_and_grow_again() -> None:
     pace = ClaimPace(TIMEOUT_S)
     pace.observe_claim(8, 0.02)
     pace.observe_claim(GROUP_MAX, 1.6)
@@ -91,8 +91,8 @@ def test_groups_shrink_where_their_size_makes_claims_slow_and_grow_again() -> No
     assert pace.group == GROUP_MAX
 
 
-def test_a_distant_database_makes_no_smaller_groups() -> None:
-    """Each claim takes 2.4 s, however few fires it has: smaller ones would only be more."""
+def test_a_distant_database_does_not_shrink_groups() -> None:
+    """Each claim takes 2.4 s, whatever its size: smaller groups would only mean more claims."""
     pace = ClaimPace(TIMEOUT_S)
     pace.observe_claim(1, 2.4)
     for fires in (4, 40, 400):

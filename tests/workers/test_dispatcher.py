@@ -1,4 +1,4 @@
-"""The dispatcher on a real database against executors that answer as told: claims, sends, records, and stops in order."""
+"""Dispatcher on a real database with fake executors: claims, sends, records, and stops in order."""
 
 import logging
 import threading
@@ -56,7 +56,7 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(
 
 
 @pytest.mark.parametrize("reason", ["refused", "nobody there", "not allowed"])
-def test_a_definite_no_ends_the_run(
+def test_a_definite_refusal_ends_the_run(
     database: str, config: Config, executor: FakeExecutor, reason: str
 ) -> None:
     executor.respond("run", Answer.json(500, msg="job handler [x] not found."))
@@ -89,7 +89,7 @@ def test_a_send_that_may_have_arrived_is_unknown_and_not_repeated(
     assert "Result: unknown, no answer" in (log.trigger_msg or "")
 
 
-def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
+def test_failover_takes_the_first_live_executor_and_the_next_if_it_refuses(
     database: str, config: Config
 ) -> None:
     with executors(4) as (dead, refusing, taking, spare):
@@ -99,8 +99,10 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
             await_states({"ACCEPTED": 1})
-        asked = [[request.action for request in one.requests] for one in (dead, refusing, taking, spare)]
-    assert asked == [["beat"], ["beat", "run"], ["beat", "run"], []]
+        actions = [
+            [request.action for request in executor.requests] for executor in (dead, refusing, taking, spare)
+        ]
+    assert actions == [["beat"], ["beat", "run"], ["beat", "run"], []]
     assert dead.requests[0].body == b"{}"
     log, fire = only_row(JobLog), only_row(Fire)
     assert (log.executor_address, fire.address, log.trigger_code) == (taking.address, taking.address, 200)
@@ -113,7 +115,7 @@ def test_failover_takes_the_first_that_lives_and_the_next_where_it_refuses(
     assert sorted(order, key=trace.index) == order
 
 
-def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config) -> None:
+def test_failover_stops_if_the_outcome_is_unknown(database: str, config: Config) -> None:
     with executors(2) as (lost, spare):
         lost.respond("run", Answer(fault=Fault.RESET_AFTER_BODY))
         job = make_job(addresses=group_of(lost, spare), executor_route_strategy="FAILOVER")
@@ -124,7 +126,7 @@ def test_failover_stops_where_the_fate_is_unknown(database: str, config: Config)
     assert only_row(Fire).address == lost.address
 
 
-def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, config: Config) -> None:
+def test_busyover_probes_for_the_job_and_skips_busy_executors(database: str, config: Config) -> None:
     with executors(3) as (hanging, busy, idle):
         hanging.respond("idleBeat", Answer(fault=Fault.SILENCE))
         busy.respond("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
@@ -137,7 +139,9 @@ def test_busyover_asks_for_the_job_and_passes_over_the_busy(database: str, confi
     assert only_row(JobLog).executor_address == idle.address
 
 
-def test_nobody_says_yes(database: str, config: Config, executor: FakeExecutor) -> None:
+def test_a_run_fails_if_every_candidate_refuses(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
     executor.respond("beat", Answer.json(500))
     job = make_job(addresses=f"{executor.address},http://127.0.0.1:1111/", executor_route_strategy="FAILOVER")
     with dispatching(config) as dispatcher:
@@ -148,15 +152,15 @@ def test_nobody_says_yes(database: str, config: Config, executor: FakeExecutor) 
     assert only_row(JobLog).executor_address is None
 
 
-def test_a_broadcast_reaches_everybody_with_its_share(database: str, config: Config) -> None:
+def test_a_broadcast_reaches_every_executor_with_its_shard(database: str, config: Config) -> None:
     with executors(3) as members:
         job = make_job(addresses=group_of(*members), executor_route_strategy="SHARDING_BROADCAST")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
             await_states({"ACCEPTED": 3})
         shares = [
-            (one.requests[0].json["broadcastIndex"], one.requests[0].json["broadcastTotal"])
-            for one in members
+            (executor.requests[0].json["broadcastIndex"], executor.requests[0].json["broadcastTotal"])
+            for executor in members
         ]
     assert shares == [(0, 3), (1, 3), (2, 3)]
 
@@ -179,30 +183,30 @@ def test_a_hanging_executor_holds_only_its_own_slots(database: str, config: Conf
     assert len(all_rows(JobLog)) == 38
 
 
-def test_hanging_executors_that_would_fill_the_fast_lane_hold_up_nobody(
+def test_hanging_executors_that_would_fill_the_fast_lane_delay_no_other(
     database: str, config: Config
 ) -> None:
-    """Three of them with two slots each on four places: a healthy one has its runs long before the time-out."""
+    """Three with two slots each share four permits; a healthy one gets its runs long before the timeout."""
     release = threading.Event()
     with executors(4) as (*hanging, quick):
-        for one in hanging:
-            one.respond("run", Answer(wait=release))
-        stuck = [fire for one in hanging for fire in fires_of(make_job(addresses=one.address), 4)]
+        for executor in hanging:
+            executor.respond("run", Answer(wait=release))
+        stuck = [fire for executor in hanging for fire in fires_of(make_job(addresses=executor.address), 4)]
         with dispatching(config, address_inflight_max=2, fast_max=4) as dispatcher:
             dispatcher.offer(as_due(stuck))
-            eventually(lambda: sum(len(one.requests) for one in hanging) >= 4)
+            eventually(lambda: sum(len(executor.requests) for executor in hanging) >= 4)
             dispatcher.offer(as_due(fires_of(make_job(addresses=quick.address), 30)))
             eventually(lambda: len(quick.requests) == 30, timeout_s=LONG_TIMEOUT_S / 2)
-            eventually(lambda: [len(one.requests) for one in hanging] == [2, 2, 2])
+            eventually(lambda: [len(executor.requests) for executor in hanging] == [2, 2, 2])
             release.set()
             await_states({"ACCEPTED": 42})
     assert len(all_rows(JobLog)) == 42
 
 
-def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
+def test_runs_waiting_for_a_former_address_go_to_another(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two hang at it, the others are parked; then the group has another address, and nothing ends at the first one any more."""
+    """Two runs hang there, the others are parked until the group gets another address."""
     monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
     with executors(2) as (hanging, quick):
         hanging.respond("run", Answer(fault=Fault.SILENCE))
@@ -215,14 +219,14 @@ def test_runs_that_waited_for_an_executor_that_is_gone_go_to_another(
         assert (len(hanging.requests), len(quick.requests)) == (2, 18)
 
 
-def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
+def test_one_unclaimable_fire_costs_the_others_little(
     database: str,
     config: Config,
     executor: FakeExecutor,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Were each of its group claimed by itself, the first of a large group would be too late for their sending."""
+    """If each of its group were claimed alone, the first of a large group would be sent too late."""
     sizes: list[int] = []
 
     def counted(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
@@ -236,18 +240,18 @@ def test_one_fire_that_cannot_be_claimed_costs_the_others_little(
         dispatcher.offer(due)
         await_states({"ACCEPTED": 63, "PENDING": 1})
     assert max(sizes) == 64
-    assert sizes.count(1) < 20, "two, and whenever the poll has found the odd one again"
+    assert sizes.count(1) < 20, "two, and again when the poll finds the unclaimable one"
     assert "not written item=DueFire" in caplog.text
 
 
-def test_claims_that_take_long_make_runs_late_not_unsent(
+def test_slow_claims_make_runs_late_but_still_sent(
     database: str,
     config: Config,
     executor: FakeExecutor,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As with a database that is far away: each claim takes longer than a run may wait for its call, and longer than its lease foresees."""
+    """As with a distant database: each claim takes longer than the send window and its lease allow."""
 
     def slow_claim(
         session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
@@ -264,10 +268,10 @@ def test_claims_that_take_long_make_runs_late_not_unsent(
     assert {fire.attempt for fire in all_rows(Fire)} == {1}
 
 
-def test_a_wake_up_is_followed_by_a_poll(
+def test_a_wake_up_triggers_a_poll(
     database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what a person, a parent or a failure makes due, the commit says so; without it the poll of this test would never come."""
+    """The commit of a manual, child or retry fire wakes the poll, whose period is an hour here."""
     monkeypatch.setattr(poll, "PERIOD_S", 3_600.0)
     child = make_job(addresses=executor.address)
     job = make_job(addresses=executor.address, child_jobid=str(child.id))
@@ -300,7 +304,7 @@ def test_rows_of_the_console_and_orphans_are_found_without_an_offer(
 def test_nothing_is_claimed_while_the_clock_is_wrong(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
-    """A clock that is ahead would send the fires other nodes have in their rings before their time."""
+    """A clock that is ahead would send fires of other nodes' rings too early."""
     steady = threading.Event()
     job = make_job(addresses=executor.address)
     with dispatching(config, may_fire=steady.is_set) as dispatcher:
@@ -315,23 +319,21 @@ def test_nothing_is_claimed_while_the_clock_is_wrong(
 
 def test_two_dispatchers_send_each_run_once(database: str, config: Config, executor: FakeExecutor) -> None:
     fires = fires_of(make_job(addresses=executor.address), 60)
-    with dispatching(config, "one") as one, dispatching(config, "two") as two:
-        one.offer(as_due(fires))
-        two.offer(as_due(fires[::-1]))
+    with dispatching(config, "one") as first, dispatching(config, "two") as second:
+        first.offer(as_due(fires))
+        second.offer(as_due(fires[::-1]))
         await_states({"ACCEPTED": 60})
     logs = [request.json["logId"] for request in executor.requests]
     assert len(logs) == len(set(logs)) == len(all_rows(JobLog)) == 60
 
 
-def test_a_fire_that_is_gone_or_taken_is_nobodys(
-    database: str, config: Config, executor: FakeExecutor
-) -> None:
+def test_a_deleted_or_claimed_fire_is_not_sent(database: str, config: Config, executor: FakeExecutor) -> None:
     job = make_job(addresses=executor.address)
-    gone, taken, kept = fires_of(job, 3)
-    remove(gone)
-    due = as_due([gone, taken, kept])
+    deleted, claimed, kept = fires_of(job, 3)
+    remove(deleted)
+    due = as_due([deleted, claimed, kept])
     with dispatching(config) as dispatcher:
-        make_fire(job, id=taken.id + 100, state="SENDING", log_id=99)
+        make_fire(job, id=claimed.id + 100, state="SENDING", log_id=99)
         dispatcher.offer(due)
         await_states({"ACCEPTED": 2, "SENDING": 1})
         dispatcher.offer(due)
@@ -357,11 +359,11 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
     assert not stopping.is_alive()
     assert states() == {"ACCEPTED": 1, "PENDING": 1}
     assert only_row(Fire, id=late[0].id).log_id is None
-    dispatcher.stop()  # once more is no error
+    dispatcher.stop()  # a second stop is not an error
     assert len(executor.requests) == 1
 
 
-def test_a_stop_does_not_wait_for_candidates_that_have_not_been_asked(
+def test_a_stop_does_not_wait_for_unprobed_candidates(
     database: str, config: Config, executor: FakeExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     executor.respond("beat", Answer(fault=Fault.SILENCE))
@@ -375,7 +377,7 @@ def test_a_stop_does_not_wait_for_candidates_that_have_not_been_asked(
     assert only_row(Fire).attempt == 0
 
 
-def test_a_process_that_was_held_up_gives_its_runs_back(
+def test_a_process_that_was_suspended_gives_its_runs_back(
     database: str,
     config: Config,
     executor: FakeExecutor,
@@ -391,12 +393,12 @@ def test_a_process_that_was_held_up_gives_its_runs_back(
         assert executor.requests == []
         monkeypatch.undo()
         await_states({"ACCEPTED": 1})
-    assert only_row(Fire).attempt == 1, "what was not sent was no attempt"
+    assert only_row(Fire).attempt == 1, "a run that was not sent was not attempted"
     assert only_row(Fire).epoch >= 2
     assert [request.json["logId"] for request in executor.requests] == [only_row(JobLog).id]
 
 
-def test_outcomes_wait_for_a_database_that_is_away(
+def test_outcomes_wait_for_an_unavailable_database(
     database: str, config: Config, database_kind: str, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release, failed = threading.Event(), list[str]()

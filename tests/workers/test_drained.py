@@ -1,4 +1,4 @@
-"""An address drained while the dispatcher works gets nothing more; what it has ends as usual."""
+"""Draining while the dispatcher runs: a drained address gets no new runs; those it has end as usual."""
 
 from collections.abc import Callable
 
@@ -26,23 +26,23 @@ from workers import candidates, lanes
 ACTOR = system_actor("test")
 
 
-def change(what: Callable[..., None], job: Job, member: FakeExecutor) -> None:
+def change(operation: Callable[..., None], job: Job, member: FakeExecutor) -> None:
     """Drain a member, or undo it, as the console does."""
     with session_scope() as session:
-        what(session, job.job_group, member.address, actor=ACTOR, now_ms=now_ms())
+        operation(session, job.job_group, member.address, actor=ACTOR, now_ms=now_ms())
 
 
 def runs_of(*members: FakeExecutor) -> list[int]:
-    return [len(one.requests_for("run")) for one in members]
+    return [len(member.requests_for("run")) for member in members]
 
 
 @pytest.mark.parametrize(
     "route", ["FIRST", "ROUND", "RANDOM", "CONSISTENT_HASH", "LEAST_FREQUENTLY_USED", "FAILOVER", "BUSYOVER"]
 )
-def test_a_drained_address_gets_nothing_while_the_others_get_all(
+def test_a_drained_address_gets_nothing_and_the_others_get_all(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, route: str
 ) -> None:
-    monkeypatch.setattr(candidates, "PROBE_S", 5.0)  # a machine that stands still must not fail a candidate
+    monkeypatch.setattr(candidates, "PROBE_S", 5.0)  # a slow machine must not fail a candidate
     with executors(3) as members:
         drained, *others = members
         job = make_job(addresses=group_of(*members), executor_route_strategy=route)
@@ -62,7 +62,7 @@ def test_a_drained_address_gets_nothing_while_the_others_get_all(
                 assert runs_of(drained) == [before[0] + 1]
 
 
-def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: str, config: Config) -> None:
+def test_runs_of_a_drained_address_are_killed_read_and_ended_as_usual(database: str, config: Config) -> None:
     with executors(2) as (drained, other):
         drained.respond(
             "log",
@@ -83,7 +83,7 @@ def test_what_a_drained_address_has_is_killed_read_and_ended_as_usual(database: 
     assert all_rows(Fire) == []
 
 
-def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_drained(
+def test_runs_waiting_for_a_hanging_executor_move_once_it_is_drained(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes, "AHEAD_UNKNOWN", 1)
@@ -98,31 +98,31 @@ def test_runs_that_waited_for_a_hanging_executor_go_to_another_once_it_is_draine
         assert runs_of(hanging, other) == [2, 18]
 
 
-@pytest.mark.parametrize("moved", [True, False], ids=["drained", "sent there again"])
-def test_busy_is_a_refusal_where_the_run_was_not_sent_before(
+@pytest.mark.parametrize("moved", [True, False], ids=["drained", "redelivered"])
+def test_busy_is_a_refusal_if_the_run_was_not_sent_there_before(
     database: str, config: Config, moved: bool
 ) -> None:
-    """An executor that has never had the run is busy with one of its own."""
+    """An executor that never had the run is busy with another."""
     with executors(2) as (first, other):
         job = make_job(addresses=group_of(first, other))
         if moved:
             change(drains.drain, job, first)
-        for one in (first, other):
-            one.respond("run", Answer.json(code=500, msg="block strategy effect：Discard Later"))
+        for member in (first, other):
+            member.respond("run", Answer.json(code=500, msg="block strategy effect：Discard Later"))
         log = make_log(job, executor_address=first.address, trigger_code=0)
         sent_before = {"log_id": log.id, "address": first.address, "attempt": 1, "epoch": 1}
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job, **sent_before)))
             await_states({} if moved else {"UNKNOWN": 1})
         assert runs_of(first, other) == ([0, 1] if moved else [1, 0])
-    assert [one.trigger_code for one in all_rows(JobLog)] == [500 if moved else 0]
+    assert [member.trigger_code for member in all_rows(JobLog)] == [500 if moved else 0]
 
 
-def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str, config: Config) -> None:
-    """Four that hang cost 300 ms each; meanwhile the fifth, which would have been taken, is drained."""
+def test_a_candidate_drained_during_long_probing_is_skipped(database: str, config: Config) -> None:
+    """Four that hang cost 300 ms each; meanwhile the fifth, which would be chosen, is drained."""
     with executors(6) as (*hanging, drained, spare):
-        for one in hanging:
-            one.respond("beat", Answer(fault=Fault.SILENCE))
+        for member in hanging:
+            member.respond("beat", Answer(fault=Fault.SILENCE))
         job = make_job(addresses=group_of(*hanging, drained, spare), executor_route_strategy="FAILOVER")
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
@@ -134,7 +134,7 @@ def test_a_candidate_drained_during_a_long_probing_is_passed_over(database: str,
     assert log.executor_address == spare.address
 
 
-def test_all_drained_fails_at_once_and_says_why(database: str, config: Config) -> None:
+def test_a_run_fails_at_once_with_a_reason_if_all_are_drained(database: str, config: Config) -> None:
     with executors(2) as members:
         job = make_job(addresses=group_of(*members))
         for member in members:
@@ -142,7 +142,7 @@ def test_all_drained_fails_at_once_and_says_why(database: str, config: Config) -
         with dispatching(config) as dispatcher:
             dispatcher.offer(as_due(fires_of(job)))
             eventually(lambda: all_rows(JobLog) and all_rows(JobLog)[0].trigger_code == 500)
-        assert [one.requests for one in members] == [[], []]
+        assert [member.requests for member in members] == [[], []]
     (log,) = all_rows(JobLog)
     assert "takes new runs: all 2 addresses are drained" in (log.trigger_msg or "")
     assert len(all_rows(Group)[0].addresses) == 2

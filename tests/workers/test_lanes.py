@@ -1,4 +1,4 @@
-"""Lanes: how many sends may be in flight, who waits where, and in which order they go on."""
+"""Lanes: sends in flight per lane and address, parked fires, and their order."""
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.planning import DueFire
@@ -21,12 +21,12 @@ def fires(*ids: int, job_id: int = 7) -> list[DueFire]:
     return [DueFire(fire_id, job_id, T0 + fire_id) for fire_id in ids]
 
 
-def ids(taken: list[DueFire]) -> list[int]:
-    return [fire.id for fire in taken]
+def ids(claimed: list[DueFire]) -> list[int]:
+    return [fire.id for fire in claimed]
 
 
 def lanes_of(fast: int = 10, slow: int = 10, address: int = 3) -> Lanes:
-    """Lanes that claim nothing ahead for A and B: both are known to be slow."""
+    """Return lanes that claim nothing ahead for A and B: both are known to be slow."""
     lanes = Lanes(fast_max=fast, slow_max=slow, address_max=address)
     lanes.stop_prefetch(A)
     lanes.stop_prefetch(B)
@@ -38,7 +38,7 @@ def make_slow(lanes: Lanes, job_id: int, at_ms: Millis = T0) -> None:
         lanes.observe(job_id, A, 501, at_ms)
 
 
-def test_fires_line_up_in_their_order_and_once() -> None:
+def test_fires_queue_in_order_and_once() -> None:
     lanes = lanes_of()
     lanes.add(fires(3, 1, 2))
     lanes.add(fires(1, 4))
@@ -49,7 +49,7 @@ def test_fires_line_up_in_their_order_and_once() -> None:
     assert not lanes.waiting
 
 
-def test_a_forgotten_fire_may_come_again() -> None:
+def test_a_forgotten_fire_may_be_added_again() -> None:
     lanes = lanes_of()
     lanes.add(fires(1))
     lanes.forget(ids(lanes.take(1)))
@@ -78,10 +78,10 @@ def test_a_job_is_slow_after_more_than_ten_slow_sends_in_a_minute() -> None:
     lanes.observe(7, A, 501, T0 + MINUTE_MS - 1)
     assert (lanes.lane_of(7), lanes.lane_of(8)) == (Lane.SLOW, Lane.FAST)
     lanes.observe(8, A, 1, T0 + MINUTE_MS)
-    assert lanes.lane_of(7) is Lane.FAST, "a new calendar minute begins anew"
+    assert lanes.lane_of(7) is Lane.FAST, "a new calendar minute starts over"
 
 
-def test_slow_jobs_hold_up_only_each_other() -> None:
+def test_slow_jobs_delay_only_each_other() -> None:
     lanes = lanes_of(fast=5, slow=1)
     make_slow(lanes, 7)
     lanes.add(fires(1, 2, job_id=7))
@@ -102,7 +102,7 @@ def test_a_long_queue_of_the_fast_lane_leaves_slow_jobs_their_share() -> None:
         36,
         0,
     ]
-    assert len(lanes.take(1024)) == 2000 - 448 - 476 - 512, "nothing is kept free for nobody"
+    assert len(lanes.take(1024)) == 2000 - 448 - 476 - 512, "nothing is reserved"
 
 
 def test_an_address_has_its_slots_and_some_ahead_unless_it_is_slow() -> None:
@@ -128,7 +128,7 @@ def test_a_probed_address_counts_like_any_other() -> None:
     lanes = lanes_of(address=1)
     lanes.take_slot(A)
     assert (lanes.capacity(A), lanes.capacity(B)) == (0, 1)
-    lanes.take_slot(A)  # its send waits for its turn
+    lanes.take_slot(A)  # its send waits for a slot
     assert lanes.capacity(A) == -1
     lanes.free_slot(A)
     lanes.free_slot(A)
@@ -140,7 +140,7 @@ def full(lanes: Lanes, address: str, count: int) -> None:
         lanes.enter(Lane.FAST, address)
 
 
-def test_parked_fires_go_on_in_their_order_before_later_ones() -> None:
+def test_parked_fires_continue_in_order_before_later_ones() -> None:
     lanes = lanes_of(address=2)
     full(lanes, A, 2)
     lanes.park(A, fires(1, 2, 3))
@@ -153,7 +153,7 @@ def test_parked_fires_go_on_in_their_order_before_later_ones() -> None:
     assert ids(lanes.take(256)) == [2, 3]
 
 
-def test_fires_parked_at_an_address_that_got_room_meanwhile_go_on_at_once() -> None:
+def test_fires_parked_at_an_address_that_got_capacity_meanwhile_continue_at_once() -> None:
     lanes = lanes_of(address=2)
     lanes.park(A, fires(1, 2, 3))
     assert ids(lanes.take(256)) == [1, 2]
@@ -163,16 +163,16 @@ def test_fires_parked_at_an_address_that_got_room_meanwhile_go_on_at_once() -> N
     assert ids(lanes.take(256)) == [3]
 
 
-def test_a_parked_fire_that_is_found_again_stays_where_it_is() -> None:
-    """The poll finds PENDING rows four times a second: each must not line up anew, to be claimed and parked again."""
+def test_a_parked_fire_found_again_stays_parked() -> None:
+    """The poll finds PENDING rows four times a second; they must not be queued, claimed and parked again."""
     lanes = lanes_of(address=1)
     lanes.add(fires(1, 2))
-    taken = lanes.take(256)
-    lanes.forget(ids(taken))
+    claimed = lanes.take(256)
+    lanes.forget(ids(claimed))
     full(lanes, A, 1)
-    lanes.park(A, taken)
+    lanes.park(A, claimed)
     for _ in range(5):
-        lanes.add(taken)
+        lanes.add(claimed)
         assert lanes.take(256) == []
     lanes.free_slot(A)
     assert ids(lanes.take(256)) == [1]
@@ -181,7 +181,7 @@ def test_a_parked_fire_that_is_found_again_stays_where_it_is() -> None:
     assert ids(lanes.take(256)) == [2]
 
 
-def test_fires_parked_where_no_run_is_go_on_when_those_before_them_went_elsewhere() -> None:
+def test_fires_parked_at_an_idle_address_continue_when_earlier_ones_went_elsewhere() -> None:
     lanes = lanes_of(address=2)
     full(lanes, A, 2)
     lanes.park(A, fires(1, 2, 3, 4, 5))
@@ -190,14 +190,14 @@ def test_fires_parked_where_no_run_is_go_on_when_those_before_them_went_elsewher
     lanes.free_slot(A)
     lanes.free_slot(A)
     claimed = []
-    while taken := ids(lanes.take(256)):  # each goes to another address, to another node, or was withdrawn
-        claimed += taken
-        lanes.forget(taken)
+    while batch := ids(lanes.take(256)):  # each goes to another address or node, or was withdrawn
+        claimed += batch
+        lanes.forget(batch)
         lanes.unpark_orphaned()
     assert sorted(claimed) == [1, 2, 3, 4, 5]
 
 
-def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> None:
+def test_a_parked_fire_of_a_job_that_became_slow_continues_in_the_slow_lane() -> None:
     lanes = lanes_of(fast=1, slow=1, address=1)
     full(lanes, A, 1)
     lanes.park(A, fires(1, job_id=7))
@@ -210,7 +210,7 @@ def test_a_parked_fire_of_a_job_that_became_slow_goes_on_in_the_slow_lane() -> N
     assert ids(lanes.take(256)) == [1]
 
 
-def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
+def test_an_unclaimable_fire_is_retried_with_back_off() -> None:
     lanes, now, tries = lanes_of(), 100.0, []
     while now < 100 + 300:
         if not lanes.is_backed_off(1, now):
@@ -220,12 +220,12 @@ def test_a_fire_that_cannot_be_claimed_is_tried_ever_more_rarely() -> None:
     assert tries == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
     assert not lanes.is_backed_off(2, now)
     for _ in range(2_000):
-        lanes.back_off(3, now)  # no number runs over
+        lanes.back_off(3, now)  # no overflow
     lanes.back_off(2, now + 2 * BACK_OFF_MAX_S)
     assert not lanes.is_backed_off(1, now), "it is forgotten, not kept for ever"
 
 
-def test_who_waits_for_a_quick_address_makes_a_crowd() -> None:
+def test_waiting_for_a_quick_address_counts_as_backlog() -> None:
     lanes = lanes_of(address=2)
     full(lanes, A, 5)
     assert lanes.backlog() == 0, "it hangs: runs for it are not counted"

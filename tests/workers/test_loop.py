@@ -1,4 +1,4 @@
-"""run_loop: an error costs one round, a stop is never waited out."""
+"""run_loop: an error costs one round; a stop ends a wait at once."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from workers import loop as loop_module
 from workers.loop import Loop, run_loop
 
 
-def test_each_round_gets_the_time_and_says_how_long_to_wait() -> None:
+def test_each_round_gets_the_time_and_returns_the_wait() -> None:
     stop, seen = threading.Event(), []
     times = iter([10, 20, 30])
 
@@ -27,7 +27,7 @@ def test_each_round_gets_the_time_and_says_how_long_to_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "traceback"),
+    ("error", "expected_log", "traceback"),
     [
         (ValueError("broken"), "loop round failed name=test", True),
         (
@@ -39,7 +39,7 @@ def test_each_round_gets_the_time_and_says_how_long_to_wait() -> None:
 )
 def test_an_error_costs_one_round(
     error: Exception,
-    told: str,
+    expected_log: str,
     traceback: bool,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -56,7 +56,7 @@ def test_an_error_costs_one_round(
 
     run_loop("test", tick, stop)
     assert len(rounds) == 3
-    records = [record for record in caplog.records if told in record.getMessage()]
+    records = [record for record in caplog.records if expected_log in record.getMessage()]
     assert len(records) == 2
     assert all(bool(record.exc_info) is traceback for record in records)
     assert "and more" not in caplog.text
@@ -68,7 +68,7 @@ def test_a_stopped_loop_makes_no_round() -> None:
     run_loop("test", lambda _: pytest.fail("a round"), stop)
 
 
-def test_a_negative_wait_is_none() -> None:
+def test_a_negative_wait_counts_as_zero() -> None:
     stop, rounds = threading.Event(), []
 
     def tick(now_ms: Millis) -> Millis:
@@ -96,7 +96,7 @@ def test_a_stop_ends_a_long_wait_at_once() -> None:
     assert time.monotonic() - started < 2
 
 
-def test_a_round_that_hangs_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hanging_round_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     release, began = threading.Event(), threading.Event()
 
     def tick(_now_ms: Millis) -> Millis:

@@ -1,4 +1,4 @@
-"""The monitor child: what it does on a node whose clock is wrong."""
+"""Monitor: what it does on a node with a wrong clock."""
 
 import os
 import re
@@ -49,7 +49,7 @@ HOUR: Millis = 3_600_000
 
 
 class Clocks:
-    """This node's clock and the monotonic one; the database's stands at T0."""
+    """Clocks of this node, wall and monotonic; the database's clock shows T0."""
 
     def __init__(self) -> None:
         self.wall_ms, self.monotonic_ms = T0, 0
@@ -85,7 +85,7 @@ def test_a_tick_pauses_while_the_clock_is_wrong(clocks: Clocks) -> None:
     [(lambda _config: RegistryRound().tick, HOUR), (lambda config: Cleaner(config).tick, 60 * DAY)],
     ids=["registry", "clean-up"],
 )
-def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
+def test_a_clock_that_is_ahead_expires_no_executor_and_deletes_no_run(
     clocks: Clocks, config: Config, tick_of: Callable[[Config], Tick], ahead_ms: Millis
 ) -> None:
     save(
@@ -104,7 +104,7 @@ def test_a_clock_that_is_ahead_forgets_no_executor_and_deletes_no_run(
 
 
 class Rounds:
-    """A registry round every 30 s beside a console, with an executor that is silent from the beginning."""
+    """A registry round every 30 s with a live console; one executor is silent from the start."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
@@ -120,7 +120,7 @@ class Rounds:
         save(Node(name="one", kind="console", epoch=1, started_ms=T0, heartbeat_ms=T0 + DAY, version="1"))
 
     def go(self, rounds: int, *, wall_ms: Millis = 30_000, monotonic_ms: Millis = 30_000) -> bool:
-        """Do some rounds; return whether the executor is known still."""
+        """Run some rounds; return whether the executor is still registered."""
         for _ in range(rounds):
             self.clocks.wall_ms += wall_ms
             self.clocks.monotonic_ms += monotonic_ms
@@ -128,13 +128,15 @@ class Rounds:
         return bool(all_rows(Registration))
 
 
-def test_silence_counts_once_everybody_could_have_been_heard(clocks: Clocks, database: str) -> None:
+def test_silence_counts_only_after_every_executor_could_have_registered(
+    clocks: Clocks, database: str
+) -> None:
     steps = Rounds(clocks)
-    assert steps.go(2), "30 s after the first round one that lives may not have beaten yet"
+    assert steps.go(2), "30 s after the first round a live one may not have sent a heartbeat yet"
     assert not steps.go(1)
 
 
-def test_who_beats_is_listed_from_the_first_round_on(clocks: Clocks, database: str) -> None:
+def test_an_executor_with_heartbeats_is_listed_from_the_first_round(clocks: Clocks, database: str) -> None:
     address, silent = "http://127.0.0.1:2/", "http://127.0.0.1:1/"
     group = make_group(app_name="some-app", address_type=0, address_list=silent)
     steps = Rounds(clocks)
@@ -152,7 +154,7 @@ def test_who_beats_is_listed_from_the_first_round_on(clocks: Clocks, database: s
     assert only_row(Group, id=group.id).address_list == address
 
 
-def test_a_console_that_was_gone_starts_the_count_again(clocks: Clocks, database: str) -> None:
+def test_an_absent_console_restarts_the_count(clocks: Clocks, database: str) -> None:
     steps = Rounds(clocks)
     steps.go(2)
     with session_scope() as session:
@@ -169,17 +171,19 @@ def test_a_console_that_was_gone_starts_the_count_again(clocks: Clocks, database
     [(HOUR, 30_000), (HOUR, HOUR), (40_000, 40_000)],
     ids=["slept", "stood still", "came late"],
 )
-def test_a_round_out_of_time_starts_the_count_again(
+def test_a_late_round_restarts_the_count(
     clocks: Clocks, database: str, wall_ms: Millis, monotonic_ms: Millis
 ) -> None:
     steps = Rounds(clocks)
     steps.go(2)
-    assert steps.go(1, wall_ms=wall_ms, monotonic_ms=monotonic_ms), "nobody could beat meanwhile"
+    assert steps.go(1, wall_ms=wall_ms, monotonic_ms=monotonic_ms), (
+        "no executor could send a heartbeat meanwhile"
+    )
     assert steps.go(1)
     assert not steps.go(1)
 
 
-def test_a_database_that_was_away_starts_the_count_again(
+def test_an_unavailable_database_restarts_the_count(
     clocks: Clocks, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> bool:
@@ -197,7 +201,7 @@ def test_a_database_that_was_away_starts_the_count_again(
     assert not steps.go(1)
 
 
-def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
+def test_the_monitor_reports_a_wrong_clock_once(clocks: Clocks, config: Config, hook: FakeExecutor) -> None:
     url = f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2"
     made = Monitor(
         replace(config, alarm_urls=(url,), access_tokens=("a-token-of-some-length",), node_name="one")
@@ -216,7 +220,7 @@ def test_the_monitor_tells_of_a_wrong_clock_once(clocks: Clocks, config: Config,
     made._resolver.close()
 
 
-def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(
+def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_still_reported(
     clocks: Clocks, config: Config, hook: FakeExecutor
 ) -> None:
     group = make_group(alarm_urls=f"{hook.address.replace('http', 'json', 1)}?cto=2&rto=2")
@@ -242,7 +246,7 @@ def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_told_still(
     made._resolver.close()
 
 
-#: read by Python at its start: the machine's clock, set by so many milliseconds
+#: read by Python at its start: the host's clock, shifted by some milliseconds
 FAST_CLOCK = """
 import time
 _read = time.time_ns
@@ -251,7 +255,7 @@ time.time = lambda: time.time_ns() / 1e9
 """
 
 
-def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
+def test_workers_on_a_host_with_a_wrong_clock_fire_nothing_and_report_it(
     database: str, database_kind: str, tmp_path: Path, hook: FakeExecutor
 ) -> None:
     if database_kind == "sqlite":
@@ -263,17 +267,19 @@ def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
         "XXL_JOB_DATABASE_URL": database,
         "XXL_JOB_NODE_NAME": "one",
     }
-    told_to = {
+    reported_to = {
         "XXL_JOB_ALARM_URLS": hook.address.replace("http", "json", 1),
         "PYTHONPATH": f"{tmp_path}:{ROOT}",
     }
     make_due_job(now_ms() + 1_000, conf="1")
     programs = Programs(tmp_path)
-    program = programs.start("workers", (sys.executable, "-m", "workers"), {**kept, **settings, **told_to})
+    program = programs.start(
+        "workers", (sys.executable, "-m", "workers"), {**kept, **settings, **reported_to}
+    )
     try:
         eventually(lambda: hook.requests, 60, "somebody is told")
-        told_ms = now_ms()
-        eventually(lambda: now_ms() > told_ms + 3_000)
+        reported_ms = now_ms()
+        eventually(lambda: now_ms() > reported_ms + 3_000)
         assert program.end() == 0
     finally:
         program.kill()
@@ -283,6 +289,6 @@ def test_workers_on_a_machine_with_a_wrong_clock_fire_nothing_and_tell(
         "a busy machine compares 0.1 s late"
     )
     assert program.output.count("clock off, scheduling stopped") == 1, (
-        "the scan says it, and the monitors do not repeat it"
+        "the scan reports it, and the monitors do not repeat it"
     )
     assert all_rows(Fire) == []

@@ -1,4 +1,4 @@
-"""The scheduler child in this process: scan, ring and dispatcher together, on time and never early."""
+"""Scheduler child in this process: scan, ring and dispatcher together, on time and never early."""
 
 import gc
 import sys
@@ -60,17 +60,17 @@ def test_jobs_are_sent_at_their_instant_and_never_before(
     for log in logs:
         assert 0 <= arrived[log.id] - (log.fire_time or 0) < 2_000
     after = only_row(Job)
-    assert all_rows(Fire, state="PENDING") == [], "what was read ahead goes back"
+    assert all_rows(Fire, state="PENDING") == [], "fires read ahead are returned"
     assert after.trigger_next_time == max(log.fire_time or 0 for log in all_rows(JobLog)) + 1000
     assert job.id == after.id
 
 
-def test_a_restarted_node_sends_what_its_ring_had_lost(
+def test_a_restarted_node_sends_what_its_ring_lost(
     database: str, node: Config, executor: FakeExecutor
 ) -> None:
     make_due_job(now_ms() + 700, conf="3600", addresses=executor.address)
     before = Scheduler(node)
-    before.tick_scan(now_ms())  # killed before the ring came round
+    before.tick_scan(now_ms())  # killed before the ring reached it
     assert only_row(Fire).state == "PENDING"
     after = Scheduler(node)
     after.start()
@@ -80,7 +80,7 @@ def test_a_restarted_node_sends_what_its_ring_had_lost(
     assert (log.trigger_code, log.fire_time) == (200, only_row(Fire).due_time)
 
 
-def test_a_restarted_node_skips_what_it_finds_too_late(
+def test_a_restarted_node_skips_fires_found_too_late(
     database: str, node: Config, executor: FakeExecutor
 ) -> None:
     job = make_due_job(now_ms() + 3_600_000, conf="3600", addresses=executor.address)
@@ -92,7 +92,7 @@ def test_a_restarted_node_skips_what_it_finds_too_late(
     assert (all_rows(Fire), executor.requests_for("run")) == ([], [])
 
 
-def test_a_scan_says_when_the_next_one_is(database: str, node: Config) -> None:
+def test_a_scan_returns_when_the_next_one_is_due(database: str, node: Config) -> None:
     wait_ms = Scheduler(node).tick_scan(now_ms())
     assert 0 < wait_ms <= SCAN_PERIOD_MS
 
@@ -107,7 +107,7 @@ def test_a_stop_of_an_idle_scheduler_is_quick(database: str, node: Config) -> No
     assert sys.getswitchinterval() == switch, "only a process of its own sets this"
 
 
-def test_garbage_of_statements_does_not_pile_up() -> None:
+def test_garbage_of_statements_does_not_accumulate() -> None:
     thresholds = gc.get_threshold()
     gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)

@@ -1,4 +1,4 @@
-"""SendLimiter: who may send now, who waits, and whose wait expires. Time is a number the tests choose."""
+"""SendLimiter: who may send, who waits, and whose wait expires. The tests choose the time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,14 +35,14 @@ def limiter_of(*, fast: int = 10, slow: int = 10, address: int = 3) -> SendLimit
 def acquire(
     limiter: SendLimiter, address: str, *, lane: Lane = Lane.FAST, now: float = 0, until: float = 1
 ) -> Permit:
-    """Begin a send that need not wait."""
+    """Acquire a permit that is free."""
     permit = limiter.acquire(lane, address, now=now, until=until)
     assert isinstance(permit, Permit)
     return permit
 
 
 def wait(limiter: SendLimiter, address: str, *, lane: Lane = Lane.FAST, until: float = 1) -> Waiting:
-    """Begin a send that must wait."""
+    """Acquire a permit that is not free yet."""
     waiting = limiter.acquire(lane, address, now=0, until=until)
     assert isinstance(waiting, asyncio.Future)
     assert not waiting.done()
@@ -58,7 +58,7 @@ def got(waiting: Waiting) -> Permit:
 
 
 @in_loop
-async def test_a_send_waits_for_a_slot_of_its_address_and_of_its_lane() -> None:
+async def test_a_send_waits_for_a_slot_of_its_address_and_a_permit_of_its_lane() -> None:
     limiter = limiter_of(fast=2, slow=1, address=1)
     first = acquire(limiter, A)
     second = wait(limiter, A)
@@ -71,7 +71,7 @@ async def test_a_send_waits_for_a_slot_of_its_address_and_of_its_lane() -> None:
 
 
 @in_loop
-async def test_those_who_wait_go_in_the_order_they_came() -> None:
+async def test_waiters_continue_in_order() -> None:
     limiter = limiter_of(fast=1, address=1)
     first = acquire(limiter, A)
     queue = [wait(limiter, address) for address in (A, A, B, A)]
@@ -91,7 +91,7 @@ async def test_those_who_wait_go_in_the_order_they_came() -> None:
 
 
 @in_loop
-async def test_a_full_lane_does_not_hold_up_the_other() -> None:
+async def test_a_full_lane_does_not_delay_the_other() -> None:
     limiter = limiter_of(fast=1, slow=1, address=2)
     acquire(limiter, A)
     wait(limiter, B)
@@ -99,15 +99,19 @@ async def test_a_full_lane_does_not_hold_up_the_other() -> None:
 
 
 @in_loop
-async def test_whoever_has_waited_for_too_long_gets_nothing_and_holds_nothing() -> None:
+async def test_an_expired_waiter_gets_nothing_and_holds_nothing() -> None:
     limiter = limiter_of(fast=1, address=1)
     first = acquire(limiter, A)
-    at_gate, at_address, patient = wait(limiter, B), wait(limiter, A), wait(limiter, B, until=9)
+    waiting_for_permit, waiting_for_slot, patient = (
+        wait(limiter, B),
+        wait(limiter, A),
+        wait(limiter, B, until=9),
+    )
     limiter.drop_expired(0.9)
-    assert not at_gate.done()
+    assert not waiting_for_permit.done()
     limiter.drop_expired(1.1)
-    assert at_gate.result() is None
-    assert at_address.result() is None
+    assert waiting_for_permit.result() is None
+    assert waiting_for_slot.result() is None
     assert not patient.done(), "it has the slot of B now, and waits for a permit"
     limiter.release(first, now=1.2)
     limiter.release(got(patient), now=1.3)
@@ -115,7 +119,7 @@ async def test_whoever_has_waited_for_too_long_gets_nothing_and_holds_nothing() 
 
 
 @in_loop
-async def test_whoever_gives_up_waiting_holds_nothing() -> None:
+async def test_a_cancelled_waiter_holds_nothing() -> None:
     limiter = limiter_of(fast=1, address=1)
     first = acquire(limiter, A)
     for address in (B, A):
@@ -137,13 +141,13 @@ async def test_hanging_sends_are_demoted_from_the_fast_lane() -> None:
     assert limiter.overdue == 1
     limiter.release(hanging, now=1)
     assert limiter.overdue == 0
-    next_one = wait(limiter, A)  # the permit was given back once, not twice
+    next_one = wait(limiter, A)  # the permit was returned once, not twice
     limiter.release(got(waiting), now=1)
     got(next_one)
 
 
 @in_loop
-async def test_the_slow_lane_lets_nobody_go() -> None:
+async def test_the_slow_lane_demotes_nothing() -> None:
     limiter = limiter_of(slow=1, address=1)
     slow = acquire(limiter, A, lane=Lane.SLOW)
     waiting = wait(limiter, B, lane=Lane.SLOW)
@@ -154,7 +158,7 @@ async def test_the_slow_lane_lets_nobody_go() -> None:
 
 
 @in_loop
-async def test_nothing_is_kept_of_an_address_nobody_sends_to() -> None:
+async def test_an_unused_address_leaves_no_state() -> None:
     limiter = limiter_of(address=1)
     for number in range(100):
         address = f"http://10.0.1.{number}:9999/"
@@ -166,7 +170,7 @@ async def test_nothing_is_kept_of_an_address_nobody_sends_to() -> None:
 
 
 @in_loop
-async def test_hanging_sends_are_no_reason_to_claim_less_but_to_claim_nothing_ahead() -> None:
+async def test_hanging_sends_do_not_reduce_claims_but_stop_claiming_ahead() -> None:
     lanes = Lanes(fast_max=1, slow_max=1, address_max=FAST_AHEAD)
     for _ in range(FAST_AHEAD):
         lanes.enter(Lane.FAST, A)

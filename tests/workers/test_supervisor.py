@@ -1,4 +1,4 @@
-"""``python -m workers`` as a real process: a dead child comes back, a signal ends all in order, a bad start is one line."""
+"""``python -m workers`` as a real process: restarts of children, an orderly stop, one-line start errors."""
 
 import os
 import signal
@@ -48,12 +48,12 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
 
 
 def children(program: Program) -> list[psutil.Process]:
-    """Return the children, once both stand and are past their first lines."""
+    """Return the children once both are running and past their first lines."""
     eventually(lambda: program.output.count("scheduler started") >= 1 and len(program.workers()) == BOTH, 60)
     return program.workers()
 
 
-def test_a_killed_child_comes_back_and_a_signal_ends_all_in_order(
+def test_a_killed_child_is_restarted_and_a_signal_ends_all_in_order(
     programs: Programs, environ: dict[str, str]
 ) -> None:
     migrate(environ["XXL_JOB_DATABASE_URL"])
@@ -86,7 +86,7 @@ def seen(environ: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("seen")
-def test_a_node_is_not_gone_before_its_last_send_is_answered(
+def test_a_node_ends_only_after_its_last_send_is_answered(
     programs: Programs, environ: dict[str, str]
 ) -> None:
     release = threading.Event()
@@ -98,9 +98,9 @@ def test_a_node_is_not_gone_before_its_last_send_is_answered(
         eventually(lambda: executor.requests_for("run"), 30, "a run is being sent")
         program.process.send_signal(signal.SIGTERM)
         eventually(lambda: "workers stopping" in program.output, 30)
-        asked_ms = now_ms()
+        stopped_ms = now_ms()
         # longer than a silent node counts as alive
-        eventually(lambda: _beat_of_a_living_node() and now_ms() > asked_ms + NODE_DEAD_MS + 500, 30)
+        eventually(lambda: _beat_of_a_living_node() and now_ms() > stopped_ms + NODE_DEAD_MS + 500, 30)
         assert scheduler.is_running(), "it waits for the answer"
         assert only_row(Fire, state="SENDING")
         release.set()
@@ -111,21 +111,19 @@ def test_a_node_is_not_gone_before_its_last_send_is_answered(
 
 def _beat_of_a_living_node() -> bool:
     node = only_row(Node)
-    assert node.heartbeat_ms > now_ms() - NODE_DEAD_MS, "the node counts as gone"
+    assert node.heartbeat_ms > now_ms() - NODE_DEAD_MS, "the node has ended"
     return True
 
 
 @pytest.mark.parametrize("trigger_timeout_s", [1, 3, 10])
-def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger_timeout_s: int) -> None:
+def test_a_stop_waits_for_the_slowest_answer_before_it_is_killed(trigger_timeout_s: int) -> None:
     config = Config(trigger_timeout_s=trigger_timeout_s)
-    assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, (
-        "what the dispatcher waits for"
-    )
+    assert stop_timeout_s("scheduler", config) > trigger_timeout_s + STOP_MARGIN_S, "the dispatcher's wait"
     assert sum(stop_timeout_s(name, config) for name in PARTS) < run_all.STOP_S
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "expected"),
     [
         ({}, "flask --app wsgi db upgrade"),
         (
@@ -139,12 +137,12 @@ def test_a_stop_waits_for_the_slowest_answer_and_ends_before_it_is_ended(trigger
     ],
     ids=["no schema", "bad value", "no database"],
 )
-def test_a_start_that_cannot_be_is_one_line_and_code_2(
-    programs: Programs, environ: dict[str, str], setting: dict[str, str], told: str
+def test_an_impossible_start_is_one_line_and_code_2(
+    programs: Programs, environ: dict[str, str], setting: dict[str, str], expected: str
 ) -> None:
     program = programs.start("workers", WORKERS, environ | setting)
     assert program.process.wait(60) == 2
-    assert told in program.output
+    assert expected in program.output
     assert "Traceback" not in program.output
     assert "secret-word" not in program.output
     assert len(program.output.strip().splitlines()) == 1

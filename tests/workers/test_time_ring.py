@@ -1,4 +1,4 @@
-"""The time ring: out at the due millisecond, whatever the clock does; a late entry at once."""
+"""Time ring: entries come out at their due millisecond, whatever the clock does; late ones at once."""
 
 import random
 import threading
@@ -40,11 +40,11 @@ def test_entries_come_out_earliest_first() -> None:
 
 
 @pytest.mark.parametrize("late_ms", [1, 999, 1_000, 59_000, 61_000, 3_600_000])
-def test_a_late_entry_comes_out_at_the_next_look(late_ms: Millis) -> None:
+def test_a_late_entry_comes_out_at_the_next_check(late_ms: Millis) -> None:
     assert taken(ring_of(T0 - late_ms), T0) == [T0 - late_ms]
 
 
-def test_an_entry_of_the_second_that_was_just_looked_at() -> None:
+def test_an_entry_of_the_second_just_checked() -> None:
     ring = TimeRing(T0)
     assert taken(ring, T0 + 500) == []
     ring.push([fire(1, T0 + 400), fire(2, T0 + 600)])
@@ -61,13 +61,13 @@ def test_an_entry_far_ahead_comes_out_on_time(ahead_ms: Millis) -> None:
 
 
 @pytest.mark.parametrize("jump_s", [5, 59, 60, 61, 3_600, 86_400 * 365])
-def test_a_clock_set_forward_takes_out_all_that_is_due(jump_s: int) -> None:
+def test_a_clock_set_forward_releases_all_due_entries(jump_s: int) -> None:
     dues = [T0 + number * 700 for number in range(8)]
     assert taken(ring_of(*dues), T0 + jump_s * 1000 + 5_000) == dues
 
 
 @pytest.mark.parametrize("jump_s", [1, 30, 59, 60, 61, 3_600])
-def test_a_clock_set_back_takes_out_nothing_early_and_everything_on_time(jump_s: int) -> None:
+def test_a_clock_set_back_releases_nothing_early_and_everything_on_time(jump_s: int) -> None:
     ring = ring_of(T0 + 1_000)
     assert taken(ring, T0 + 500) == []
     back = T0 - jump_s * 1000
@@ -80,8 +80,8 @@ def test_a_clock_set_back_takes_out_nothing_early_and_everything_on_time(jump_s:
     assert taken(ring, T0 + 1_000) == [T0 + 1_000]
 
 
-def test_what_was_pushed_before_the_clock_was_seen_to_be_back_comes_out_too() -> None:
-    """Otherwise the loop would find it due for ever and turn without a wait."""
+def test_entries_added_before_a_clock_set_back_was_noticed_come_out_too() -> None:
+    """Otherwise the loop would find them due for ever and spin."""
     ring = TimeRing(T0)
     back = T0 - 30_000
     ring.push([fire(1, back + 100)])
@@ -111,7 +111,7 @@ def test_nothing_is_lost_early_or_doubled_under_any_clock(seed: int) -> None:
         for entry in again:
             del inside[entry.id]
         assert not [due_ms for due_ms in inside.values() if due_ms <= now_ms], (
-            "a due entry waits for the second look at most"
+            "a due entry waits for the second check at most"
         )
     assert len(out) == len(set(out))
     assert len(ring) == len(inside)
@@ -141,7 +141,7 @@ def test_a_stop_ends_the_wait() -> None:
     while thread.is_alive():
         ring.wake()
         thread.join(0.005)
-    assert len(ring) == 1, "what is left stays: its row is in the database"
+    assert len(ring) == 1, "remaining entries stay: their rows are in the database"
 
 
 def test_many_threads_push_while_one_takes() -> None:
