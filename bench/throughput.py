@@ -63,7 +63,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     received = {log_id: at_ms for out in outs for log_id, _, at_ms in read_runs(out)}
     doubled_starts = sum(len(read_runs(out)) for out in outs) - len(received)
     rows = log_rows(engine)
-    expected = {(row.job_id, row.fire_time) for row in rows}
+    logged = {(row.job_id, row.fire_time) for row in rows}
     fires = Counter((row.job_id, row.fire_time) for row in rows)
     instants = range(first_ms, last_ms + 1, 1000)
     with engine.connect() as connection:
@@ -95,7 +95,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "cpu_ms_per_trigger": {
             name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after
         },
-        "lost": sum((job, instant) not in expected for job in jobs for instant in instants),
+        "lost": sum((job, instant) not in logged for job in jobs for instant in instants),
         "doubled": sum(count - 1 for count in fires.values()) + doubled_starts,
         "unfinished": expected - handled,
     }

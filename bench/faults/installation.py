@@ -24,8 +24,8 @@ def database(kind: str, folder: Path) -> Iterator[tuple[str, DatabaseServer | No
     if kind == "sqlite":
         yield f"sqlite:///{folder / 'xxl_job.db'}", None
         return
-    with temporary_directory() as folder:
-        server = DatabaseServer(kind, folder)
+    with temporary_directory() as data:
+        server = DatabaseServer(kind, data)
         try:
             yield server.server.create_database("xxl_job"), server
         finally:

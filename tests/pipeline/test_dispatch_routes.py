@@ -226,7 +226,7 @@ def test_a_hanging_slow_or_dead_executor_does_not_delay_others(
     job = make_job(addresses=healthy.address)
     with dispatching(config, trigger_timeout_s=3) as dispatcher:
         began = time.monotonic()
-        dispatcher.offer(as_due([fire for job in jobs for fire in due_now(job, 80)]))
+        dispatcher.offer(as_due([fire for disturbed in jobs for fire in due_now(disturbed, 80)]))
         eventually(lambda: min(len(hanging.requests), len(slow.requests)) >= 32)
         lags: list[Millis] = []
         for number in range(1, 11):

@@ -107,10 +107,10 @@ def test_a_broadcast_is_settled_as_one_instant(
     database: str, misfire: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = plan_job(misfire, conf="3600")
-    (fire,) = all_rows(Fire)
+    (planned,) = all_rows(Fire)
     for index in range(2):
-        make_fire(job, fire_key=f"{fire.fire_key}:{index}", sharding_param=f"{index}/2")
-    transact(lambda session: session.delete(session.get_one(Fire, fire.id)))
+        make_fire(job, fire_key=f"{planned.fire_key}:{index}", sharding_param=f"{index}/2")
+    transact(lambda session: session.delete(session.get_one(Fire, planned.id)))
     assert settle() == (2 if misfire == "DO_NOTHING" else 0)
     assert ("skipped=2 fired_once=0" if misfire == "DO_NOTHING" else "skipped=0 fired_once=1") in caplog.text
     assert skips() == ([(0, 0, 1, "misfire")] if misfire == "DO_NOTHING" else [])

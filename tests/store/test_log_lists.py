@@ -33,8 +33,8 @@ def test_runs_are_found_by_status(
     database: str, trigger_code: int, handle_code: int, status: LogStatus | None
 ) -> None:
     log = make_log(make_job(), trigger_code=trigger_code, handle_code=handle_code)
-    named = [status for status in (LogStatus.RUNNING, LogStatus.FAILED) if found(status)]
-    assert named == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
+    found_by = [named for named in (LogStatus.RUNNING, LogStatus.FAILED) if found(named)]
+    assert found_by == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
     assert found(LogStatus.SUCCESS) == ([log.id] if handle_code == 200 else [])
     assert found(LogStatus.ALL) == [log.id]
 

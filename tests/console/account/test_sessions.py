@@ -107,7 +107,7 @@ def test_only_valid_logins_are_counted_in_the_audit(admin: Console) -> None:
         change_login(logins_of("admin")[-1].id, **changes)
     assert "1 other login of admin" in text_of(admin.get("/account/logins/end"))
     path_after(submit(admin, "/account/logins/end"))
-    assert [changes for _username, _user_id, changes in audited_ends()] == ['{"logins": 1}']
+    assert [audited for _username, _user_id, audited in audited_ends()] == ['{"logins": 1}']
     assert len(logins_of("admin")) == 1
 
 

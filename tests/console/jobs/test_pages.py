@@ -140,7 +140,7 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "error"),
+    ("changes", "field", "message"),
     [
         ({"job_desc": " "}, "job_desc", "Enter a job description"),
         ({"author": ""}, "author", "Enter an owner"),
@@ -155,12 +155,12 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
     ],
 )
 def test_an_error_is_shown_at_its_field(
-    admin: Console, changes: dict[str, str], field: str, error: str
+    admin: Console, changes: dict[str, str], field: str, message: str
 ) -> None:
     page = submit(admin, "/jobinfo/new", **{**FORM, "job_group": add_group(), **changes})
     assert page.status_code == 400
     error = page.text.split(f'id="{field}-error"')[1].split("</div>")[0]
-    assert error in error
+    assert message in error
     assert 'aria-invalid="true"' in page.text
     assert 'value="demoJobHandler"' in page.text or field == "executor_handler"  # the entered value is kept
 
