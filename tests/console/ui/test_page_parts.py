@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from flask import Flask, url_for
+from flask import Flask
 from flask_babel import format_timedelta
 from markupsafe import Markup
 
 from app.clock import now_ms
 from app.console.ui.filters import instant, relative
-from app.console.ui.page_parts import filled, link
+from app.console.ui.page_parts import filled
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
@@ -25,32 +25,6 @@ def in_request(app: Flask) -> Callable[..., object]:
             return work()
 
     return ask
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "values"),
-    [
-        ("jobs.show", {"job_id": 1}),
-        ("job_actions.run", {"job_id": 12, "log": 9_223_372_036_854_775_807}),
-        ("logs.index", {"jobId": 7}),
-        ("logs.index", {"jobId": 7, "range": "1 % 2&<"}),
-        ("jobs.add", {"jobGroup": None}),
-        ("jobs.index", {}),
-        ("jobs.index", {"page": True}),
-    ],
-)
-def test_a_cached_link_equals_url_for(
-    in_request: Callable[..., object], endpoint: str, values: dict[str, object]
-) -> None:
-    def both() -> list[tuple[str, str]]:
-        return [(link(endpoint, **values), url_for(endpoint, **values)) for _time in range(2)]  # type: ignore[arg-type]
-
-    assert all(made == expected for made, expected in in_request(both))  # type: ignore[attr-defined]
-
-
-def test_each_link_of_a_page_has_its_own_id(in_request: Callable[..., object]) -> None:
-    made = in_request(lambda: [link("jobs.show", job_id=job_id) for job_id in (1, 2, 2_000_000_011)])
-    assert made == [f"/jobinfo/{job_id}" for job_id in (1, 2, 2_000_000_011)]
 
 
 def test_a_cached_part_distinguishes_markup_from_text(app: Flask, in_request: Callable[..., object]) -> None:
