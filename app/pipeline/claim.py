@@ -27,7 +27,7 @@ from app.pipeline.route import RoutedFire, expand_broadcast, route_fire
 from app.store import bulk, fires, jobs, last_seen, logs, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
-from app.store.logs import Begun
+from app.store.logs import UnfinishedRun
 from executor_client.protocol import RunRequest
 
 #: FAILOVER and BUSYOVER probe the next candidate when one has not answered for this long
@@ -108,7 +108,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     commit.
     """
     batch = ClaimBatch()
-    to_run, begun = _lock_due(session, due, now_ms)
+    to_run, unfinished = _lock_due(session, due, now_ms)
     of_groups = find_group_candidates(
         session, {job.job_group for _, job in to_run}, [fire for fire, _ in to_run]
     )
@@ -125,7 +125,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
             if found.address is not None:
                 taken[found.address] += 1
             routed.append(found)
-    runs = _write_logs(session, routed, begun, now_ms)
+    runs = _write_logs(session, routed, unfinished, now_ms)
     bulk.update_many(
         session,
         Fire,
@@ -144,7 +144,7 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
 
 def _lock_due(
     session: Session, due: Sequence[DueFire], now_ms: Millis
-) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, Begun]]:
+) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, UnfinishedRun]]:
     """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
 
     Deletes fires without a job and those of runs that have ended.
@@ -154,25 +154,27 @@ def _lock_due(
         fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms
     ]
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
-    begun = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
+    unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
     to_run = [
-        fire for fire in pending if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in begun)
+        fire
+        for fire in pending
+        if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    return [(fire, of_jobs[fire.job_id]) for fire in to_run], begun
+    return [(fire, of_jobs[fire.job_id]) for fire in to_run], unfinished
 
 
 class _Run(NamedTuple):
     """The log row of a claimed fire."""
 
     log_id: int
-    begun: Begun
+    unfinished: UnfinishedRun
     #: see Claimed
     remembered: bool
 
 
 def _write_logs(
-    session: Session, routed: Sequence[RoutedFire], begun: Mapping[int, Begun], now_ms: Millis
+    session: Session, routed: Sequence[RoutedFire], unfinished: Mapping[int, UnfinishedRun], now_ms: Millis
 ) -> dict[int, _Run]:
     """Insert the log rows of new runs and update the addresses of repeated ones.
 
@@ -181,7 +183,7 @@ def _write_logs(
     new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [_log_row(routed_fire, now_ms) for routed_fire in new])
     runs = {
-        routed_fire.fire.id: _Run(log_id, Begun(now_ms, None), remembered=False)
+        routed_fire.fire.id: _Run(log_id, UnfinishedRun(now_ms, None), remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
     resent_to = {
@@ -195,7 +197,7 @@ def _write_logs(
             continue
         durable = "durable-dedup" in boots.get(address or "", ("", ""))[1] or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = _Run(
-            log_id, begun[log_id], remembered=routed_fire.fire.attempt > 0 and durable
+            log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
             moved.append({"id": log_id, "executor_address": address})
@@ -280,7 +282,7 @@ def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Milli
         request=_request(routed_fire, run),
         trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         remembered=run.remembered,
-        sent_to=run.begun.address,
+        sent_to=run.unfinished.address,
         given=routed_fire.fire.address,
     )
 
@@ -295,7 +297,7 @@ def _request(routed_fire: RoutedFire, run: _Run) -> RunRequest:
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
         # that of the log row, also on a resend: it names the executor's log file
-        log_date_time=run.begun.trigger_ms // 1000 * 1000,
+        log_date_time=run.unfinished.trigger_ms // 1000 * 1000,
         glue_type=job.glue_type,
         glue_source=job.glue_source or "",
         glue_updatetime=max(job.glue_updatetime or 0, 0),

@@ -75,14 +75,14 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     return {row.id: row.trigger_time or 0 for row in rows}
 
 
-class Begun(NamedTuple):
+class UnfinishedRun(NamedTuple):
     """A run that waits for its result: when it was triggered, and where it was sent last."""
 
     trigger_ms: Millis
     address: str | None
 
 
-def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Begun]:
+def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, UnfinishedRun]:
     """Return the runs that still wait for a result, by log id.
 
     A missing run has a result, or its row was deleted: a Java admin on the same database does both without
@@ -95,7 +95,7 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Beg
     )
     found = session.execute(rows.where(JobLog.id.in_(log_ids)))
     return {
-        row.id: Begun(row.trigger_time or 0, row.executor_address)
+        row.id: UnfinishedRun(row.trigger_time or 0, row.executor_address)
         for row in found
         if is_unfinished(row.trigger_code, row.handle_code)
     }
