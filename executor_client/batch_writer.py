@@ -67,7 +67,7 @@ class BatchWriter:
         return future
 
     def close(self, *, timeout_s: float = 5.0) -> None:
-        """Write what is queued, if the file can be written, and end the thread."""
+        """Write the queued statements, if the file can be written, and end the thread."""
         with self._lock:
             self._closed = True
             self._stop.set()

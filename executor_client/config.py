@@ -14,7 +14,7 @@ from executor_client.errors import StartRefused
 GLUE_LANGUAGES = ("python", "shell", "php", "nodejs", "powershell")
 #: file in the home that holds the token of a console on the same machine
 TOKEN_FILE = "access_token"
-#: well-known tokens, refused like shorter ones than MIN_TOKEN_LENGTH, except on loopback
+#: well-known tokens, refused like those shorter than MIN_TOKEN_LENGTH, except on loopback
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -43,7 +43,7 @@ class Timing:
     shutdown_wait_s: float = 30.0
     #: a graceful stop reports results for this long; the rest stays on disk
     drain_s: float = 5.0
-    #: finished log ids are remembered this long
+    #: finished log ids are kept this long, to recognize duplicates
     dedup_retention_days: int = 30
     #: after a restart, accepted runs older than this are reported as failed instead of started
     restore_max_age_s: float = 86_400.0
@@ -81,7 +81,7 @@ class ExecutorConfig:
     def from_env(cls, environ: Mapping[str, str] | None = None, **settings: Any) -> "ExecutorConfig":
         """Read the ``XXL_JOB_*`` variables; keyword arguments override them.
 
-        Raises StartRefused with one line that names the variable, its value and what is expected.
+        Raises StartRefused with one line that names the variable, its value and the expected values.
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}

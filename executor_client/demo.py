@@ -2,7 +2,7 @@
 
 from executor_client import context, job
 
-#: lines demoJobHandler writes, and the pause between them
+#: lines written by demoJobHandler, and the pause between them
 DEMO_LINES = 10
 DEMO_PAUSE_S = 0.3
 

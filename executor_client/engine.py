@@ -25,7 +25,7 @@ from executor_client.metrics import Counters, render
 from executor_client.parts import Parts
 from executor_client.watchdog import Watchdog
 
-#: period of the clean-up of logs and journal; the first one runs at the start
+#: period of the clean-up of logs and journal; it also runs at the start
 CLEANING_PERIOD_S = 6 * 3600.0
 DAY_MS = 86_400_000
 

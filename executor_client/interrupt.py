@@ -21,9 +21,9 @@ def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
 class InterruptibleCall:
     """Function call that other threads can interrupt.
 
-    The calling thread takes no lock, because an exception could arrive while it holds it. ``_open`` and
-    ``_raising`` are a handshake: the interrupter sets ``_raising`` before it reads ``_open``, the calling
-    thread clears ``_open`` before it reads ``_raising``.
+    The calling thread takes no lock, because an exception could arrive while it holds one. ``_open`` and
+    ``_raising`` are a handshake: the interrupting thread sets ``_raising`` before it reads ``_open``, the
+    calling thread clears ``_open`` before it reads ``_raising``.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:

@@ -137,7 +137,7 @@ class Journal:
         ).result()
 
     def record_process(self, run_id: int, identity: str) -> None:
-        """Store the child process of a run, so that a restart can kill what is left of it."""
+        """Store the child process of a run, so that a restart can kill it if it is still running."""
         self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
 
     def finish(self, run_id: int, code: int, msg: str | None, *, now_ms: int) -> "Future[None]":

@@ -63,11 +63,11 @@ class LogReader:
 
     def _read_open(self, descriptor: int, path: Path, from_line: int, max_bytes: int) -> LogResult:
         start = self._start(path, os.fstat(descriptor))
-        wanted = max(from_line, _FIRST_LINE)
-        if start.line > wanted:
+        target = max(from_line, _FIRST_LINE)
+        if start.line > target:
             start = _Position(start.inode, _FIRST_LINE, 0)
-        first = _skip_lines(descriptor, start, wanted)
-        if first.line < wanted:
+        first = _skip_lines(descriptor, start, target)
+        if first.line < target:
             self._remember(path, first)
             return LogResult(from_line, first.line - 1, "", is_end=False)
         text, end = _take_lines(descriptor, first, max_bytes)
@@ -90,22 +90,22 @@ class LogReader:
                 self._positions.popitem(last=False)
 
 
-def _skip_lines(descriptor: int, start: _Position, wanted: int) -> _Position:
-    """Return the start of line ``wanted``, or of the line after the last whole one."""
+def _skip_lines(descriptor: int, start: _Position, target: int) -> _Position:
+    """Return the start of line ``target``, or of the line after the last whole one."""
     line, offset, position = start.line, start.offset, start.offset
-    while line < wanted:
+    while line < target:
         chunk = os.pread(descriptor, _CHUNK, position)
         if not chunk:
             break
         found = chunk.count(b"\n")
-        if line + found < wanted:
+        if line + found < target:
             line += found
             offset = position + chunk.rfind(b"\n") + 1 if found else offset
         else:
             at = -1
-            for _ in range(wanted - line):
+            for _ in range(target - line):
                 at = chunk.index(b"\n", at + 1)
-            line, offset = wanted, position + at + 1
+            line, offset = target, position + at + 1
         position += len(chunk)
     return _Position(start.inode, line, offset)
 

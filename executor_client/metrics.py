@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 _HELP = {
     "runs_accepted": "runs accepted into the journal",
-    "runs_duplicate": "triggers of a run that was accepted before",
+    "runs_duplicate": "triggers of a run that had been accepted before",
     "runs_refused": "triggers rejected: unknown handler, busy, journal not writable",
     "runs_succeeded": "runs that ended with code 200",
     "runs_failed": "runs that ended with another code",

@@ -17,7 +17,7 @@ MSG_RESULT_LOST = "job handle result lost."
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Reported result of a run: 200, 500, 502 or a handler's own code, and the message."""
+    """Reported result of a run: code (200, 500, 502 or a handler's own) and message."""
 
     code: int
     msg: str | None

@@ -6,7 +6,7 @@ to the slow pool. Ours: the limit per address, so that a hanging executor holds 
 send gives up its slot in the fast lane if it has not been answered after 500 ms.
 
 A run is claimed first and sent when it has its permit. How many runs may be claimed beyond the slots depends
-on how quickly their address answers: large claims cost less, but no other node can send what is claimed here.
+on how quickly their address answers: large claims cost less, but no other node can send the claimed runs.
 """
 
 from collections import Counter, deque

@@ -55,13 +55,13 @@ def trace_drained(drained: Sequence[str], *, entered: bool = False) -> tuple[str
     """
     if not drained:
         return ()
-    one, some, many = (
+    single, some, many = (
         (DRAINED_ENTERED_ONE, DRAINED_ENTERED, DRAINED_ENTERED_MORE)
         if entered
         else (DRAINED_ONE, DRAINED, DRAINED_MORE)
     )
     more = len(drained) - SHOWN_MAX
-    template = one if len(drained) == 1 else many if more > 0 else some
+    template = single if len(drained) == 1 else many if more > 0 else some
     return (fill(template, n=len(drained), addresses=", ".join(drained[:SHOWN_MAX]), more=more),)
 
 

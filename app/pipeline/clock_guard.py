@@ -1,7 +1,8 @@
 """Clock guard: stops a node with a wrong clock from firing.
 
 Compares the wall clock with the database's clock and the node's monotonic one. SQLite has no clock of its
-own. There only the monotonic clock decides, and cannot tell a fault from a correction: see ``JumpHold``.
+own: there only the monotonic clock decides, which cannot distinguish a fault from a correction, see
+``JumpHold``.
 """
 
 import logging

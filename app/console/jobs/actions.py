@@ -182,7 +182,7 @@ def _name(job: Job) -> str:
 
 
 def _first_run(job: Job) -> str:
-    """Return the sentence that says when the schedule will start the first run."""
+    """Return the sentence about the first run that the schedule will start."""
     try:
         next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
     except (InvalidInput, ValueError) as exc:

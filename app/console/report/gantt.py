@@ -152,10 +152,10 @@ class _Scale:
         inside = min(self.to_ms, max(self.from_ms, at_ms)) - self.from_ms
         return 100 * inside / max(1, self.to_ms - self.from_ms)
 
-    def place(self, begin_ms: Millis, end_ms: Millis) -> tuple[str, str]:
+    def place(self, start_ms: Millis, end_ms: Millis) -> tuple[str, str]:
         """Return the left edge and the width of a mark."""
-        begin = min(100 - LEAST_WIDTH, self.percent(begin_ms))
-        return f"{begin:.2f}%", f"{max(LEAST_WIDTH, self.percent(end_ms) - begin):.2f}%"
+        left = min(100 - LEAST_WIDTH, self.percent(start_ms))
+        return f"{left:.2f}%", f"{max(LEAST_WIDTH, self.percent(end_ms) - left):.2f}%"
 
 
 def _lane(row: JobRuns, scale: _Scale) -> Lane:

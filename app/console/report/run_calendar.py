@@ -149,8 +149,8 @@ def _log_address(day: date, zone: ZoneInfo) -> str:
     """Return the URL of the runs of a day, converted to the reader's zone."""
     noon_ms = int(datetime(day.year, day.month, day.day, 12, tzinfo=zone).timestamp()) * 1000
     bounds = midnight_ms(noon_ms, zone.key), midnight_ms(noon_ms, zone.key, -1) - 1
-    begin, end = (write_local(ms, reader_zone()).replace(" ", "T") for ms in bounds)
-    return f"{url_for('logs.index')}?range=custom&from={begin}&to={end}"
+    start, end = (write_local(ms, reader_zone()).replace(" ", "T") for ms in bounds)
+    return f"{url_for('logs.index')}?range=custom&from={start}&to={end}"
 
 
 def _labels(days: Sequence[date]) -> list[Label]:

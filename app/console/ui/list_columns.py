@@ -2,7 +2,7 @@
 
 A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL
 key in the store. Columns are hidden by their position (``.without-4`` in ``app.css``), so the cells of a row
-stand in the order of the table.
+have the order of the table.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Column:
     is_sortable: bool = False
     #: the first click on its head sorts descending: the latest or the most first
     descends_first: bool = False
-    #: readers can hide it; what a row is about and its actions always stay
+    #: readers can hide it; a row's subject and its actions always stay
     can_hide: bool = False
     #: name of the column in whose cells its values are shown, too
     shown_in: str = ""

@@ -1,8 +1,8 @@
 """Request gate of the console: who may call which endpoint, checked before any view runs.
 
-Every module with routes has a ``POLICY``: view name -> Access. ``merged`` puts the parts together; an
-endpoint without an entry is refused, and a test walks the URL map. A right's name means that the user has it
-on at least one group; the services check the object itself when they load it.
+Every module with routes has a ``POLICY``: view name -> Access. ``merged`` combines the parts; an endpoint
+without an entry is refused, and a test checks the whole URL map. A right's name means that the user has it on
+at least one group; the services check the object itself when they load it.
 
 A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see
 ``csrf_token()``. The original's JSON endpoints and the login carry none, because scripts have none: for all

@@ -25,7 +25,7 @@ async function refreshFacts() {
   const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  for (const part of ["[data-facts]", "[data-story]", "[data-run-state]"]) {
+  for (const part of ["[data-facts]", "[data-trace]", "[data-run-state]"]) {
     const now = document.querySelector(part);
     const then = page.querySelector(part);
     if (now && then) now.replaceWith(document.adoptNode(then));
