@@ -1,4 +1,4 @@
-# A target for each word of `python3 manage.py`, which lists them. Arguments: make test ARGS="-k cron"
+# A target for each command of `python3 manage.py`, which lists them. Arguments: make test ARGS="-k cron"
 PYTHON ?= python3
 ARGS ?=
 

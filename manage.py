@@ -196,9 +196,9 @@ def babel(*arguments, failure):
     command(PYTHON, "-m", "babel.messages.frontend", "--quiet", *arguments, failure=failure)
 
 
-def command(*words, failure):
+def command(*arguments, failure):
     """Run a command with its output shown; raise Failed if it fails."""
-    if subprocess.call(words, cwd=ROOT) != 0:
+    if subprocess.call(arguments, cwd=ROOT) != 0:
         raise Failed(failure + "; see the message above")
 
 
@@ -224,7 +224,7 @@ def check(_arguments):
     """Run all checks, even if one fails, and print at the end which failed."""
     setup(tools=True)
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), PYTEST)
-    failed = [" ".join(words) for words in checks if subprocess.call((PYTHON, "-m") + words) != 0]
+    failed = [" ".join(tool) for tool in checks if subprocess.call((PYTHON, "-m") + tool) != 0]
     print("check: " + ("failed: " + ", ".join(failed) if failed else "all passed"), flush=True)
     return len(failed)
 
@@ -274,7 +274,7 @@ def translations(arguments):
         return
     with tempfile.TemporaryDirectory() as work:
         texts = os.path.join(work, "messages.pot")
-        keywords = [word for name in KEYWORDS for word in ("-k", name)]
+        keywords = [option for name in KEYWORDS for option in ("-k", name)]
         options = ["-F", "babel.cfg", "-o", texts, "--no-location", "--sort-output"] + keywords
         babel("extract", *(options + ["."]), failure="extracting the texts failed")
         options = ["-i", texts, "-d", TRANSLATIONS, "-w", "120", "--no-fuzzy-matching"]
@@ -289,8 +289,8 @@ def pictures(arguments):
 
 
 COMMANDS = {
-    word.__name__.replace("_", "-"): word
-    for word in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures)
+    function.__name__.replace("_", "-"): function
+    for function in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures)
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Loop driver: call a tick again and again; an error in one round does not end the loop."""
+"""Loop driver: call a tick repeatedly; an error in one round does not end the loop."""
 
 import logging
 import threading

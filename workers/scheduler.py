@@ -26,8 +26,7 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
-#: the sending thread releases the GIL with every system call; it must not wait the default 5 ms to get it
-#: back
+#: the sending thread releases the GIL with every system call and must not wait the default 5 ms to regain it
 SWITCH_INTERVAL_S = 0.0005
 #: GC thresholds: collect young objects after 5,000, since each IN list leaves a reference cycle; older
 #: generations rarely, since that traverses every run in flight

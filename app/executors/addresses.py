@@ -16,8 +16,7 @@ ADDRESS_MAX = 255
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
-#: metadata services of clouds inside private ranges (AWS, Google, Alibaba, Oracle); link-local is refused
-#: anyway
+#: cloud metadata services inside private ranges (AWS, Google, Alibaba, Oracle); link-local is always refused
 METADATA = frozenset(
     ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")
 )

@@ -191,7 +191,7 @@ class DispatchClient:
         return connection
 
 
-#: replies are immutable, so equal responses can share one
+#: replies are only read, so equal responses can share one
 _parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 
 

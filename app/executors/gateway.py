@@ -1,7 +1,7 @@
 """Gateway: blocking calls to executors, for the console and the monitors. Dispatch uses ``dispatch_client``.
 
-The address is checked before each call and the peer again once connected. Redirects and proxies of the
-environment are not followed; size and duration of a response are limited; there is one attempt.
+The address is checked before each call and the peer again once connected. Redirects and the environment's
+proxies are ignored; size and duration of a response are limited; there is one attempt.
 """
 
 import socket

@@ -111,11 +111,11 @@ def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, seen: bool)
         started = clock_return.find_started(session, after_ms=now_ms)
     for job in beyond:
         try:
-            made = _recalculate(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
+            result = _recalculate(job, zone, futures[job.id], max(now_ms, started.get(job.id, 0)), now_ms)
         except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
             continue
-        if made.changes:
-            returns.append(made)
+        if result.changes:
+            returns.append(result)
     return returns
 
 
@@ -126,49 +126,51 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
     kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
     kept += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
-    made = _Return(job, max([started_ms, *kept]))
-    reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, made)) is not None]
-    withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(made.decided_ms, soon_ms)]
-    made.fire_ids = [fire.id for fire in withdrawn]
+    result = _Return(job, max([started_ms, *kept]))
+    reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None]
+    withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(result.decided_ms, soon_ms)]
+    result.fire_ids = [fire.id for fire in withdrawn]
     if job.trigger_status != TriggerStatus.RUNNING:
-        made.next_ms = job.trigger_next_time
-        return made
+        result.next_ms = job.trigger_next_time
+        return result
     if job.trigger_next_time == AFTER_THE_CURRENT_RUN and not withdrawn:
-        return made
-    after_ms = next_after_ms(schedule, now_ms if schedule.type is ScheduleType.FIX_DELAY else made.decided_ms)
+        return result
+    after_ms = next_after_ms(
+        schedule, now_ms if schedule.type is ScheduleType.FIX_DELAY else result.decided_ms
+    )
     found = [job.trigger_next_time, *reopened, *(fire.due_time for fire in withdrawn)]
-    made.next_ms = min(found if after_ms is None else [*found, after_ms])
-    return made
+    result.next_ms = min(found if after_ms is None else [*found, after_ms])
+    return result
 
 
-def _reopen(skip: Skip, schedule: Schedule, made: _Return) -> Millis | None:
+def _reopen(skip: Skip, schedule: Schedule, result: _Return) -> Millis | None:
     """Remove the future instants from a skip and return the first of them, or None."""
-    if skip.to_ms <= made.decided_ms:
+    if skip.to_ms <= result.decided_ms:
         return None
-    if skip.from_ms > made.decided_ms:
-        made.open_skips.append(skip.id)
+    if skip.from_ms > result.decided_ms:
+        result.open_skips.append(skip.id)
         return skip.from_ms
     last_ms, count = skip.from_ms, 1
     instant = next_after_ms(schedule, last_ms)
-    while instant is not None and instant <= made.decided_ms and count < SKIPPED_MAX:
+    while instant is not None and instant <= result.decided_ms and count < SKIPPED_MAX:
         last_ms, count = instant, count + 1
         instant = next_after_ms(schedule, last_ms)
     if instant is None or count == SKIPPED_MAX:
-        made.decided_ms = skip.to_ms
+        result.decided_ms = skip.to_ms
         return None
-    made.cut_skips.append({"id": skip.id, "to_ms": last_ms, "skipped": count})
+    result.cut_skips.append({"id": skip.id, "to_ms": last_ms, "skipped": count})
     return instant
 
 
 def _write(session: Session, page: Sequence[_Return]) -> None:
     """Write the results for jobs that have not changed since they were read."""
     locks.take_schedule_lock(session)
-    current = jobs.lock_planned(session, [made.job.id for made in page])
-    valid = [made for made in page if current.get(made.job.id) == made.job]
-    bulk.update_many(session, Job, [made.row for made in valid])
-    bulk.update_many(session, Skip, [row for made in valid for row in made.cut_skips])
-    clock_return.delete_skips(session, [skip_id for made in valid for skip_id in made.open_skips])
+    current = jobs.lock_planned(session, [result.job.id for result in page])
+    valid = [result for result in page if current.get(result.job.id) == result.job]
+    bulk.update_many(session, Job, [result.row for result in valid])
+    bulk.update_many(session, Skip, [row for result in valid for row in result.cut_skips])
+    clock_return.delete_skips(session, [skip_id for result in valid for skip_id in result.open_skips])
     withdrawn = scheduled_fires.lock_unclaimed(
-        session, Fire.id.in_([fire_id for made in valid for fire_id in made.fire_ids])
+        session, Fire.id.in_([fire_id for result in valid for fire_id in result.fire_ids])
     )
     fires.delete_fires(session, [fire.id for fire in withdrawn])

@@ -32,12 +32,12 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     already ended the run.
     """
     runs = logs.lock_runs(session, [sent.claimed.log_id for sent in sents])
-    held = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
+    locked = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
     refused: list[Result] = []
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     for sent in sents:
-        claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), held.get(sent.claimed.fire_id)
+        claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), locked.get(sent.claimed.fire_id)
         ours = fire is not None and _counts(sent, fire, node)
         if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
             trace = join_lines(claimed.trace, sent.trace)
@@ -101,14 +101,16 @@ def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
     without a free permit for so long may be hanging. The log row of a run that was sent earlier shows the
     address of that send again.
     """
-    held = _lock_unsent(session, claims, node)
+    unsent = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
     rows = [
         {"id": claimed.fire_id, **pending, "address": claimed.given, "attempt": claimed.attempt - 1}
-        for claimed in held
+        for claimed in unsent
     ]
     elsewhere = [
-        {"id": claimed.log_id, "executor_address": claimed.sent_to} for claimed in held if claimed.attempt > 1
+        {"id": claimed.log_id, "executor_address": claimed.sent_to}
+        for claimed in unsent
+        if claimed.attempt > 1
     ]
     bulk.update_many(session, JobLog, elsewhere)
     bulk.update_many(session, Fire, rows)
@@ -135,10 +137,10 @@ def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
     runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
-    held = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    locked = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     kept, reset = [], []
     for claimed in claims:
-        fire, run = held.get(claimed.fire_id), runs.get(claimed.log_id)
+        fire, run = locked.get(claimed.fire_id), runs.get(claimed.log_id)
         if fire is None or run is None or run.handle_code != HandleCode.NONE:
             continue
         mistaken = _is_mistaken(claimed, fire, node)

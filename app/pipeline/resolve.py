@@ -231,13 +231,13 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
 def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: str, now_ms: Millis) -> None:
     """Carry out the decisions on runs that have not changed since they were read."""
     runs = logs.lock_runs(session, [case.fire.log_id for case, _ in decisions])
-    held = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
+    locked = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
     ended: list[OpenFire] = []
     waiting: list[bulk.Row] = []
     resolved: list[_Resolved] = []
     for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
-        if held.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
+        if locked.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
             continue
         if run is None or not logs.is_unfinished(run.trigger_code, run.handle_code):
             ended.append(fire)

@@ -38,27 +38,27 @@ GROUPLESS_SHOWN = 20
 @blueprint.get("/jobgroup")
 def index() -> ResponseReturnValue:
     """List the groups."""
-    wanted = GroupFilter(
+    group_filter = GroupFilter(
         app_name=request.args.get("appname", "").strip(),
         title=request.args.get("title", "").strip(),
         order=requested_order(GROUPS),
     )
     with read_scope() as session:
         page = groups.list_groups(
-            session, wanted, actor=current_actor(), start=requested_start(), length=requested_length()
+            session, group_filter, actor=current_actor(), start=requested_start(), length=requested_length()
         )
         shown = rows.group_rows(session, page.rows)
         groupless = overview.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )
-    active = chips([("appname", "AppName", wanted.app_name), ("title", _("Title"), wanted.title)])
+    active = chips([("appname", "AppName", group_filter.app_name), ("title", _("Title"), group_filter.title)])
     return render_template(
         "executors/index.html",
         rows=shown,
-        filter=wanted,
+        filter=group_filter,
         active=active,
         paging=paging(page.total),
-        sorting=Sorting(GROUPS, wanted.order),
+        sorting=Sorting(GROUPS, group_filter.order),
         groupless=groupless,
     )
 

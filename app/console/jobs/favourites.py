@@ -22,10 +22,10 @@ def star() -> ResponseReturnValue:
 
     Scripts get no page back.
     """
-    wanted = "add" in request.form
-    job_id = to_id(request.form.get("add" if wanted else "remove", ""))
+    is_adding = "add" in request.form
+    job_id = to_id(request.form.get("add" if is_adding else "remove", ""))
     with session_scope() as session:
-        favourites.star_job(session, job_id, wanted=wanted, actor=current_actor())
+        favourites.star_job(session, job_id, wanted=is_adding, actor=current_actor())
     if request.accept_mimetypes.best == "application/json":
         return Response(status=204)
-    return done("starred" if wanted else "unstarred", way_back("jobs.index"))
+    return done("starred" if is_adding else "unstarred", way_back("jobs.index"))

@@ -62,24 +62,24 @@ POLICY = {
 def index() -> ResponseReturnValue:
     """List the jobs."""
     actor = current_actor()
-    wanted = requested_filter()
+    job_filter = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
         page = jobs.list_jobs(
-            session, wanted, actor=actor, start=requested_start(), length=requested_length()
+            session, job_filter, actor=actor, start=requested_start(), length=requested_length()
         )
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
-    active, draw = chips(_filter_labels(wanted, groups)), strip_drawer()
+    active, draw = chips(_filter_labels(job_filter, groups)), strip_drawer()
     return render_template(
         "jobs/index.html",
         rows=shown,
         strips={row.job.id: draw(row.runs) for row in shown if row.runs},
         groups=groups,
-        filter=wanted,
+        filter=job_filter,
         active=active,
         paging=paging(page.total, capped=page.capped),
-        sorting=Sorting(JOBS, wanted.order),
+        sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
@@ -233,15 +233,17 @@ def _preview_of_form(form: JobForm) -> Preview:
         return Preview(form.time_zone.data or zone_name, error=translate(exc.message))
 
 
-def _filter_labels(wanted: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
-    title = next((group.title for group in groups if group.id == wanted.group_id), str(wanted.group_id or ""))
-    status = {0: _("Off"), 1: _("On")}.get(wanted.status, "")
+def _filter_labels(job_filter: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:
+    title = next(
+        (group.title for group in groups if group.id == job_filter.group_id), str(job_filter.group_id or "")
+    )
+    status = {0: _("Off"), 1: _("On")}.get(job_filter.status, "")
     return [
         ("jobGroup", _("Executor"), title),
         ("triggerStatus", _("Status"), status),
-        ("jobDesc", _("Job description"), wanted.description),
-        ("executorHandler", "JobHandler", wanted.handler),
-        ("author", _("Owner"), wanted.author),
-        ("tag", _("Tag"), wanted.tag),
-        ("favourites", _("Favourites"), _("only these") if wanted.starred_by else ""),
+        ("jobDesc", _("Job description"), job_filter.description),
+        ("executorHandler", "JobHandler", job_filter.handler),
+        ("author", _("Owner"), job_filter.author),
+        ("tag", _("Tag"), job_filter.tag),
+        ("favourites", _("Favourites"), _("only these") if job_filter.starred_by else ""),
     ]

@@ -53,7 +53,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 @blueprint.route("/jobinfo/pageList", methods=["GET", "POST"])
 def page_list() -> Response:
     """List jobs."""
-    wanted = JobFilter(
+    job_filter = JobFilter(
         group_id=int_parameter("jobGroup"),
         status=int_parameter("triggerStatus"),
         description=text_or_empty("jobDesc"),
@@ -62,7 +62,7 @@ def page_list() -> Response:
     )
     start, length = page_range()
     with read_scope() as session:
-        page = jobs.list_jobs(session, wanted, actor=current_actor(), start=start, length=length)
+        page = jobs.list_jobs(session, job_filter, actor=current_actor(), start=start, length=length)
         return table(page, [job_row(job) for job in page.rows])
 
 

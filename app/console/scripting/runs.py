@@ -41,7 +41,7 @@ CHART_DAYS = 7
 def page_list() -> Response:
     """List runs with an exact total, because exporters read it."""
     from_ms, to_ms = _range(text_or_empty("filterTime"))
-    wanted = LogFilter(
+    log_filter = LogFilter(
         group_id=int_parameter("jobGroup"),
         job_id=int_parameter("jobId"),
         status=int_parameter("logStatus"),
@@ -51,7 +51,7 @@ def page_list() -> Response:
     start, length = page_range()
     with read_scope() as session:
         page = logs.list_logs(
-            session, wanted, actor=current_actor(), start=start, length=length, count_all=True
+            session, log_filter, actor=current_actor(), start=start, length=length, count_all=True
         )
         return table(page, [log_row(log) for log in page.rows])
 

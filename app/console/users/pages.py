@@ -42,7 +42,7 @@ POLICY = {
 @blueprint.get("/user")
 def index() -> ResponseReturnValue:
     """List the users."""
-    wanted = UserFilter(
+    user_filter = UserFilter(
         username=request.args.get("username", "").strip(),
         role=whole_number("role", -1),
         order=requested_order(USERS),
@@ -50,18 +50,18 @@ def index() -> ResponseReturnValue:
     actor = current_actor()
     with read_scope() as session:
         page = users.list_users(
-            session, wanted, actor=actor, start=requested_start(), length=requested_length()
+            session, user_filter, actor=actor, start=requested_start(), length=requested_length()
         )
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
-    role = {0: _("Normal user"), 1: _("Administrator")}.get(wanted.role, "")
-    active = chips([("role", _("Role"), role), ("username", _("User name"), wanted.username)])
+    role = {0: _("Normal user"), 1: _("Administrator")}.get(user_filter.role, "")
+    active = chips([("role", _("Role"), role), ("username", _("User name"), user_filter.username)])
     return render_template(
         "users/index.html",
         rows=page.rows,
-        filter=wanted,
+        filter=user_filter,
         active=active,
         paging=paging(page.total),
-        sorting=Sorting(USERS, wanted.order),
+        sorting=Sorting(USERS, user_filter.order),
         titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
     )
 
@@ -163,14 +163,14 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 def audit() -> ResponseReturnValue:
     """Show the change history."""
     username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
-    wanted = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
+    audit_filter = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
     with read_scope() as session:
         page = trail.list_entries(
-            session, wanted, actor=current_actor(), start=requested_start(), length=requested_length()
+            session, audit_filter, actor=current_actor(), start=requested_start(), length=requested_length()
         )
     active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
-    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
-    return render_template("users/audit.html", rows=page.rows, filter=wanted, active=active, **shown)
+    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, audit_filter.order)}
+    return render_template("users/audit.html", rows=page.rows, filter=audit_filter, active=active, **shown)
 
 
 def _own_login(user_id: int) -> int:

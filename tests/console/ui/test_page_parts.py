@@ -1,4 +1,4 @@
-"""Cached page parts: links, macros and texts, with the same output as without a cache."""
+"""Cached page parts: macros and texts, with the same output as without a cache."""
 
 from collections.abc import Callable
 from datetime import timedelta
