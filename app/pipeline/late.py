@@ -63,21 +63,21 @@ def _settle(
     for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_([fire.id for fire in late])):
         of_jobs[fire.job_id].append(fire)
     skipped_fires: list[ScheduledFire] = []
-    once: list[bulk.Row] = []
+    misfires: list[bulk.Row] = []
     fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, planned in of_jobs.items():
         if (job := stored.get(job_id)) is None:  # deleted meanwhile: a claim drops its fires
             continue
         fired_ms = _fired_once(job, planned, now_ms)
-        once += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
+        misfires += [_as_misfire(fire) for fire in planned if fire.due_time == fired_ms]
         fired_once += fired_ms is not None
         skipped = [fire for fire in planned if fire.due_time != fired_ms]
         skipped_fires += skipped
         skips += skip_rows(
             job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms
         )
-    bulk.update_many(session, Fire, once)
+    bulk.update_many(session, Fire, misfires)
     bulk.insert_many(session, Skip, skips)
     fires.delete_fires(session, [fire.id for fire in skipped_fires])
     set_delayed(session, _delayed(stored, skipped_fires), now_ms=now_ms)

@@ -136,8 +136,8 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
 
 def misfire_of(job: DueJob) -> MisfireStrategy:
     """Return a job's misfire strategy; an unknown name means DO_NOTHING."""
-    once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
-    return MisfireStrategy.FIRE_ONCE_NOW if once else MisfireStrategy.DO_NOTHING
+    fires_once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
+    return MisfireStrategy.FIRE_ONCE_NOW if fires_once else MisfireStrategy.DO_NOTHING
 
 
 def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
