@@ -12,26 +12,27 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-#: folder of the sockets below the home folder
+#: folders of the sockets below the home folder: of the dispatchers, of the task runners
 FOLDER = "wake"
+TASKS = "wake-tasks"
 #: bytes of a socket's path that every Unix can hold
 PATH_BYTES_MAX = 100
 
 
-def send_wake_up(home: Path) -> None:
-    """Wake every dispatcher that shares this home folder; never fails, never blocks."""
+def send_wake_up(home: Path, folder: str = FOLDER) -> None:
+    """Wake every listener of ``folder`` below this home folder; never fails, never blocks."""
     with suppress(OSError, AttributeError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        for path in (home / FOLDER).glob("*.sock"):
-            with suppress(OSError):  # a dispatcher that has ended, or has signals pending
+        for path in (home / folder).glob("*.sock"):
+            with suppress(OSError):  # a listener that has ended, or has signals pending
                 sender.sendto(b"1", _short(path))
 
 
 class WakeSocket:
     """The receiving side: becomes readable with every signal."""
 
-    def __init__(self, home: Path, node: str) -> None:
-        self._path = home / FOLDER / f"{re.sub(r'[^A-Za-z0-9._-]', '_', node)}.sock"
+    def __init__(self, home: Path, node: str, folder: str = FOLDER) -> None:
+        self._path = home / folder / f"{re.sub(r'[^A-Za-z0-9._-]', '_', node)}.sock"
         self._socket: socket.socket | None = None
 
     def open(self) -> int | None:
@@ -50,6 +51,11 @@ class WakeSocket:
             self.close()
             return None
         return self._socket.fileno()
+
+    @property
+    def descriptor(self) -> int | None:
+        """Descriptor of the open socket; None: not open."""
+        return self._socket.fileno() if self._socket is not None else None
 
     def drain(self) -> None:
         """Read all pending signals."""

@@ -16,6 +16,7 @@ from app.services import nodes
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
+from app.services.tasks.runner import TaskRunner
 from workers.loop import Loop, Tick
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Monitor:
         self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
         self._node = nodes.node_name(config)
         self._notifier = AlarmNotifier(config, node=self._node)
+        self._tasks = TaskRunner(config, node=self._node)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
         self._loops = [
@@ -49,6 +51,7 @@ class Monitor:
             Loop("resolve", skip_if_clock_off(self._resolver.tick, guard)),
             Loop("delays", skip_if_clock_off(tick_delays, guard)),
             Loop("alarms", self.tick_alarms),
+            Loop("tasks", skip_if_clock_off(self._tasks.tick, guard)),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard)),
             Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard)),
         ]
@@ -60,10 +63,12 @@ class Monitor:
 
     def stop(self) -> None:
         """Stop all loops, then mark this node as stopped."""
+        self._tasks.request_stop()
         for loop in self._loops:
             loop.request_stop()
         for loop in self._loops:
             loop.stop(STOP_S)
+        self._tasks.close()
         self._resolver.close()
         self._notifier.close()
         nodes.end(self._config, NodeKind.WORKERS)

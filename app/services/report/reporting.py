@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.store import alarms, last_seen, mutes, once, orphans, reporting
+from app.store import alarms, last_seen, mutes, once, orphans, reporting, tasks
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,9 @@ TRACE_DAYS = 365
 #: retention of last-seen times and idempotency keys
 LAST_SEEN_DAYS = 90
 ONCE_DAYS = 1
+#: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
+TASK_DAYS = 30
+TASKS_AT_ONCE = 20
 
 
 def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
@@ -95,13 +98,15 @@ class Cleaner:
         counts.append(
             transact(partial(once.delete_before, before_ms=now_ms - ONCE_DAYS * DAY_MS, limit=DELETE_ROWS))
         )
+        tasks_ms = now_ms - TASK_DAYS * DAY_MS
+        old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
         if self._days:
             before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
             counts += [deleted, transact(partial(alarms.delete_old, before_ms=before_ms, limit=DELETE_ROWS))]
             if deleted:
                 logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
-        if DELETE_ROWS in counts:
+        if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))

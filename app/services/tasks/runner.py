@@ -1,0 +1,140 @@
+"""Task runner: claims background tasks and does them piece by piece; a tick of the monitor.
+
+Each piece commits its work and its progress in one transaction, so a killed runner loses nothing and repeats
+nothing: the next owner goes on after the last commit. Tasks take turns: a short one never waits long.
+"""
+
+import logging
+import select
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Clock, Millis, now_ms
+from app.config import Config
+from app.db import read_scope, transact
+from app.domain.tasks import TaskState
+from app.domain.texts import N_
+from app.errors import XxlJobError
+from app.models.task import Task
+from app.services.tasks.turn import LEASE_MS, TaskLost, TaskRefused, Turn
+from app.store import tasks
+from app.wake_up import TASKS, WakeSocket
+
+logger = logging.getLogger(__name__)
+
+Piece = Callable[[Turn], None]
+
+#: kind of task -> its next piece
+PIECES: Mapping[str, Piece] = {}
+#: tasks a node works on at the same time
+HELD_MAX = 4
+#: longest turn of one task while others wait
+TURN_S = 1.0
+#: pause between two pieces: other writers go first
+PAUSE_S = 0.005
+#: a piece that the database refuses so often in a row ends its task
+ATTEMPTS = 3
+#: longest wait for a wake-up signal; tasks from other hosts are found after it
+IDLE_S = 0.5
+UNEXPECTED = N_("Unexpected error; see the log of the workers")
+DATABASE_REFUSED = N_("The database refused the change: try again")
+
+
+class TaskRunner:
+    """Works on the tasks this node holds; ``tick`` belongs to one thread."""
+
+    def __init__(
+        self, config: Config, *, node: str, clock: Clock = now_ms, pieces: Mapping[str, Piece] = PIECES
+    ) -> None:
+        self._node = node
+        self._clock = clock
+        self._pieces = pieces
+        self._socket = WakeSocket(config.home, node, TASKS)
+        self._stop = threading.Event()
+        self._is_started = False
+        #: task id -> the task as of its last commit
+        self._held: dict[int, Task] = {}
+        #: task id -> failures of its next piece
+        self._failures: Counter[int] = Counter()
+
+    def request_stop(self) -> None:
+        """Let the piece in progress be the last one."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Close the socket, after the last tick."""
+        self._socket.close()
+
+    def tick(self, _at_ms: Millis) -> Millis:
+        """Claim free tasks, give each held one a turn; without any, wait for a wake-up signal. Returns 0."""
+        descriptor = self._start()
+        self._claim()
+        for task_id in list(self._held):
+            self._take_turn(task_id)
+        if not self._held and not self._stop.is_set():
+            select.select([descriptor] if descriptor is not None else [], [], [], IDLE_S)
+            self._socket.drain()
+        return 0
+
+    def _start(self) -> int | None:
+        """Before the first claim: listen, and take back what this node held when it was killed."""
+        if not self._is_started:
+            transact(lambda session: tasks.end_leases(session, self._node))
+            self._is_started = True
+            return self._socket.open()
+        return self._socket.descriptor
+
+    def _claim(self) -> None:
+        with read_scope() as session:
+            ids = tasks.find_claimable(session, now_ms=self._clock(), limit=HELD_MAX)
+        for task_id in ids[: HELD_MAX - len(self._held)]:
+            claim = partial(tasks.claim_task, owner=self._node, now_ms=self._clock(), lease_ms=LEASE_MS)
+            task = transact(partial(claim, task_id=task_id))
+            if task is not None:
+                logger.info("task claimed task_id=%s kind=%s done=%s", task.id, task.kind, task.done)
+                self._held[task.id] = task
+
+    def _take_turn(self, task_id: int) -> None:
+        until = time.monotonic() + TURN_S
+        while not self._stop.is_set():
+            turn = Turn(self._held[task_id], clock=self._clock)
+            try:
+                self._run_piece(turn)
+            except TaskLost:
+                logger.info("task lost task_id=%s", task_id)
+                del self._held[task_id]
+                return
+            if turn.task.state != TaskState.RUNNING:
+                logger.info("task ended task_id=%s state=%s", task_id, turn.task.state)
+                del self._held[task_id]
+                return
+            self._held[task_id] = turn.task
+            if time.monotonic() >= until:
+                return
+            self._stop.wait(PAUSE_S)
+
+    def _run_piece(self, turn: Turn) -> None:
+        """Do one piece; an error ends the task. Raises TaskLost, and DBAPIError for another attempt."""
+        try:
+            self._pieces[turn.task.kind](turn)
+        except TaskLost:
+            raise
+        except TaskRefused as exc:
+            turn.fail(exc.reason)
+        except XxlJobError as exc:
+            turn.fail(exc.args[0])
+        except DBAPIError as exc:
+            self._failures[turn.task.id] += 1
+            if self._failures[turn.task.id] < ATTEMPTS:
+                raise
+            logger.error("task piece refused task_id=%s database_error=%s", turn.task.id, exc.orig)
+            turn.fail(DATABASE_REFUSED)
+        except Exception:
+            logger.exception("task piece failed task_id=%s", turn.task.id)
+            turn.fail(UNEXPECTED)
+        self._failures.pop(turn.task.id, None)

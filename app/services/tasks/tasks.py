@@ -1,0 +1,129 @@
+"""Background tasks as users see them: submitted, listed, watched, cancelled.
+
+The caller of ``submit_task`` has checked the rights; they are checked again for each piece of the work.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import NodeKind
+from app.domain.packed_text import unpack
+from app.domain.permissions import Actor
+from app.domain.tasks import ResultLine, TaskKind, TaskState
+from app.domain.texts import N_
+from app.errors import Conflict, NotFound
+from app.models.task import Task
+from app.store import nodes, tasks
+from app.store.paging import Page
+
+MISSING = N_("Task id is invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDraft:
+    """A task as it is submitted."""
+
+    kind: TaskKind
+    parameters: Mapping[str, object]
+    #: objects to do
+    total: int
+    #: of the form: with the same user, kind and parameters it makes the same task
+    form_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A task with what its page shows."""
+
+    task: Task
+    #: outcome -> objects
+    outcomes: Mapping[str, int]
+    #: only of a task that has ended
+    lines: list[ResultLine]
+    #: reason of a failure; empty: none
+    error: str
+    #: whether a node is alive that could work on it
+    has_worker: bool
+
+    @property
+    def is_going(self) -> bool:
+        """Whether more will be done."""
+        return self.task.state in {TaskState.PENDING, TaskState.RUNNING}
+
+
+def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Millis) -> tuple[int, bool]:
+    """Store a task for the monitors; return its id, and False where the same form was sent before."""
+    parameters = json.dumps(draft.parameters, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    row = {
+        "idempotency_key": _key(draft, parameters, actor),
+        "kind": draft.kind.value,
+        "parameters": parameters,
+        "user_id": actor.user_id,
+        "username": actor.username[:64],
+        "address": actor.address[:64],
+        "total": draft.total,
+        "created_ms": now_ms,
+        "updated_ms": now_ms,
+    }
+    task, is_new = tasks.insert_task(session, row)
+    return task.id, is_new
+
+
+def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
+    """Return a task of this user, an administrator gets those of all; raises NotFound."""
+    task = tasks.find_task(session, task_id)
+    if task is None or not (actor.is_admin or task.user_id == actor.user_id):
+        raise NotFound(MISSING)
+    return task
+
+
+def get_progress(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> Progress:
+    """Return how far a task is, with its results where it has ended."""
+    task = get_task(session, task_id, actor=actor)
+    has_ended = task.state not in {TaskState.PENDING, TaskState.RUNNING}
+    lines = [
+        ResultLine(
+            line.number,
+            line.outcome,
+            line.object_id,
+            line.name,
+            unpack(json.loads(line.detail)) if line.detail else None,
+        )
+        for line in (tasks.find_lines(session, task_id) if has_ended else [])
+    ]
+    return Progress(
+        task,
+        tasks.count_outcomes(session, task_id),
+        lines,
+        str_of(task.error),
+        has_worker=has_ended or nodes.count_live(session, NodeKind.WORKERS, now_ms=now_ms) > 0,
+    )
+
+
+def list_tasks(session: Session, *, actor: Actor, start: int, length: int) -> Page[Task]:
+    """Return a page of the user's own tasks, of all users for an administrator; newest first."""
+    user_id = None if actor.is_admin else actor.user_id
+    return tasks.list_tasks(session, user_id=user_id, start=start, length=length)
+
+
+def cancel_task(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Stop a task after the piece in progress; what is done stays. Raises Conflict where it has ended."""
+    task = get_task(session, task_id, actor=actor)
+    if not tasks.cancel_task(session, task.id, now_ms=now_ms):
+        raise Conflict(N_("The task has already ended"))
+
+
+def str_of(error: str | None) -> str:
+    """Return the text of a stored reason, to be translated; empty: none."""
+    found = unpack(json.loads(error)) if error else ""
+    return found if isinstance(found, str) else ""
+
+
+def _key(draft: TaskDraft, parameters: str, actor: Actor) -> str:
+    text = f"{actor.user_id}:{draft.kind}:{draft.form_key}:{parameters}"
+    return sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,115 @@
+"""One turn of a background task: a piece of its work, committed together with its progress."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Clock, Millis
+from app.db import read_scope, transact
+from app.domain.packed_text import pack
+from app.domain.permissions import Actor, rights_by_group
+from app.domain.tasks import Step, TaskState
+from app.domain.texts import N_, Text
+from app.models.task import Task
+from app.store import rights, tasks, users
+
+#: another node takes a task over when its owner has done no piece for so long
+LEASE_MS: Millis = 10 * SECOND_MS
+#: characters of a name that its column holds
+NAME_MAX = 255
+
+Work = Callable[[Session, Task, Actor], Step]
+
+
+class TaskLost(Exception):
+    """This node may not go on with the task: it was cancelled or taken over."""
+
+
+class TaskRefused(Exception):
+    """The task cannot go on, for a reason its user can read."""
+
+    def __init__(self, reason: Text) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Turn:
+    """The present piece of a claimed task; used by one thread."""
+
+    def __init__(self, task: Task, *, clock: Clock) -> None:
+        #: as of the last commit
+        self.task = task
+        self.clock = clock
+
+    def actor(self) -> Actor:
+        """Return the user of the task with their present rights; gone or disabled: raises TaskRefused."""
+        with read_scope() as session:
+            return _actor_of(session, self.task)
+
+    def commit(self, work: Work) -> None:
+        """Do a piece and store its progress in one transaction, repeated where it loses a deadlock.
+
+        Raises what ``work`` raises, TaskLost or TaskRefused; nothing is stored then.
+        """
+        self.task = transact(partial(self._write, work))
+
+    def fail(self, reason: str) -> None:
+        """End the task; what was committed before stays."""
+        self.task = transact(lambda session: self._advance(session, self._renew(session), Step(error=reason)))
+
+    def _write(self, work: Work, session: Session) -> Task:
+        task = self._renew(session)
+        return self._advance(session, task, work(session, task, _actor_of(session, task)))
+
+    def _renew(self, session: Session) -> Task:
+        task = tasks.renew_lease(session, self.task, now_ms=self.clock(), lease_ms=LEASE_MS)
+        if task is None:
+            raise TaskLost
+        return task
+
+    def _advance(self, session: Session, task: Task, step: Step) -> Task:
+        tasks.insert_lines(
+            session,
+            [
+                {
+                    "task_id": task.id,
+                    "number": line.number,
+                    "object_id": line.object_id,
+                    "name": line.name[:NAME_MAX],
+                    "outcome": line.outcome,
+                    "detail": None if line.detail is None else packed(line.detail),
+                }
+                for line in step.lines
+            ],
+        )
+        task.done += step.advance
+        task.total = max(task.total, task.done)
+        if step.finished or step.error:
+            task.state = TaskState.FAILED.value if step.error else TaskState.DONE.value
+            task.error = packed(step.error) if step.error else None
+            task.finished_ms, task.lease_until = self.clock(), 0
+        session.flush()
+        return task
+
+
+def packed(value: object) -> str:
+    """Return a value as JSON whose texts can still be translated."""
+    return json.dumps(pack(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _actor_of(session: Session, task: Task) -> Actor:
+    user = users.find_user(session, task.user_id)
+    if user is None or user.disabled:
+        raise TaskRefused(
+            N_("The user %(user)s was deleted or disabled: the task has stopped", user=task.username)
+        )
+    granted = rights_by_group(user.group_ids, {} if user.is_admin else rights.rights_of(session, user.id))
+    return Actor(
+        user_id=user.id,
+        username=user.username,
+        is_admin=user.is_admin,
+        rights={} if user.is_admin else granted,
+        address=task.address,
+    )

@@ -1,0 +1,122 @@
+"""`xxl_job_task`, `xxl_job_task_line`: background tasks, their leases and results."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.tasks import ENDED, TaskState
+from app.models.task import Task, TaskLine
+from app.store import bulk
+from app.store.paging import Page, fetch_page
+
+
+def insert_task(session: Session, row: bulk.Row) -> tuple[Task, bool]:
+    """Store a task unless there is one with its idempotency key; return it, and whether it is new."""
+    same = select(Task).where(Task.idempotency_key == row["idempotency_key"])
+    found = session.scalar(same)
+    if found is not None:
+        return found, False
+    bulk.insert_ignore(session, Task, [row])  # another request may be storing the same one
+    return session.scalars(same).one(), True
+
+
+def find_task(session: Session, task_id: int) -> Task | None:
+    """Return a task or None."""
+    return session.get(Task, task_id)
+
+
+def list_tasks(session: Session, *, user_id: int | None, start: int, length: int) -> Page[Task]:
+    """Return a page of the tasks of a user (None: of all), newest first."""
+    query = select(Task).order_by(Task.id.desc())
+    if user_id is not None:
+        query = query.where(Task.user_id == user_id)
+    return fetch_page(session, query, start=start, length=length)
+
+
+def find_claimable(session: Session, *, now_ms: Millis, limit: int) -> list[int]:
+    """Return the ids of the oldest tasks no live node works on."""
+    return list(session.scalars(select(Task.id).where(_is_free(now_ms)).order_by(Task.id).limit(limit)))
+
+
+def claim_task(
+    session: Session, task_id: int, *, owner: str, now_ms: Millis, lease_ms: Millis
+) -> Task | None:
+    """Give a free task to a node; None where another node was first, or the task has ended."""
+    free = update(Task).where(Task.id == task_id, _is_free(now_ms))
+    values = {
+        "state": TaskState.RUNNING.value,
+        "owner": owner,
+        "epoch": Task.epoch + 1,
+        "lease_until": now_ms + lease_ms,
+        "started_ms": func.coalesce(func.nullif(Task.started_ms, 0), now_ms),
+    }
+    return _reread(session, task_id) if affected(session, free.values(values)) else None
+
+
+def renew_lease(session: Session, held: Task, *, now_ms: Millis, lease_ms: Millis) -> Task | None:
+    """Lock a claimed task for a piece of its work and renew its lease; None where its owner has lost it.
+
+    Lost means cancelled, taken over, or moved on by a commit whose answer did not arrive. A take-over or a
+    cancel waits for the end of the transaction.
+    """
+    same = (
+        Task.id == held.id,
+        Task.state == TaskState.RUNNING,
+        Task.owner == held.owner,
+        Task.epoch == held.epoch,
+        Task.done == held.done,
+    )
+    values = {"lease_until": now_ms + lease_ms, "updated_ms": now_ms}
+    return _reread(session, held.id) if affected(session, update(Task).where(*same).values(values)) else None
+
+
+def end_leases(session: Session, owner: str) -> int:
+    """End the leases of a node that has just started: it holds none. Returns how many there were."""
+    own = update(Task).where(Task.state == TaskState.RUNNING, Task.owner == owner, Task.lease_until > 0)
+    return affected(session, own.values(lease_until=0))
+
+
+def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> bool:
+    """End a task after the piece in progress; False where it has ended already."""
+    going = update(Task).where(Task.id == task_id, Task.state.in_((TaskState.PENDING, TaskState.RUNNING)))
+    values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
+    return affected(session, going.values(values)) == 1
+
+
+def insert_lines(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Store result lines."""
+    bulk.insert_many(session, TaskLine, rows)
+
+
+def find_lines(session: Session, task_id: int) -> list[TaskLine]:
+    """Return the result lines of a task, in order."""
+    query = select(TaskLine).where(TaskLine.task_id == task_id)
+    return list(session.scalars(query.order_by(TaskLine.number)))
+
+
+def count_outcomes(session: Session, task_id: int) -> dict[str, int]:
+    """Return outcome -> number of result lines."""
+    query = select(TaskLine.outcome, func.count()).where(TaskLine.task_id == task_id)
+    return {row[0]: row[1] for row in session.execute(query.group_by(TaskLine.outcome))}
+
+
+def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete ended tasks created before an instant, with their lines; return how many tasks."""
+    old = select(Task.id).where(Task.created_ms < before_ms, Task.state.in_(ENDED))
+    ids = list(session.scalars(old.order_by(Task.created_ms).limit(limit)))
+    if ids:
+        affected(session, delete(TaskLine).where(TaskLine.task_id.in_(ids)))
+        affected(session, delete(Task).where(Task.id.in_(ids)))
+    return len(ids)
+
+
+def _is_free(now_ms: Millis) -> ColumnElement[bool]:
+    expired = and_(Task.state == TaskState.RUNNING, Task.lease_until < now_ms)
+    return or_(Task.state == TaskState.PENDING, expired)
+
+
+def _reread(session: Session, task_id: int) -> Task | None:
+    return session.get(Task, task_id, populate_existing=True)
