@@ -175,12 +175,16 @@ def clear_batch(session: Session, clearing: Clearing) -> int:
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
-    """Return the same clearing by bounds alone: rows that come later stay, and "the newest" are those of now."""
+    """Return the same clearing as bounds that later rows do not change.
+
+    Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest.
+    """
     newest_id = session.scalar(select(func.max(JobLog.id))) or 0
-    clearing = replace(clearing, up_to_id=newest_id)
+    up_to_id = newest_id if clearing.up_to_id is None else min(clearing.up_to_id, newest_id)
+    clearing = replace(clearing, up_to_id=up_to_id)
     if not clearing.keep:
         return clearing
-    scope = _scope(clearing.group_id, clearing.job_id)
+    scope = [*_scope(clearing.group_id, clearing.job_id), JobLog.id <= up_to_id]
     newest = (
         select(JobLog.trigger_time, JobLog.id)
         .where(*scope)

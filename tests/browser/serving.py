@@ -17,8 +17,10 @@ from app.clock import now_ms
 from app.config import Config
 from app.db import session_scope, unbind_engine
 from app.factory import create_app
+from app.services.tasks.runner import TaskRunner
 from tests.browser.seed import Seeded, seed
 from tests.databases import migrate
+from workers.loop import Loop
 
 #: how Chromium is started: Debian's, asking nobody but the console
 LAUNCH: dict[str, Any] = {
@@ -126,8 +128,23 @@ def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") ->
         thread = threading.Thread(target=server.run, name="console")
         thread.start()
         try:
-            yield Console(f"http://127.0.0.1:{server.effective_port}{config.context_path}", seeded)
+            with task_runner(config):
+                yield Console(f"http://127.0.0.1:{server.effective_port}{config.context_path}", seeded)
         finally:
             server.close()
             thread.join(5)
             unbind_engine()
+
+
+@contextmanager
+def task_runner(config: Config) -> Iterator[None]:
+    """Do background tasks, as a monitor would."""
+    runner = TaskRunner(config, node="monitor")
+    loop = Loop("tasks", runner.tick)
+    loop.start()
+    try:
+        yield
+    finally:
+        runner.ask_to_stop()
+        loop.stop()
+        runner.close()

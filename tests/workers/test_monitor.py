@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from sqlalchemy import update
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import session_scope
+from app.domain.enums import Role
+from app.domain.permissions import Actor
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -20,9 +23,15 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.node import Node
 from app.models.registry import Registration
+from app.models.tag import JobTag
+from app.models.task import Task, TaskLine
+from app.models.user import User
 from app.pipeline import clock_guard, registration
 from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
+from app.services.jobs import bulk
+from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.report.reporting import Cleaner
+from app.services.tasks.tasks import submit_task
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
 from tests.factories import (
@@ -292,3 +301,26 @@ def test_workers_on_a_host_with_a_wrong_clock_fire_nothing_and_report_it(
         "the scan reports it, and the monitors do not repeat it"
     )
     assert all_rows(Fire) == []
+
+
+def test_the_monitor_does_background_tasks_and_stops_in_the_middle(
+    config: Config, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.tasks.runner.PAUSE_S", 0.02)
+    user = save(User(username="ann", password="x", role=int(Role.ADMIN), permission=""))
+    actor = Actor(user_id=user.id, username="ann", is_admin=True, rights={})
+    jobs = [make_job().id for _ in range(30)]
+    with session_scope() as session:
+        draft = bulk.draft_task(BulkParams(BulkAction.TAG, jobs, tag="blue"), form_key="k")
+        submit_task(session, draft, actor=actor, now_ms=now_ms())
+    config = replace(config, access_tokens=("a-token-of-some-length",), node_name="one")
+    for is_reached in (lambda task: task.done >= 2, lambda task: task.state == "DONE"):
+        monitor = Monitor(config)
+        monitor.start()
+        try:
+            eventually(partial(lambda reached: reached(only_row(Task)), is_reached))
+        finally:
+            monitor.stop()
+    assert sorted(row.job_id for row in all_rows(JobTag)) == jobs
+    assert {row.outcome for row in all_rows(TaskLine)} == {"done"}
+    assert len(all_rows(TaskLine)) == 30

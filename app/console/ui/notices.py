@@ -24,7 +24,6 @@ TEXTS = {
     "stopped": lazy_gettext("The schedule is off."),
     "triggered": lazy_gettext("The run is queued and appears in the log."),
     "killed": lazy_gettext("The run was killed."),
-    "cleaned": lazy_gettext("The log was cleared."),
     "restored": lazy_gettext("The version was restored."),
     "drained": lazy_gettext("No new runs are sent to this instance. Current runs continue until they end."),
     "undrained": lazy_gettext("New runs are sent to this instance again."),
@@ -66,9 +65,10 @@ def done(code: str, address: str, *, at: int | None = None) -> Response:
 
 
 def way_back(endpoint: str, **values: Any) -> str:
-    """Return the previous page of this console: the form's ``next``, the referrer, or ``endpoint``."""
+    """Return the previous page of this console: ``next`` of form or query, the referrer, or ``endpoint``."""
+    referrer = "" if request.method == "POST" else request.referrer or ""
     try:
-        given = urlsplit(request.form.get("next", "") if request.method == "POST" else request.referrer or "")
+        given = urlsplit(request.values.get("next", "") or referrer)
     except ValueError:  # malformed, such as http://[
         return url_for(endpoint, **values)
     own = given.netloc in {"", request.host} and given.path.startswith(request.script_root + "/")

@@ -71,14 +71,9 @@ class LoggedIn:
     @cached_property
     def csrf_token(self) -> str:
         """Token in the forms of this login; not valid for any other."""
-        return self.seal("csrf", "")
-
-    def seal(self, purpose: str, text: str) -> str:
-        """Return the HMAC of a text for this login and purpose: 64 hex digits."""
         key = str(current_app.config["SECRET_KEY"]).encode()
-        return hmac.new(
-            key, f"{purpose}:{self.visitor.token_hash}:{text}".encode("utf-8", "replace"), sha256
-        ).hexdigest()
+        text = f"csrf:{self.visitor.token_hash}:".encode("utf-8", "replace")
+        return hmac.new(key, text, sha256).hexdigest()
 
     def get_id(self) -> str:
         """Flask-Login's name of the user."""
@@ -120,14 +115,6 @@ def csrf_token() -> str:
     """Return the token for the forms of this login; empty without a login."""
     user = current_user()
     return user.csrf_token if user is not None else ""
-
-
-def seal(purpose: str, text: str) -> str:
-    """Return the HMAC of a text for this login; see ``LoggedIn.seal``."""
-    user = current_user()
-    if user is None:
-        raise PermissionDenied(N_("permission denied"))
-    return user.seal(purpose, text)
 
 
 def csp_nonce() -> str:

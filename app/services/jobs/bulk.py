@@ -1,8 +1,11 @@
-"""The same thing done to several jobs: each in a transaction of its own, so that one refusal leaves the others alone."""
+"""Bulk changes: one action on several jobs, as a background task.
 
+Each job is a piece of its own: a refusal leaves the others alone.
+"""
+
+import json
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,12 +13,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.db import transact
+from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
+from app.domain.tasks import ResultLine, Step, TaskKind
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, XxlJobError
+from app.errors import InvalidInput, XxlJobError
+from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
+from app.services.tasks.tasks import TaskDraft
+from app.services.tasks.turn import Turn
+from app.store import job_lists
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +31,11 @@ logger = logging.getLogger(__name__)
 JOBS_MAX = 100
 #: jobs that may match a filter all of whose jobs are changed
 MATCHING_MAX = 2_000
-#: how long one request changes jobs
-PIECE_S = 1.5
+DATABASE_REFUSED = N_("The database refused the change: try again")
 
 
-class Act(StrEnum):
-    """What can be done to several jobs at once."""
+class BulkAction(StrEnum):
+    """Action on several jobs."""
 
     START = "start"
     STOP = "stop"
@@ -39,36 +46,35 @@ class Act(StrEnum):
     REMOVE = "delete"
 
 
-#: what the actor must be allowed on each job's own group
-NEEDED: dict[Act, Right] = {
-    Act.START: Right.OPERATE,
-    Act.STOP: Right.OPERATE,
-    Act.RUN: Right.OPERATE,
-    Act.MOVE: Right.EDIT,
-    Act.TAG: Right.EDIT,
-    Act.UNTAG: Right.EDIT,
-    Act.REMOVE: Right.EDIT,
+class BulkOutcome(StrEnum):
+    """Outcome for one job."""
+
+    DONE = "done"
+    REFUSED = "refused"
+
+
+#: right the actor needs on each job's own group
+REQUIRED_RIGHTS: dict[BulkAction, Right] = {
+    BulkAction.START: Right.OPERATE,
+    BulkAction.STOP: Right.OPERATE,
+    BulkAction.RUN: Right.OPERATE,
+    BulkAction.MOVE: Right.EDIT,
+    BulkAction.TAG: Right.EDIT,
+    BulkAction.UNTAG: Right.EDIT,
+    BulkAction.REMOVE: Right.EDIT,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What beside the jobs an act needs: the group ``MOVE`` moves them to, the tag ``TAG`` and ``UNTAG`` are about."""
+class BulkParams:
+    """The action, its jobs, and what some actions need besides."""
 
+    action: BulkAction
+    job_ids: Sequence[int]
+    #: group that MOVE moves the jobs to
     group_id: int = 0
+    #: tag of TAG and UNTAG
     tag: str = ""
-    #: names the question: ``RUN`` queues a job once for it, however often it is answered
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one job; ``error`` None: done."""
-
-    job_id: int
-    error: XxlJobError | None = None
-    #: the same question was answered before: this time nothing was done
-    already: bool = False
 
 
 def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
@@ -81,70 +87,101 @@ def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
     return ids
 
 
-def find_matching(session: Session, act: Act, wanted: JobFilter, *, actor: Actor) -> tuple[list[int], int]:
-    """Return the ids of the jobs of a list it may be done to, and how many others are seen there; raises InvalidInput for too many."""
+def find_matching(
+    session: Session, action: BulkAction, wanted: JobFilter, *, actor: Actor
+) -> tuple[list[int], int]:
+    """Return the listed jobs the actor may change, and the number of others; too many: InvalidInput."""
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=MATCHING_MAX + 1)
     if page.total > MATCHING_MAX:
         raise InvalidInput(
             "id", N_("At most %(limit)s jobs at a time: choose fewer by the filters", limit=MATCHING_MAX)
         )
-    ids = [job.id for job in page.rows if actor.may(job.job_group, NEEDED[act])]
+    ids = [job.id for job in page.rows if actor.may(job.job_group, REQUIRED_RIGHTS[action])]
     return ids, len(page.rows) - len(ids)
 
 
-def change_piece(
-    act: Act,
-    job_ids: Sequence[int],
-    aim: Aim,
-    *,
-    actor: Actor,
-    clock: Clock,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> list[Outcome]:
-    """Do it to the first jobs for PIECE_S, each in transactions of its own."""
-    until, told = monotonic() + PIECE_S, list[Outcome]()
-    for job_id in job_ids:
-        told.append(_change_one(act, job_id, aim, actor=actor, clock=clock))
-        if monotonic() >= until:
-            break
-    return told
+def draft_task(params: BulkParams, *, form_key: str) -> TaskDraft:
+    """Return the task of a bulk change."""
+    stored = {
+        "action": params.action.value,
+        "job_ids": list(params.job_ids),
+        "group_id": params.group_id,
+        "tag": params.tag,
+    }
+    return TaskDraft(TaskKind.BULK, stored, len(params.job_ids), form_key)
 
 
-def _change_one(act: Act, job_id: int, aim: Aim, *, actor: Actor, clock: Clock) -> Outcome:
-    """Change one job. Whatever the database refuses is this job's outcome: the others before it are done, and stay so."""
+def read_params(task: Task) -> BulkParams:
+    """Return what ``draft_task`` was given."""
+    stored = json.loads(task.parameters)
+    return BulkParams(**(stored | {"action": BulkAction(stored["action"])}))
+
+
+def change_next(turn: Turn) -> None:
+    """Change the next job. A refusal, also the database's, is the outcome of this job; the others go on."""
+    params = read_params(turn.task)
+    error: object
     try:
-        if act is Act.REMOVE:
-            jobs.clear_before_removal(job_id, actor=actor)
-        changed = transact(lambda session: _change(session, act, job_id, aim, actor=actor, clock=clock))
+        turn.commit(lambda session, task, actor: _change_next(session, task, params, actor, turn.clock))
+        return
     except XxlJobError as exc:
-        return Outcome(job_id, exc)
+        error = exc.args[0]
     except DBAPIError as exc:
-        logger.error("change failed act=%s job_id=%s database_error=%s", act, job_id, exc.orig)
-        return Outcome(job_id, Conflict(N_("The database refused the change: try again")))
-    return Outcome(job_id, already=not changed)
+        logger.error("bulk change refused task_id=%s database_error=%s", turn.task.id, exc.orig)
+        error = DATABASE_REFUSED
+    turn.commit(
+        lambda session, task, actor: _step(session, task, params, actor, BulkOutcome.REFUSED, detail=error)
+    )
 
 
-def _change(session: Session, act: Act, job_id: int, aim: Aim, *, actor: Actor, clock: Clock) -> bool:
-    """Change one job; False where this question has done it before."""
-    match act:
-        case Act.START:
+def _change_next(session: Session, task: Task, params: BulkParams, actor: Actor, clock: Clock) -> Step:
+    job_id = params.job_ids[task.done]
+    if params.action is BulkAction.REMOVE and _delete_logs(session, job_id, actor):
+        return Step()
+    step = _step(session, task, params, actor, BulkOutcome.DONE)
+    _change(session, params, job_id, actor=actor, clock=clock)
+    return step
+
+
+def _delete_logs(session: Session, job_id: int, actor: Actor) -> bool:
+    """Delete a batch of log rows before the job itself; False where the rest fits into one transaction."""
+    job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
+    if job.trigger_status == TriggerStatus.RUNNING:
+        return False
+    return job_lists.delete_logs_batch(session, job_id) == job_lists.DELETE_BATCH
+
+
+def _step(
+    session: Session,
+    task: Task,
+    params: BulkParams,
+    actor: Actor,
+    outcome: BulkOutcome,
+    *,
+    detail: object = None,
+) -> Step:
+    """Return the progress by one job; a job the actor may not see any more is not named."""
+    job_id = params.job_ids[task.done]
+    job = job_lists.find_job(session, job_id)
+    name = job.job_desc if job is not None and actor.may(job.job_group, Right.VIEW) else ""
+    line = ResultLine(task.done, outcome.value, job_id, name, detail)
+    return Step(advance=1, lines=[line], finished=task.done + 1 >= len(params.job_ids))
+
+
+def _change(session: Session, params: BulkParams, job_id: int, *, actor: Actor, clock: Clock) -> None:
+    match params.action:
+        case BulkAction.START:
             jobs.start_job(session, job_id, actor=actor, clock=clock)
-        case Act.STOP:
+        case BulkAction.STOP:
             jobs.stop_job(session, job_id, actor=actor, clock=clock)
-        case Act.RUN:
-            return jobs.trigger_job(
-                session,
-                job_id,
-                executor_param=None,
-                address_list=None,
-                actor=actor,
-                now_ms=clock(),
-                asked_by=aim.key,
+        case BulkAction.RUN:
+            jobs.trigger_job(
+                session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=clock()
             )
-        case Act.MOVE:
-            jobs.move_job(session, job_id, aim.group_id, actor=actor, now_ms=clock())
-        case Act.TAG | Act.UNTAG:
-            jobs.change_tag(session, job_id, aim.tag, wanted=act is Act.TAG, actor=actor, now_ms=clock())
-        case Act.REMOVE:
+        case BulkAction.MOVE:
+            jobs.move_job(session, job_id, params.group_id, actor=actor, now_ms=clock())
+        case BulkAction.TAG | BulkAction.UNTAG:
+            wanted = params.action is BulkAction.TAG
+            jobs.change_tag(session, job_id, params.tag, wanted=wanted, actor=actor, now_ms=clock())
+        case BulkAction.REMOVE:
             jobs.remove_job(session, job_id, actor=actor, now_ms=clock())
-    return True

@@ -1,10 +1,11 @@
-"""Jobs read from a file and stored with the rules, rights and trail of single jobs: all of them or none.
+"""Import of jobs from a file, with the rules, rights and audit of single jobs: all of them or none.
 
-What is to be written is found out and checked outside of any writing transaction, which on SQLite would keep everybody else from
-writing. The transaction then only looks whether all that was found is as it was, and writes in bulk; a dry run opens none at all.
+The import is planned and checked outside any writing transaction, which on SQLite would block all other
+writers. The transaction only checks that everything is still as it was found, and writes in bulk.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -15,27 +16,47 @@ from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
 from app.domain.tags import FIELD as TAGS
+from app.domain.tasks import ResultLine, Step, TaskKind, TaskState
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
+from app.models.task import Task
 from app.services import audit
 from app.services.jobs import glue
 from app.services.jobs.import_plan import Change, Finding, Found, Kind, Planned, plan_import
-from app.services.jobs.job_file import CHILDREN, Entry
+from app.services.jobs.job_file import CHILDREN, Entry, read_file
 from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited, limited_text
+from app.services.tasks.tasks import TaskDraft
+from app.services.tasks.turn import TaskRefused, Turn
 from app.store import bulk, group_lists, job_lists, job_tags, locks
 
 __all__ = ["Change", "Finding", "Kind", "import_jobs"]
 
-#: how often an import is planned anew because somebody changed what it found
+#: attempts at an import whose jobs are changed by others meanwhile
 ATTEMPTS = 3
+CHANGED_MEANWHILE = N_("Another user is changing these jobs: try again")
+RIGHTS_CHANGED = N_("Your rights have changed: import the file again")
+NOTHING_IMPORTED = N_("Nothing was imported: correct the errors below, then import the file again")
+
+#: parameter of the task: jobs that a Java admin cannot read are refused
+JAVA = "readable_by_java"
+
+#: work of a writing transaction; None: others have changed what it relies on
+Writing = Callable[[Session], "list[Finding] | None"]
 
 
-def import_jobs(entries: Sequence[Entry], *, actor: Actor, clock: Clock, dry: bool) -> list[Finding]:
-    """Store the jobs in one transaction and tell of each what it was; ``dry``, or any error: nothing is stored.
+def import_jobs(
+    entries: Sequence[Entry],
+    *,
+    actor: Actor,
+    clock: Clock,
+    dry: bool,
+    write: Callable[[Writing], "list[Finding] | None"] | None = None,
+) -> list[Finding]:
+    """Store the jobs in one transaction, opened by ``write``; store nothing if ``dry``, or with any error.
 
-    Raises InvalidInput where others keep changing these jobs meanwhile.
+    Returns a finding for each job. Raises InvalidInput where others keep changing these jobs meanwhile.
     """
     for _attempt in range(ATTEMPTS):
         with read_scope() as session:
@@ -43,15 +64,89 @@ def import_jobs(entries: Sequence[Entry], *, actor: Actor, clock: Clock, dry: bo
         plan = plan_import(found, entries, actor=actor, now_ms=clock())
         if dry or any(planned.finding.kind is Kind.ERROR for planned in plan):
             return _in_order(planned.finding for planned in plan)
-        with session_scope() as session:
-            locks.take_import_lock(session)  # a job that is missing has no row to lock: two could add it
-            if found.has_children or any(entry.children for entry in entries):
-                locks.take_schedule_lock(
-                    session
-                )  # as every writer of children does: two could close a circle together
-            if _find(session, entries, actor, lock=True) == found:
-                return _in_order(_write(session, plan, actor=actor, clock=clock))
-    raise InvalidInput("file", N_("Somebody else is changing these jobs: try it again"))
+
+        def store(session: Session, found: Found = found, plan: list[Planned] = plan) -> list[Finding] | None:
+            return _store(session, entries, found, plan, actor=actor, clock=clock)
+
+        stored = (write or _in_transaction)(store)
+        if stored is not None:
+            return stored
+    raise InvalidInput("file", CHANGED_MEANWHILE)
+
+
+def draft_task(text: str, total: int, *, readable_by_java: bool, form_key: str) -> TaskDraft:
+    """Return the task that imports the text of a file; see ``read_file`` for ``readable_by_java``."""
+    return TaskDraft(TaskKind.IMPORT, {"text": text, JAVA: readable_by_java}, total, form_key)
+
+
+def import_task(turn: Turn) -> None:
+    """Import the whole file as the only piece of its task; the text is not kept afterwards."""
+    stored_file = json.loads(turn.task.parameters)
+    entries, actor = read_file(stored_file["text"], readable_by_java=stored_file[JAVA]), turn.actor()
+    stored: list[Finding] | None = None
+
+    def write(work: Writing) -> list[Finding] | None:
+        def step(session: Session, task: Task, present: Actor) -> Step:
+            nonlocal stored
+            if present != actor:
+                raise TaskRefused(RIGHTS_CHANGED)
+            stored = work(session)
+            return Step() if stored is None else _finish(task, stored)
+
+        turn.commit(step)
+        return stored
+
+    findings = import_jobs(entries, actor=actor, clock=turn.clock, dry=False, write=write)
+    if turn.task.state == TaskState.RUNNING:
+        turn.commit(lambda _session, task, _actor: _finish(task, findings, error=NOTHING_IMPORTED))
+
+
+def finding_detail(finding: Finding) -> dict[str, object]:
+    """Return the detail of a result line: all of a finding but its name."""
+    return {
+        "app_name": finding.app_name,
+        "changes": [[change.field, change.old, change.new] for change in finding.changes],
+        "field": finding.field,
+        "problem": finding.problem,
+        "options": list(finding.options),
+    }
+
+
+def result_lines(findings: Sequence[Finding]) -> list[ResultLine]:
+    """Return the findings as result lines."""
+    return [
+        ResultLine(each.number, each.kind.value, each.job_id, each.name, finding_detail(each))
+        for each in findings
+    ]
+
+
+def _finish(task: Task, findings: Sequence[Finding], *, error: str = "") -> Step:
+    task.parameters = "{}"
+    advance = 0 if error else len(findings)
+    return Step(advance=advance, lines=result_lines(findings), finished=True, error=error)
+
+
+def _in_transaction(work: Writing) -> list[Finding] | None:
+    with session_scope() as session:
+        return work(session)
+
+
+def _store(
+    session: Session,
+    entries: Sequence[Entry],
+    found: Found,
+    plan: Sequence[Planned],
+    *,
+    actor: Actor,
+    clock: Clock,
+) -> list[Finding] | None:
+    """Write the plan if nobody has changed what it was made from; None otherwise."""
+    locks.take_import_lock(session)  # a missing job has no row to lock: two imports could both add it
+    if found.has_children or any(entry.children for entry in entries):
+        locks.take_schedule_lock(session)  # like every writer of children: two could close a circle together
+    if _find(session, entries, actor, lock=True) != found:
+        return None
+    return _in_order(_write(session, plan, actor=actor, clock=clock))
 
 
 def _in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -59,7 +154,7 @@ def _in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: bool = False) -> Found:
-    """Find what the file names, as far as the actor may see it; with ``lock`` nobody changes it until the commit."""
+    """Find what the file names and the actor may see; ``lock`` keeps it unchanged until the commit."""
     named = {entry.app_name for entry in entries}
     keys = {entry.key for entry in entries}
     groups = {
@@ -81,7 +176,7 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
 
 
 def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:
-    """Store what was planned, by a few statements; return the findings with the ids that were given."""
+    """Store the plan by a few statements; return the findings with the new ids."""
     now_ms = clock()
     ids = _add(session, plan, now_ms)
     changed = [planned for planned in plan if planned.columns and planned.job_id > 0]
@@ -96,7 +191,7 @@ def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Cl
     job_tags.replace_tags(
         session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None}
     )
-    entries = [_trail_entry(planned, ids) for planned in plan if planned.columns]
+    entries = [_audit_entry(planned, ids) for planned in plan if planned.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     versions = [planned.version for planned in plan if planned.version is not None]
     if versions:
@@ -105,7 +200,7 @@ def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Cl
 
 
 def _add(session: Session, plan: Sequence[Planned], now_ms: Millis) -> dict[int, int]:
-    """Insert the new jobs, stopped; return their ids by those they were planned with. New children are entered when all have ids."""
+    """Insert the new jobs, stopped, then their children among each other; return planned id -> id."""
     new = [planned for planned in plan if planned.job_id < 0]
     stamps = {"add_time": now_ms, "update_time": now_ms, "glue_updatetime": now_ms}
     clocks = {
@@ -123,7 +218,7 @@ def _add(session: Session, plan: Sequence[Planned], now_ms: Millis) -> dict[int,
 
 
 def _with_ids(columns: Mapping[str, object], ids: Mapping[int, int]) -> dict[str, object]:
-    """Return columns with the ids that new children were given."""
+    """Return columns with the ids of new children."""
     return {**columns, "child_jobid": _named(str(columns["child_jobid"]), ids)}
 
 
@@ -135,7 +230,7 @@ def _named(text: str, ids: Mapping[int, int]) -> str:
     )
 
 
-def _trail_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
+def _audit_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
     columns = _with_ids(planned.columns, ids)
     tags = {TAGS: planned.tags} if planned.tags is not None else {}
     if planned.job_id < 0:
@@ -148,7 +243,7 @@ def _trail_entry(planned: Planned, ids: Mapping[int, int]) -> audit.Entry:
 
 
 def _found(planned: Planned, ids: Mapping[int, int]) -> Finding:
-    """Return what became of a job, its new children by their ids."""
+    """Return the finding of a stored job, its new children by their ids."""
     finding = replace(planned.finding, job_id=ids.get(planned.job_id, planned.finding.job_id))
     if not planned.columns:
         return finding

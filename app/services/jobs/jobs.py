@@ -30,7 +30,7 @@ from app.services.jobs.rules import (
     limited_text,
     schedule_of,
 )
-from app.store import fires, groups, job_lists, locks, mutes, once, registry
+from app.store import fires, groups, job_lists, locks, mutes, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
 from app.store.paging import Page
@@ -178,19 +178,15 @@ def trigger_job(
     address_list: str | None,
     actor: Actor,
     now_ms: Millis,
-    asked_by: str = "",
-) -> bool:
-    """Queue one run. ``executor_param`` None: the job's own; ``address_list`` empty: the group's addresses.
+) -> None:
+    """Queue one run.
 
-    ``asked_by`` names the form that was sent: sent again by the same user for this job, it queues no second
-    run and the result is False.
+    ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
     if executor_param is not None:
         limited_text("executorParam", executor_param, PARAM_MAX)
     addresses = _check_addresses(session, job, address_list or "", now_ms)
-    if asked_by and not once.claim_name(session, f"{asked_by}:{actor.user_id}:{job.id}", now_ms=now_ms):
-        return False
     fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
     _record(
         session,
@@ -200,7 +196,6 @@ def trigger_job(
         now_ms,
         {"executor_param": executor_param, "address_list": addresses},
     )
-    return True
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:

@@ -1,64 +1,73 @@
-"""Clearing long logs in pieces: the rows are fixed when it begins, each request deletes some, and it can be taken up again."""
+"""Clearing run logs as a background task: rows are fixed at the submit, each piece deletes a batch."""
 
-import time
-from collections.abc import Callable
-from dataclasses import replace
+import json
+from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
 from app.domain.permissions import Actor
+from app.domain.tasks import Step, TaskKind
+from app.models.task import Task
 from app.services import audit
 from app.services.runs.logs import ClearType, clearing_of
+from app.services.tasks.tasks import TaskDraft
+from app.services.tasks.turn import Turn
 from app.store import log_lists
 from app.store.log_lists import Clearing
 
-#: how long one request deletes
-PIECE_S = 1.5
+
+@dataclass(frozen=True, slots=True)
+class ClearRequest:
+    """Which runs to clear: of a group and a job (0: any), by kind; none beyond an id."""
+
+    group_id: int
+    job_id: int
+    kind: int
+    #: None: the newest there is
+    up_to_id: int | None = None
 
 
-def begin(
-    session: Session, group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis
-) -> Clearing:
-    """Return the rows that are to go, as they are now: later ones stay whatever happens. Checks the rights; raises InvalidInput."""
-    return log_lists.fixed(session, clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms))
+def fix_rows(session: Session, wanted: ClearRequest, *, actor: Actor, now_ms: Millis) -> tuple[Clearing, int]:
+    """Return the rows to delete as bounds that later runs do not change, and their number.
+
+    Raises InvalidInput, or NotFound and PermissionDenied where the actor may not clear there.
+    """
+    clearing = clearing_of(session, wanted.group_id, wanted.job_id, wanted.kind, actor=actor, now_ms=now_ms)
+    clearing = log_lists.fixed(session, replace(clearing, up_to_id=wanted.up_to_id))
+    return clearing, log_lists.count_to_clear(session, clearing)
 
 
-def count(session: Session, clearing: Clearing) -> int:
-    """Return how many rows are to go."""
-    return log_lists.count_to_clear(session, clearing)
+def draft_task(clearing: Clearing, kind: int, total: int, *, form_key: str) -> TaskDraft:
+    """Return the task that deletes these rows."""
+    return TaskDraft(TaskKind.CLEAR_LOGS, {"kind": kind, **asdict(clearing)}, total, form_key)
 
 
-def record(
+def clear_next(turn: Turn) -> None:
+    """Delete the next batch of rows; the audit entry is written with the first one."""
+    turn.commit(lambda session, task, actor: _clear_batch(session, task, actor, turn.clock()))
+
+
+def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> Step:
+    bounds = json.loads(task.parameters)
+    kind = bounds.pop("kind")
+    clearing = Clearing(**bounds)
+    allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
+    if task.done == 0:
+        _record(session, clearing, kind, task.total, actor=actor, now_ms=now_ms)
+    deleted = log_lists.clear_batch(session, replace(clearing, group_id=allowed.group_id))
+    return Step(advance=deleted, finished=deleted < log_lists.DELETE_BATCH)
+
+
+def _record(
     session: Session, clearing: Clearing, kind: int, rows: int, *, actor: Actor, now_ms: Millis
 ) -> None:
-    """Write into the trail that a clearing begins, before its first row goes."""
-    told = {
+    changes = {
         "job_group": clearing.group_id,
         "job_id": clearing.job_id,
         "kind": ClearType(kind).name,
         "rows": rows,
     }
     audit.record(
-        session, "log.clear", actor=actor, now_ms=now_ms, target=("job", clearing.job_id), changes=told
+        session, "log.clear", actor=actor, now_ms=now_ms, target=("job", clearing.job_id), changes=changes
     )
-
-
-def clear_piece(clearing: Clearing, *, monotonic: Callable[[], float] = time.monotonic) -> tuple[int, bool]:
-    """Delete rows for PIECE_S, in transactions of their own; return how many, and whether none is left."""
-    until, deleted = monotonic() + PIECE_S, 0
-    while True:
-        batch = transact(lambda session: log_lists.clear_batch(session, clearing))
-        deleted += batch
-        if batch < log_lists.DELETE_BATCH:
-            return deleted, True
-        if monotonic() >= until:
-            return deleted, False
-
-
-def go_on(clearing: Clearing, kind: int, *, actor: Actor, now_ms: Millis) -> Clearing:
-    """Return the clearing a request wants to go on with, kept to what the actor may clear now; raises like ``begin``."""
-    with read_scope() as session:
-        allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    return replace(clearing, group_id=allowed.group_id)

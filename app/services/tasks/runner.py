@@ -17,10 +17,12 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Clock, Millis, now_ms
 from app.config import Config
 from app.db import read_scope, transact
-from app.domain.tasks import TaskState
+from app.domain.tasks import TaskKind, TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
+from app.services.jobs import bulk, importing
+from app.services.runs import clearing
 from app.services.tasks.turn import LEASE_MS, TaskLost, TaskRefused, Turn
 from app.store import tasks
 from app.wake_up import TASKS, WakeSocket
@@ -29,8 +31,11 @@ logger = logging.getLogger(__name__)
 
 Piece = Callable[[Turn], None]
 
-#: kind of task -> its next piece
-PIECES: Mapping[str, Piece] = {}
+PIECES: Mapping[str, Piece] = {
+    TaskKind.BULK.value: bulk.change_next,
+    TaskKind.CLEAR_LOGS.value: clearing.clear_next,
+    TaskKind.IMPORT.value: importing.import_task,
+}
 #: tasks a node works on at the same time
 HELD_MAX = 4
 #: longest turn of one task while others wait

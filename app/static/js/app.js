@@ -214,7 +214,6 @@
     root.classList.remove("leaving");
     for (const field of document.querySelectorAll(".filters :disabled, .range-custom :disabled")) field.disabled = false;
   });
-  for (const form of document.querySelectorAll("form[data-goes-on]")) window.setTimeout(() => form.requestSubmit(), 100);
   for (const button of document.querySelectorAll("[data-sidebar-toggle]")) button.addEventListener("click", foldSidebar);
   for (const button of document.querySelectorAll("[data-theme-toggle]")) button.addEventListener("click", switchTheme);
   document.querySelectorAll("[data-toast]").forEach(startToast);

@@ -1,4 +1,4 @@
-"""Several jobs at once from the list, killing from a job's menu, and the count of runs under way."""
+"""Bulk changes from the job list, killing from a job's menu, and the count of runs in progress."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,10 +18,13 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
+from app.store import job_lists
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job, add_user
-from tests.console.pages import is_at_login, submit, text_of, token_of
+from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.console.tasks import result_of, run_tasks
 from tests.factories import all_rows
+from tests.statements import statements
 
 ACTS = ("start", "stop", "run", "move", "delete")
 
@@ -30,6 +33,11 @@ ACTS = ("start", "stop", "run", "move", "delete")
 def executor() -> Iterator[str]:
     with stub_executor() as address:
         yield address
+
+
+def change(console: Console, path: str, **fields: Any) -> str:
+    """Send the form of a bulk change, do its task and return the text of the result."""
+    return text_of(result_of(console, submit(console, path, **fields)))
 
 
 def ticked(*job_ids: int) -> str:
@@ -94,7 +102,7 @@ def test_the_question_names_the_count_and_the_first_jobs(admin: Console) -> None
     assert len(jobs_by_id()) == 7
 
 
-def test_jobs_are_started_and_stopped_and_each_is_told(admin: Console) -> None:
+def test_jobs_are_started_and_stopped_with_a_result_for_each(admin: Console) -> None:
     group_id = add_group()
     first, second, idle = (
         add_job(group_id),
@@ -103,22 +111,22 @@ def test_jobs_are_started_and_stopped_and_each_is_told(admin: Console) -> None:
     )
     path = f"/jobinfo/bulk/start{ticked(first, second, idle)}"
     assert "cannot be started: 1." in text_of(admin.get(path))
-    told = text_of(submit(admin, path))
-    assert "2 of 3 jobs: started." in told
-    assert "A job without a schedule cannot be switched on" in told
+    result = change(admin, path)
+    assert "2 of 3 jobs: started." in result
+    assert "A job without a schedule cannot be switched on" in result
     assert {job_id: job.trigger_status for job_id, job in jobs_by_id().items()} == {
         first: 1,
         second: 1,
         idle: 0,
     }
-    assert "2 of 2 jobs: stopped." in text_of(submit(admin, f"/jobinfo/bulk/stop{ticked(first, second)}"))
+    assert "2 of 2 jobs: stopped." in change(admin, f"/jobinfo/bulk/stop{ticked(first, second)}")
     assert actions().count("job.start") == actions().count("job.stop") == 2
 
 
 def test_jobs_are_deleted(admin: Console) -> None:
     group_id = add_group()
     gone, kept = add_job(group_id), add_job(group_id)
-    assert submit(admin, f"/jobinfo/bulk/delete{ticked(gone)}").status_code == 200
+    assert "1 of 1 jobs: deleted." in change(admin, f"/jobinfo/bulk/delete{ticked(gone)}")
     assert list(jobs_by_id()) == [kept]
     assert actions()[-1] == "job.remove"
 
@@ -131,8 +139,8 @@ def test_jobs_are_moved_to_a_group_one_may_edit(admin: Console, normal_user: Cal
     offered = norman.get(path).text
     assert "other-app" in offered
     assert "foreign-app" not in offered
-    assert "Choose an executor" in text_of(submit(norman, path, job_group=foreign))
-    assert "1 of 1 jobs: moved." in text_of(submit(norman, path, job_group=other))
+    assert "Choose an executor" in change(norman, path, job_group=foreign)
+    assert "1 of 1 jobs: moved." in change(norman, path, job_group=other)
     assert jobs_by_id()[job_id].job_group == other
 
 
@@ -142,9 +150,7 @@ def test_code_is_moved_only_where_one_may_write_code(
     own, other = add_group(), add_group("other-app", "Other")
     job_id = add_job(own, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
     norman = normal_user(own, other, rights={other: frozenset({Right.EDIT, Right.OPERATE})})
-    assert "permission denied" in text_of(
-        submit(norman, f"/jobinfo/bulk/move{ticked(job_id)}", job_group=other)
-    )
+    assert "permission denied" in change(norman, f"/jobinfo/bulk/move{ticked(job_id)}", job_group=other)
     assert jobs_by_id()[job_id].job_group == own
 
 
@@ -158,6 +164,7 @@ def test_one_foreign_job_makes_the_whole_request_not_found(
         path = f"/jobinfo/bulk/{act}{ticked(mine, theirs)}"
         assert norman.get(path).status_code == submit(norman, path, job_group=own).status_code == 404
         assert norman.get(f"/jobinfo/bulk/{act}{ticked(mine, 2147483647)}").status_code == 404
+    run_tasks(norman)
     assert set(jobs_by_id()) == {mine, theirs}
 
 
@@ -167,7 +174,7 @@ def test_the_right_of_the_act_is_needed_on_every_job(
     group_id = add_group()
     job_id = add_job(group_id)
     operator = normal_user(group_id, rights={group_id: frozenset({Right.OPERATE})})
-    assert submit(operator, f"/jobinfo/bulk/start{ticked(job_id)}").status_code == 200
+    assert "1 of 1 jobs: started." in change(operator, f"/jobinfo/bulk/start{ticked(job_id)}")
     for act in ("move", "delete"):
         assert submit(operator, f"/jobinfo/bulk/{act}{ticked(job_id)}").status_code == 403
 
@@ -222,17 +229,13 @@ def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> 
     asked = admin.get("/jobinfo/bulk/start?matching=1&author=lina")
     assert "Start 12 jobs?" in text_of(asked)
     later = add_job(group_id, author="lina")
-    told = submit(
-        admin,
-        "/jobinfo/bulk/start?matching=1&author=lina",
-        **{**fields_of(asked.text), "csrf_token": token_of(admin)},
-    )
-    assert "12 of 12 jobs: started." in text_of(told)
+    path = "/jobinfo/bulk/start?matching=1&author=lina"
+    assert "12 of 12 jobs: started." in change(admin, path, **fields_of(asked.text))
     assert {job_id for job_id, job in jobs_by_id().items() if job.trigger_status == 1} == set(ids)
     assert {other, later} & set(ids) == set()
 
 
-def test_what_one_may_not_change_is_left_out_and_told(
+def test_jobs_the_user_may_not_change_are_left_out_and_counted(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
     own, seen = add_group(), add_group("other-app", "Other")
@@ -259,15 +262,15 @@ def test_jobs_are_run_once_with_their_own_parameters(admin: Console) -> None:
     first, second = add_job(group_id, executor_param="a"), add_job(group_id, executor_param="b")
     path = f"/jobinfo/bulk/run{ticked(first, second)}"
     assert "Run 2 jobs once?" in text_of(admin.get(path, follow_redirects=True))
-    told = submit(admin, path)
-    assert "2 of 2 jobs: queued." in text_of(told)
-    assert f"/joblog?jobId={first}" in told.text
+    result = result_of(admin, submit(admin, path))
+    assert "2 of 2 jobs: queued." in text_of(result)
+    assert f"/joblog?jobId={first}" in result.text
     with read_scope() as session:
         assert sorted(fire.job_id for fire in session.query(Fire)) == sorted((first, second))
     assert actions().count("job.trigger") == 2
 
 
-def test_several_jobs_are_deleted_only_after_one_has_typed_how_many(admin: Console) -> None:
+def test_several_jobs_are_deleted_only_after_their_number_was_typed(admin: Console) -> None:
     group_id = add_group()
     path = f"/jobinfo/bulk/delete{ticked(add_job(group_id), add_job(group_id))}"
     assert "Type delete 2 to continue" in text_of(admin.get(path))
@@ -276,106 +279,42 @@ def test_several_jobs_are_deleted_only_after_one_has_typed_how_many(admin: Conso
         assert refused.status_code == 400
         assert 'id="typed-error"' in refused.text
     assert len(jobs_by_id()) == 2
-    assert "2 of 2 jobs: deleted." in text_of(submit(admin, path, typed=" Delete  2 "))
+    assert "2 of 2 jobs: deleted." in change(admin, path, typed=" Delete  2 ")
     assert jobs_by_id() == {}
 
 
-def test_many_jobs_are_changed_in_pieces_with_the_progress_in_sight(
-    admin: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group_id = add_group()
-    ids = [add_job(group_id), add_job(group_id, schedule_type="NONE", schedule_conf=""), add_job(group_id)]
-    monkeypatch.setattr("app.services.jobs.bulk.PIECE_S", -1)
-    page = submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}")
-    turns = 1
-    while "data-goes-on" in page.text:
-        assert f'max="3" value="{turns}"' in page.text
-        page = submit(admin, "/jobinfo/bulk/start", **{**fields_of(page.text), "csrf_token": token_of(admin)})
-        turns += 1
-    assert turns == 3
-    assert "2 of 3 jobs: started." in text_of(page)
-    assert "A job without a schedule cannot be switched on" in text_of(page)
-    assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0, 1]
-
-
-def test_a_torn_or_forged_progress_changes_nothing_foreign(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
-    own, foreign = add_group(), add_group("other-app", "Other")
-    theirs = add_job(foreign)
-    norman = normal_user(own)
-    for state in ("", "[]", "[0,[]]", "[5,[[1,2,3]]]", "[0,[[1]]]", '[0,[["x","",""]]]', "{", "[" * 10_000):
-        assert submit(norman, "/jobinfo/bulk/start", state=state).status_code == 400, state
-    for forged in (f'[0,[[{theirs},"",""]]]', "0" * 64 + f'["",0,[[{theirs},"",""]]]', "é" * 64 + "[]"):
-        assert submit(norman, "/jobinfo/bulk/start", state=forged).status_code == 400
-    assert jobs_by_id()[theirs].trigger_status == 0
-
-
-def test_a_progress_goes_on_with_its_own_act_and_login_only(
-    admin: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_form_sent_again_shows_the_task_it_made(admin: Console) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id)]
-    monkeypatch.setattr("app.services.jobs.bulk.PIECE_S", -1)
-    fields = fields_of(submit(admin, f"/jobinfo/bulk/start{ticked(*ids)}").text) | {
-        "csrf_token": token_of(admin)
-    }
-    assert submit(admin, "/jobinfo/bulk/delete", **fields).status_code == 400
-    other = admin.another().log_in()
-    assert (
-        submit(other, "/jobinfo/bulk/start", **(fields | {"csrf_token": token_of(other)})).status_code == 400
-    )
-    assert [jobs_by_id()[job_id].trigger_status for job_id in ids] == [1, 0]
-
-
-def test_a_question_answered_twice_queues_each_job_once(admin: Console) -> None:
-    group_id = add_group()
-    ids = [add_job(group_id), add_job(group_id)]
-    path = f"/jobinfo/bulk/run{ticked(*ids)}"
-    question = admin.get(path)
+    question = admin.get(f"/jobinfo/bulk/run{ticked(*ids)}")
     path = question.headers["Location"].removeprefix("/xxl-job-admin")
-    fields = fields_of(admin.get(path).text) | {"csrf_token": token_of(admin)}
-    assert "2 of 2 jobs: queued." in text_of(submit(admin, path, **fields))
-    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
+    fields = fields_of(admin.get(path).text)
+    first = submit(admin, path, **fields)
+    assert path_after(submit(admin, path, **fields)).startswith(path_after(first)), "a double click"
+    assert "2 of 2 jobs: queued." in text_of(result_of(admin, first))
     for ended in (False, True):  # the back button of the browser, also long after the runs
         if ended:
             with session_scope() as session:
                 session.execute(delete(Fire))
-            fields = fields_of(admin.get(path).text) | {"csrf_token": token_of(admin)}
-        page = submit(admin, path, **fields)
-        assert page.status_code == 200
-        assert "0 of 2 jobs: queued. This form was sent before" in text_of(page)
-        assert text_of(page).count("queued before") == 2
+        result = change(admin, path, **fields_of(admin.get(path).text))
+        assert "This form was already submitted, so nothing was done a second time." in result
+        assert "2 of 2 jobs: queued." in result
     assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
+
+
+def test_another_form_or_another_user_makes_another_task(admin: Console) -> None:
+    group_id = add_group()
+    ids = [add_job(group_id), add_job(group_id)]
+    path = path_after(admin.get(f"/jobinfo/bulk/run{ticked(*ids)}"))
+    assert "2 of 2 jobs: queued." in change(admin, path, **fields_of(admin.get(path).text))
     add_user("bob", [group_id])
     colleague = admin.another().log_in("bob")
-    assert "2 of 2 jobs: queued." in text_of(
-        submit(colleague, path, **fields_of(colleague.get(path).text))
-    ), "the address was passed on"
-    another = admin.get(f"/jobinfo/bulk/run{ticked(*ids)}", follow_redirects=True)
-    fields = fields_of(another.text) | {"csrf_token": token_of(admin)}
-    assert "2 of 2 jobs: queued." in text_of(submit(admin, "/jobinfo/bulk/run", **fields)), (
-        "another question is another run"
-    )
-    assert sorted(fire.job_id for fire in all_rows(Fire)) == sorted(ids * 2)
-
-
-def test_a_question_that_was_left_half_answered_goes_on_with_the_others(
-    admin: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group_id = add_group()
-    ids = [add_job(group_id) for _ in range(3)]
-    path = f"/jobinfo/bulk/run{ticked(*ids)}"
-    fields = fields_of(admin.get(path, follow_redirects=True).text) | {"csrf_token": token_of(admin)}
-    with monkeypatch.context() as slow:
-        slow.setattr("app.services.jobs.bulk.PIECE_S", -1)
-        submit(admin, path, **fields)
-        page = submit(admin, path, **fields)
-        assert "0 of 3 jobs: queued." in text_of(page)
-        rest = fields_of(page.text) | {"csrf_token": token_of(admin)}
-    page = submit(admin, "/jobinfo/bulk/run", **rest)
-    assert "2 of 3 jobs: queued. This form was sent before" in text_of(page)
-    assert sorted(fire.job_id for fire in all_rows(Fire)) == ids
+    result = change(colleague, path, **fields_of(colleague.get(path).text))
+    assert "sent before" not in result, "the address was passed on"
+    another = fields_of(admin.get(f"/jobinfo/bulk/run{ticked(*ids)}", follow_redirects=True).text)
+    assert "sent before" not in change(admin, "/jobinfo/bulk/run", **another)
+    assert "sent before" not in change(admin, "/jobinfo/bulk/run", **(another | {"ids": str(ids[0])}))
+    assert sorted(fire.job_id for fire in all_rows(Fire)) == sorted(ids * 3 + ids[:1])
 
 
 def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
@@ -385,15 +324,28 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
     ids = [add_job(group_id), add_job(group_id), add_job(group_id)]
     trigger, calls = jobs.trigger_job, list[int]()
 
-    def lose(session: Session, job_id: int, **given: Any) -> bool:
+    def lose(session: Session, job_id: int, **given: Any) -> None:
         calls.append(job_id)
         if job_id == ids[1]:
             raise OperationalError("INSERT", {}, Exception(1213, "deadlock"))
-        return trigger(session, job_id, **given)
+        trigger(session, job_id, **given)
 
     monkeypatch.setattr("app.services.jobs.jobs.trigger_job", lose)
-    page = submit(admin, f"/jobinfo/bulk/run{ticked(*ids)}")
-    assert "2 of 3 jobs: queued." in text_of(page)
-    assert "The database refused the change: try again" in text_of(page)
+    result = change(admin, f"/jobinfo/bulk/run{ticked(*ids)}")
+    assert "2 of 3 jobs: queued." in result
+    assert "The database refused the change: try again" in result
     assert sorted(fire.job_id for fire in all_rows(Fire)) == [ids[0], ids[2]]
     assert (calls.count(ids[0]), calls.count(ids[2])) == (1, 1)
+
+
+def test_a_long_log_goes_in_pieces_before_its_job(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_lists, "DELETE_BATCH", 2)
+    group_id = add_group()
+    job_id = add_job(group_id)
+    for _ in range(5):
+        running_log(group_id, job_id, "http://127.0.0.1:1")
+    with statements() as seen:
+        assert "1 of 1 jobs: deleted." in change(admin, f"/jobinfo/bulk/delete{ticked(job_id)}")
+    assert (jobs_by_id(), all_rows(JobLog)) == ({}, [])
+    commits = [number for number, sql in enumerate(seen) if sql.startswith("UPDATE xxl_job_task SET updated")]
+    assert len(commits) >= 3

@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
@@ -14,10 +15,14 @@ from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job
+from app.models.task import Task
+from app.models.user import User
 from app.services.jobs import jobs
 from app.services.jobs.job_file import SIZE_MAX
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, submit, text_of, token_of
+from tests.console.tasks import result_of
+from tests.factories import only_row
 
 PATH = "/jobinfo/import"
 NOTHING = "Nothing was imported"
@@ -45,7 +50,9 @@ def dry_run(console: Console, text: str) -> TestResponse:
 
 
 def apply(console: Console, text: str) -> TestResponse:
-    return submit(console, PATH, text=text, apply="1")
+    """Import a file; return the page of the result, or that of the refused form."""
+    submitted = submit(console, PATH, text=text, apply="1")
+    return result_of(console, submitted) if submitted.status_code == 303 else submitted
 
 
 def stored() -> dict[str, Job]:
@@ -278,7 +285,7 @@ def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
     told = text_of(upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode()))
     assert "1 new" in told
     assert "日报" in told
-    assert "no text in UTF-8" in text_of(upload(b"\xff\xfe"))
+    assert "not UTF-8 text" in text_of(upload(b"\xff\xfe"))
     assert "larger than" in text_of(upload(b" " * (SIZE_MAX + 1)))
 
 
@@ -366,6 +373,41 @@ def test_a_child_outside_the_file_stays_where_it_is_one_already(admin: Console) 
     (shown,) = exported(admin, f"?id={parent}")
     assert "1 the same" in text_of(dry_run(admin, file_of(shown)))
     assert "is not in the file" in text_of(dry_run(admin, file_of({**shown, "jobDesc": "elsewhere"})))
+
+
+def test_an_import_whose_jobs_changed_after_the_form_stores_nothing(admin: Console) -> None:
+    group_id = add_group()
+    submitted = submit(admin, PATH, text=file_of(GOOD), apply="1")
+    assert stored() == {}
+    add_job(group_id)
+    add_job(group_id)
+    told = text_of(result_of(admin, submitted))
+    assert NOTHING in told
+    assert "More than one job has this appname" in told
+    assert len(actions()) == 4
+
+
+def test_rights_lost_after_the_form_store_nothing(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id = add_group()
+    norman = normal_user(group_id)
+    submitted = submit(norman, PATH, text=file_of(GOOD), apply="1")
+    with session_scope() as session:
+        session.execute(update(User).where(User.username == "norman").values(permission=""))
+    assert "There is no executor with this appname" in text_of(result_of(norman, submitted))
+    assert stored() == {}
+
+
+def test_the_text_of_a_file_is_not_kept(admin: Console) -> None:
+    add_group()
+    text = file_of(GOOD)
+    first = submit(admin, PATH, text=text, apply="1", form_key="0" * 32)
+    assert "nightly report" in only_row(Task).parameters
+    assert "1 new" in text_of(result_of(admin, first))
+    assert only_row(Task).parameters == "{}"
+    again = submit(admin, PATH, text=text, apply="1", form_key="0" * 32)
+    assert "sent before" in text_of(result_of(admin, again))
 
 
 def test_an_error_of_a_child_is_none_of_its_parent(admin: Console) -> None:

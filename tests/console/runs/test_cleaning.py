@@ -1,4 +1,4 @@
-"""Cleaning the log: asked, counted, then piece by piece; and repeating a run."""
+"""Cleaning the log: counted, confirmed, then deleted by a task; and repeating a run."""
 
 import re
 from collections.abc import Callable
@@ -11,10 +11,11 @@ from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
-from app.services.runs import clearing
+from app.services.runs import logs
 from app.store import log_lists
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
+from tests.console.tasks import result_of, run_tasks
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -54,12 +55,17 @@ def cleared() -> list[str]:
         return [entry.changes or "" for entry in session.query(AuditEntry).filter_by(action="log.clear")]
 
 
-def clean(console: Console, **asked: object) -> TestResponse:
-    """Ask, be told the count, say yes; return what comes then."""
-    return submit(console, "/joblog/clean", **fields_of(submit(console, "/joblog/clean", **asked)))
+def confirm(console: Console, counted: TestResponse) -> str:
+    """Confirm the count, let the task run, return the text of its result."""
+    return text_of(result_of(console, submit(console, "/joblog/clean", **fields_of(counted))))
 
 
-def test_the_count_is_told_before_anything_goes(admin: Console) -> None:
+def clean(console: Console, **asked: object) -> str:
+    """Count and confirm; return the text of the result."""
+    return confirm(console, submit(console, "/joblog/clean", **asked))
+
+
+def test_the_count_is_shown_before_anything_goes(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     kept, gone = add_logs(group_id, add_job(group_id), 2), add_logs(group_id, job_id, 3)
@@ -67,9 +73,9 @@ def test_the_count_is_told_before_anything_goes(admin: Console) -> None:
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
     assert "3 rows will be deleted." in text_of(asked)
     assert ids_left() == sorted(kept + gone)
-    assert path_after(submit(admin, "/joblog/clean", **fields_of(asked))).endswith(
-        f"jobGroup={group_id}&jobId={job_id}&done=cleaned"
-    )
+    result = result_of(admin, submit(admin, "/joblog/clean", **fields_of(asked)))
+    assert "3 of 3 rows are deleted." in text_of(result)
+    assert f'href="/xxl-job-admin/joblog?jobGroup={group_id}&amp;jobId={job_id}"' in result.text
     assert ids_left() == kept
     assert len(cleared()) == 1
     assert '"rows": 3' in cleared()[0]
@@ -81,54 +87,67 @@ def test_runs_that_come_meanwhile_stay(admin: Console) -> None:
     add_logs(group_id, job_id, 3)
     asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=9)
     later = add_logs(group_id, job_id, 2)
-    submit(admin, "/joblog/clean", **fields_of(asked))
+    confirm(admin, asked)
     assert ids_left() == later
 
 
-def test_a_long_clearing_shows_its_progress_and_goes_on(
+def test_the_newest_of_the_count_are_kept_whatever_comes_meanwhile(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(logs.KEPT, logs.ClearType.KEEP_1000, 2)
+    group_id = add_group()
+    ids = add_logs(group_id, add_job(group_id), 3)
+    asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=5)
+    later = add_logs(group_id, add_job(group_id), 2)
+    confirm(admin, asked)
+    assert ids_left() == ids[1:] + later
+
+
+def test_a_long_clearing_shows_its_progress_and_one_audit_entry(
     admin: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     add_logs(group_id, job_id, 7)
     monkeypatch.setattr(log_lists, "DELETE_BATCH", 3)
-    monkeypatch.setattr(clearing, "PIECE_S", 0)
-    first = clean(admin, job_group=group_id, job_id=job_id, kind=9)
-    assert "3 of 7 rows are deleted." in text_of(first)
-    assert 'max="7" value="3"' in first.text
-    second = submit(admin, "/joblog/clean", **fields_of(first))
-    assert "6 of 7 rows are deleted." in text_of(second)
-    path_after(submit(admin, "/joblog/clean", **fields_of(second)))
+    asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
+    path = path_after(submit(admin, "/joblog/clean", **fields_of(asked)))
+    with monkeypatch.context() as short:
+        short.setattr("app.services.tasks.runner.TURN_S", 0)
+        run_tasks(admin)
+    page = admin.get(path)
+    assert "3 of 7 rows are deleted." in text_of(page)
+    assert 'max="7" value="3"' in page.text
+    run_tasks(admin)
+    assert "7 of 7 rows are deleted." in text_of(admin.get(path))
     assert ids_left() == []
     assert len(cleared()) == 1
 
 
-def test_nobody_writes_the_trail_of_a_clearing_but_the_console(admin: Console) -> None:
+def test_a_forged_form_deletes_fewer_rows_at_most_and_the_audit_is_true(admin: Console) -> None:
     group_id = add_group()
     ids = add_logs(group_id, add_job(group_id), 4)
-    fields = fields_of(submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=4))
-    others = fields_of(
-        submit(admin.another().log_in(), "/joblog/clean", job_group=group_id, job_id=0, kind=9)
-    )
-    for change in (
-        {"deleted": 1},  # as if it had begun, and been told of, before
-        {"total": 1},
-        {"kind": 9},
-        {"before_ms": "", "up_to_id": ids[-1]},  # everything, and the trail says: older than a year
-        {"up_to_id": ids[-1] + 1},
-        {"seal": ""},
-        {"seal": "é" * 64},
-        {name: value for name, value in others.items() if name != "csrf_token"},
-    ):
-        refused = submit(admin, "/joblog/clean", **(fields | change))
-        assert (refused.status_code, "begin again" in text_of(refused)) == (400, True), change
-    assert (ids_left(), cleared()) == (ids, [])
+    asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=9)
+    fields = fields_of(asked)
+    wider = submit(admin, "/joblog/clean", **(fields | {"up_to_id": 10**17, "before_ms": 1, "total": 9}))
+    assert "4 of 4 rows" in text_of(result_of(admin, wider))
+    assert ids_left() == []
+    young = add_logs(group_id, add_job(group_id), 2)
+    nothing = submit(admin, "/joblog/clean", **(fields | {"kind": 4, "up_to_id": young[-1]}))
+    assert "Nothing is to be deleted." in text_of(nothing)
+    fewer = submit(admin, "/joblog/clean", **(fields | {"up_to_id": young[0], "typed": "delete 1"}))
+    result_of(admin, fewer)
+    assert ids_left() == young[1:]
+    assert [
+        (f'"rows": {rows}' in entry, '"ALL"' in entry) for rows, entry in zip((4, 1), cleared(), strict=True)
+    ]
+    assert ids[0] > 0
 
 
 def test_the_newest_are_kept_by_their_number(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     group_id = add_group()
     ids = add_logs(group_id, add_job(group_id), 1_003)
-    path_after(clean(admin, job_group=group_id, job_id=0, kind=5))
+    clean(admin, job_group=group_id, job_id=0, kind=5)
     assert ids_left() == ids[3:]
     assert "Nothing is to be deleted." in text_of(
         submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=5)
@@ -140,7 +159,7 @@ def test_only_old_rows_go_where_an_age_is_asked_for(admin: Console) -> None:
     job_id = add_job(group_id)
     add_logs(group_id, job_id, 2, days_ago=40)
     young = add_logs(group_id, job_id, 1, days_ago=20)
-    path_after(clean(admin, job_group=0, job_id=0, kind=1))
+    clean(admin, job_group=0, job_id=0, kind=1)
     assert ids_left() == young
 
 
@@ -155,15 +174,9 @@ def test_a_normal_user_clears_what_they_operate_only(
     norman = normal_user(own, rights={own: frozenset({Right.OPERATE})})
     for scope in ({"job_group": foreign, "job_id": 0}, {"job_group": 0, "job_id": theirs}):
         assert submit(norman, "/joblog/clean", **scope, kind=9).status_code == 404
-        assert (
-            submit(norman, "/joblog/clean", **scope, kind=9, up_to_id=10**9, total=9, deleted=3).status_code
-            == 404
-        )
-    assert (
-        submit(norman, "/joblog/clean", job_group=0, job_id=0, kind=9, up_to_id=10**9, total=9).status_code
-        == 403
-    )
-    path_after(clean(norman, job_group=0, job_id=mine, kind=9))
+        assert submit(norman, "/joblog/clean", **scope, kind=9, up_to_id=10**9).status_code == 404
+    assert submit(norman, "/joblog/clean", job_group=0, job_id=0, kind=9, up_to_id=10**9).status_code == 403
+    clean(norman, job_group=0, job_id=mine, kind=9)
     assert ids_left() == sorted(moved + kept)
 
 
@@ -186,7 +199,7 @@ def test_a_shard_is_repeated_on_its_own_executor(admin: Console) -> None:
     assert 'value="http://127.0.0.1:9999"' in page.split('id="address_list"')[1].split(">")[0]
 
 
-def test_everything_goes_only_after_one_has_typed_how_much(admin: Console) -> None:
+def test_everything_goes_only_after_its_number_was_typed(admin: Console) -> None:
     group_id = add_group()
     add_logs(group_id, add_job(group_id), 3)
     asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=9)
@@ -195,7 +208,7 @@ def test_everything_goes_only_after_one_has_typed_how_much(admin: Console) -> No
     assert refused.status_code == 400
     assert 'id="typed-error"' in refused.text
     assert (len(ids_left()), cleared()) == (3, [])
-    submit(admin, "/joblog/clean", **fields_of(refused))
+    confirm(admin, refused)
     assert ids_left() == []
 
 
@@ -204,5 +217,5 @@ def test_other_cleanings_need_nothing_typed(admin: Console) -> None:
     add_logs(group_id, add_job(group_id), 2, days_ago=40)
     asked = submit(admin, "/joblog/clean", job_group=0, job_id=0, kind=1)
     assert 'name="typed"' not in asked.text
-    submit(admin, "/joblog/clean", **fields_of(asked))
+    confirm(admin, asked)
     assert ids_left() == []

@@ -184,7 +184,7 @@ def test_a_circle_closed_by_two_imports_at_once_is_refused(monkeypatch: pytest.M
     assert "leads back" in findings[0].problem
 
 
-def test_who_keeps_changing_the_jobs_is_told_of_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_that_others_keep_changing_are_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter("abcdef")
 
     def rename() -> None:
@@ -193,7 +193,7 @@ def test_who_keeps_changing_the_jobs_is_told_of_instead(monkeypatch: pytest.Monk
 
     imported(one(1))
     changes_once(monkeypatch, rename, times=9)
-    with pytest.raises(InvalidInput, match="Somebody else is changing these jobs"):
+    with pytest.raises(InvalidInput, match="Another user is changing these jobs"):
         imported(one(1, author="bob"))
     assert [job.author for job in stored()] == ["c"]
 

@@ -1,0 +1,163 @@
+"""Pages of background tasks: submitted by a form, watched, cancelled, with their results."""
+
+import re
+import secrets
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.clock import now_ms
+from app.console.ui.listing import paging, requested_length, requested_start
+from app.console.ui.notices import way_back
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings, translate
+from app.console.web.language import _
+from app.db import read_scope, session_scope, transact
+from app.domain.tasks import ResultLine, TaskKind
+from app.domain.texts import Text
+from app.errors import Conflict
+from app.models.task import Task
+from app.services.jobs import bulk
+from app.services.jobs.bulk import BulkAction
+from app.services.tasks import tasks
+from app.services.tasks.tasks import TaskDraft
+from app.wake_up import TASKS, send_wake_up
+
+blueprint = Blueprint("tasks", __name__, url_prefix="/tasks")
+POLICY = {
+    "index": Access.LOGIN,
+    "show": Access.LOGIN,
+    "cancel": Access.LOGIN,
+}
+
+#: field of a form, and query parameter of its page: a form sent twice makes one task
+FORM_KEY = "form_key"
+
+
+def new_form_key() -> str:
+    """Return the key of a form that is shown."""
+    return secrets.token_hex(16)
+
+
+def requested_form_key() -> str:
+    """Return the key that the form, or the address of its page, carries; a new one where there is none."""
+    text = request.values.get(FORM_KEY, "")
+    return text if re.fullmatch("[0-9a-f]{32}", text) else new_form_key()
+
+
+def submit(draft: TaskDraft, *, back: str) -> ResponseReturnValue:
+    """Store a task, wake the monitors and lead to its page, which leads ``back`` in the end."""
+    actor, at_ms = current_actor(), now_ms()
+    task_id, is_new = transact(lambda session: tasks.submit_task(session, draft, actor=actor, now_ms=at_ms))
+    send_wake_up(settings().home, TASKS)
+    repeated = None if is_new else 1
+    return redirect(url_for("tasks.show", task_id=task_id, next=back, repeated=repeated), 303)
+
+
+@blueprint.get("")
+def index() -> str:
+    """List the user's own tasks; an administrator's list has those of all users."""
+    with read_scope() as session:
+        page = tasks.list_tasks(
+            session, actor=current_actor(), start=requested_start(), length=requested_length()
+        )
+    rows = [(task, title_of(task)) for task in page.rows]
+    return render_template("tasks/index.html", rows=rows, paging=paging(page.total))
+
+
+@blueprint.get("/<int(max=2147483647):task_id>")
+def show(task_id: int) -> str:
+    """Show how far a task is, in the end its result."""
+    with read_scope() as session:
+        progress = tasks.get_progress(session, task_id, actor=current_actor(), now_ms=now_ms())
+    task = progress.task
+    return render_template(
+        "tasks/show.html",
+        task=task,
+        progress=progress,
+        error=translate(progress.error),
+        title=title_of(task),
+        rows=translated_lines(progress.lines),
+        action=bulk.read_params(task).action if task.kind == TaskKind.BULK else "",
+        word=_done_word(task),
+        is_repeated="repeated" in request.args,
+        back=way_back("tasks.index"),
+    )
+
+
+@blueprint.post("/<int(max=2147483647):task_id>/cancel")
+def cancel(task_id: int) -> ResponseReturnValue:
+    """Stop a task after the piece in progress; one that has ended meanwhile shows its result."""
+    try:
+        with session_scope() as session:
+            tasks.cancel_task(session, task_id, actor=current_actor(), now_ms=now_ms())
+    except Conflict:
+        pass
+    return redirect(url_for("tasks.show", task_id=task_id, next=way_back("tasks.index")), 303)
+
+
+def translated_lines(lines: list[ResultLine]) -> list[dict[str, object]]:
+    """Return result lines with the texts of their details in the reader's language."""
+    return [
+        {
+            "number": line.number,
+            "job_id": line.object_id,
+            "name": line.name,
+            "outcome": line.outcome,
+            "detail": _translated(line.detail),
+        }
+        for line in lines
+    ]
+
+
+def title_of(task: Task) -> str:
+    """Return the name of what a task does."""
+    match task.kind:
+        case TaskKind.CLEAR_LOGS:
+            return _("Clean the log")
+        case TaskKind.IMPORT:
+            return _("Import jobs")
+    match bulk.read_params(task).action:
+        case BulkAction.START:
+            return _("Start jobs")
+        case BulkAction.STOP:
+            return _("Stop jobs")
+        case BulkAction.RUN:
+            return _("Run jobs once")
+        case BulkAction.MOVE:
+            return _("Move jobs")
+        case BulkAction.TAG:
+            return _("Add a tag to jobs")
+        case BulkAction.UNTAG:
+            return _("Remove a tag from jobs")
+        case BulkAction.REMOVE:
+            return _("Delete jobs")
+
+
+def _done_word(task: Task) -> str:
+    """Return the past participle of a bulk action."""
+    if task.kind != TaskKind.BULK:
+        return ""
+    match bulk.read_params(task).action:
+        case BulkAction.START:
+            return _("started")
+        case BulkAction.STOP:
+            return _("stopped")
+        case BulkAction.RUN:
+            return _("queued")
+        case BulkAction.MOVE:
+            return _("moved")
+        case BulkAction.TAG:
+            return _("tagged")
+        case BulkAction.UNTAG:
+            return _("tag removed")
+        case BulkAction.REMOVE:
+            return _("deleted")
+
+
+def _translated(value: object) -> object:
+    if isinstance(value, Text):
+        return translate(value)
+    if isinstance(value, dict):
+        return {name: _translated(member) for name, member in value.items()}
+    return [_translated(member) for member in value] if isinstance(value, list) else value
