@@ -1,4 +1,4 @@
-"""Tables of background tasks and their results.
+"""Tables of background tasks and their results; `xxl_job_once` is dropped.
 
 Revision: 0004_tasks, after 0003_first_release. Only tables of our own change.
 Each step checks what is present, so that an interrupted upgrade can be repeated without transactional DDL.
@@ -81,7 +81,7 @@ INDEXES = [
 
 
 def upgrade() -> None:
-    """Add what is missing."""
+    """Add what is missing, drop `xxl_job_once`."""
     present = set(sa.inspect(op.get_bind()).get_table_names())
     for name, columns in TABLES.items():
         if name not in present:
@@ -89,6 +89,8 @@ def upgrade() -> None:
     for name, table, columns, unique in INDEXES:
         if name not in {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(table)}:
             op.create_index(name, table, columns, unique=unique)
+    if "xxl_job_once" in present:
+        op.drop_table("xxl_job_once")
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
-"""Last seen times of departed instances: one statement, bounded, merged with the registry; claimed names."""
+"""Last seen times of departed instances: one statement, bounded, merged with the registry."""
 
 import pytest
 from sqlalchemy.orm import Session
@@ -6,11 +6,10 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import transact
 from app.models.last_seen import LastSeen
-from app.models.once import Once
 from app.models.registry import Registration
-from app.store import last_seen, once
+from app.store import last_seen
 from app.store.last_seen import APP_MAX, TOTAL_MAX, Departure
-from tests.factories import T0, all_rows, only_row, save
+from tests.factories import T0, all_rows, save
 from tests.pipeline.steps import run_concurrently
 from tests.statements import statements
 
@@ -102,12 +101,3 @@ def test_concurrent_nodes_writing_an_address_make_one_row(database: str) -> None
     save(LastSeen(app_name="demo", address=B, last_seen_ms=T0))
     run_concurrently(*(lambda: record(departure(A, T0 + 1), departure(B, T0 + 1)) for _ in range(4)))
     assert sorted((row.address, row.last_seen_ms) for row in all_rows(LastSeen)) == [(A, T0 + 1), (B, T0 + 1)]
-
-
-def test_a_name_can_be_claimed_once_until_it_is_deleted(database: str) -> None:
-    assert transact(lambda session: once.claim_name(session, "a:1", now_ms=T0))
-    assert not transact(lambda session: once.claim_name(session, "a:1", now_ms=T0 + 5))
-    assert transact(lambda session: once.claim_name(session, "a:2", now_ms=T0 + 5))
-    assert transact(lambda session: once.delete_before(session, before_ms=T0 + 5, limit=10)) == 1
-    assert only_row(Once).name == "a:2"
-    assert transact(lambda session: once.claim_name(session, "a:1", now_ms=T0 + 9))

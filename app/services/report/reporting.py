@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
-from app.store import alarms, last_seen, mutes, once, orphans, reporting, tasks
+from app.store import alarms, last_seen, mutes, orphans, reporting, tasks
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -32,9 +32,8 @@ DELETE_WAIT_MS: Millis = 50
 CLEAN_PERIOD_MS: Millis = 600_000
 #: retention of audit rows and skips
 TRACE_DAYS = 365
-#: retention of last-seen times and idempotency keys
+#: retention of last-seen times
 LAST_SEEN_DAYS = 90
-ONCE_DAYS = 1
 #: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
 TASK_DAYS = 30
 TASKS_AT_ONCE = 20
@@ -95,9 +94,6 @@ class Cleaner:
         """Delete one batch of each kind; return a short wait while more remain."""
         traces_ms = now_ms - TRACE_DAYS * DAY_MS
         counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
-        counts.append(
-            transact(partial(once.delete_before, before_ms=now_ms - ONCE_DAYS * DAY_MS, limit=DELETE_ROWS))
-        )
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
         if self._days:

@@ -17,13 +17,13 @@ from app.models.fire import Fire
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.models.once import Once
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
 from app.models.skip import Skip
 from app.models.start_page import StartPage
 from app.models.tag import JobTag
+from app.models.task import Task
 from app.models.user import User
 from app.services.report.reporting import (
     CLEAN_PERIOD_MS,
@@ -33,7 +33,7 @@ from app.services.report.reporting import (
     LAST_SEEN_DAYS,
     LATE_DAYS,
     LATE_WAIT_MS,
-    ONCE_DAYS,
+    TASK_DAYS,
     TODAY_PERIOD_MS,
     TRACE_DAYS,
     Cleaner,
@@ -330,7 +330,7 @@ def test_rows_without_owner_are_deleted_a_batch_at_a_time(
     assert all_rows(JobTag) == []
 
 
-def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str, config: Config) -> None:
+def test_old_sightings_and_tasks_are_deleted(database: str, config: Config) -> None:
     for late_ms in (0, 1):
         save(
             LastSeen(
@@ -339,9 +339,11 @@ def test_it_is_forgotten_in_time_who_was_there_and_what_was_asked(database: str,
                 last_seen_ms=T0 - LAST_SEEN_DAYS * DAY_MS - late_ms,
             )
         )
-        save(Once(name=f"a:{late_ms}", done_ms=T0 - ONCE_DAYS * DAY_MS - late_ms))
+        task = {"kind": "bulk", "parameters": "{}", "user_id": 1, "state": "DONE"}
+        created_ms = T0 - TASK_DAYS * DAY_MS - late_ms
+        save(Task(idempotency_key=f"a:{late_ms}", created_ms=created_ms, **task))
     Cleaner(config).tick(T0)
-    assert (only_row(LastSeen).address, only_row(Once).name) == ("http://0", "a:0")
+    assert (only_row(LastSeen).address, only_row(Task).idempotency_key) == ("http://0", "a:0")
 
 
 def test_a_mute_whose_job_or_group_a_java_admin_has_deleted_ends_and_is_left_to_the_teller(
