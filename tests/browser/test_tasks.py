@@ -59,7 +59,7 @@ def test_rows_to_clean_are_counted_in_a_dialog(console: Console, open_page: Open
     dialog = page.get_by_role("dialog")
     dialog.locator("select[name=kind]").select_option("1")  # older than a month
     dialog.locator("button.btn-danger, button.btn-primary").first.click()
-    expect(page.get_by_text("Nothing is to be deleted.")).to_be_visible()
+    expect(page.get_by_text("Nothing to delete.")).to_be_visible()
 
 
 def test_jobs_are_imported_and_the_tasks_are_in_the_menu_of_the_user(open_page: OpenPage) -> None:

@@ -104,7 +104,7 @@ def _question(action: BulkAction, found: list[Job], left_out: int, error: str = 
         groups = group_lists.find_visible(session, editable) if action == BulkAction.MOVE else []
     consequences = _consequences(action, found, out)
     if left_out:
-        consequences.append(_("Left out, because you may not change them: %(n)s.", n=left_out))
+        consequences.append(_("Skipped, because you may not change them: %(n)s.", n=left_out))
     return render_template(
         "jobs/bulk.html",
         action=action,
@@ -127,14 +127,20 @@ def _question(action: BulkAction, found: list[Job], left_out: int, error: str = 
 def _heading(action: BulkAction, count: int) -> str:
     match action:
         case BulkAction.START:
-            return ngettext("Start %(num)d job?", "Start %(num)d jobs?", count)
+            return ngettext(
+                "Switch on the schedule of %(num)d job?", "Switch on the schedules of %(num)d jobs?", count
+            )
         case BulkAction.STOP:
-            return ngettext("Stop %(num)d job?", "Stop %(num)d jobs?", count)
+            return ngettext(
+                "Switch off the schedule of %(num)d job?", "Switch off the schedules of %(num)d jobs?", count
+            )
         case BulkAction.RUN:
             return ngettext("Run %(num)d job once?", "Run %(num)d jobs once?", count)
         case BulkAction.MOVE:
             return ngettext(
-                "Move %(num)d job to another executor?", "Move %(num)d jobs to another executor?", count
+                "Move %(num)d job to another executor group?",
+                "Move %(num)d jobs to another executor group?",
+                count,
             )
         case BulkAction.TAG:
             return ngettext("Add a tag to %(num)d job", "Add a tag to %(num)d jobs", count)
@@ -149,7 +155,7 @@ def _consequences(action: BulkAction, found: list[Job], out: int) -> list[str]:
     match action:
         case BulkAction.START:
             idle = sum(job.schedule_type == "NONE" for job in found)
-            return [_("Jobs without a schedule, which cannot be started: %(n)s.", n=idle)] if idle else []
+            return [_("Jobs without a schedule, which cannot be switched on: %(n)s.", n=idle)] if idle else []
         case BulkAction.STOP:
             return [
                 _(

@@ -94,13 +94,13 @@ def _sent_text() -> str:
     if sent is None or not sent.filename:
         text = request.form.get("text", "").replace(LINE_END, "\n")
         if not text.strip():
-            raise InvalidInput("file", N_("Choose a file, or put its text into the box"))
+            raise InvalidInput("file", N_("Choose a file, or paste its text into the box"))
         return text
     sent.stream.seek(0)  # the view runs again after a lost deadlock
     content = sent.stream.read(SIZE_MAX + 1)
     if len(content) > SIZE_MAX:
         raise InvalidInput(
-            "file", N_("The file is larger than %(limit)s bytes: import it in parts", limit=SIZE_MAX)
+            "file", N_("The file is larger than %(limit)s bytes; import it in parts", limit=SIZE_MAX)
         )
     try:
         return content.decode("utf-8-sig")

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 JOBS_MAX = 100
 #: jobs that may match a filter all of whose jobs are changed
 MATCHING_MAX = 2_000
-DATABASE_REFUSED = N_("The database refused the change: try again")
+DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 
 class BulkAction(StrEnum):
@@ -81,7 +81,7 @@ def check_ids(job_ids: Sequence[int], limit: int = JOBS_MAX) -> list[int]:
     """Return the ids once each, in their order; raises InvalidInput for none and for too many."""
     ids = list(dict.fromkeys(job_ids))
     if not ids:
-        raise InvalidInput("id", N_("Tick at least one job"))
+        raise InvalidInput("id", N_("Select at least one job"))
     if len(ids) > limit:
         raise InvalidInput("id", N_("At most %(limit)s jobs at a time", limit=limit))
     return ids
@@ -94,7 +94,7 @@ def find_matching(
     page = jobs.list_jobs(session, wanted, actor=actor, start=0, length=MATCHING_MAX + 1)
     if page.total > MATCHING_MAX:
         raise InvalidInput(
-            "id", N_("At most %(limit)s jobs at a time: choose fewer by the filters", limit=MATCHING_MAX)
+            "id", N_("At most %(limit)s jobs at a time; narrow the filters", limit=MATCHING_MAX)
         )
     ids = [job.id for job in page.rows if actor.may(job.job_group, REQUIRED_RIGHTS[action])]
     return ids, len(page.rows) - len(ids)

@@ -47,7 +47,7 @@ ATTEMPTS = 3
 #: longest wait for a wake-up signal; tasks from other hosts are found after it
 IDLE_S = 0.5
 UNEXPECTED = N_("Unexpected error; see the log of the workers")
-DATABASE_REFUSED = N_("The database refused the change: try again")
+DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 
 class TaskRunner:

@@ -333,7 +333,7 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
     monkeypatch.setattr("app.services.jobs.jobs.trigger_job", lose)
     result = change(admin, f"/jobinfo/bulk/run{ticked(*ids)}")
     assert "2 of 3 jobs: queued." in result
-    assert "The database refused the change: try again" in result
+    assert "The database rejected the change; try again" in result
     assert sorted(fire.job_id for fire in all_rows(Fire)) == [ids[0], ids[2]]
     assert (calls.count(ids[0]), calls.count(ids[2])) == (1, 1)
 
