@@ -21,7 +21,7 @@ def test_ticked_rows_lead_to_one_question(console: Console, open_page: OpenPage)
     ticks.nth(2).click(modifiers=["Shift"])
     expect(page.locator("[data-tick]:checked")).to_have_count(3)
     stop.click()
-    expect(page.locator("h1")).to_have_text("Stop 3 jobs?")
+    expect(page.locator("h1")).to_have_text("Switch off the schedules of 3 jobs?")
     page.locator("main a.btn-default").click()
     expect(page).to_have_url(re.compile("/jobinfo$"))
 

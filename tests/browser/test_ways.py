@@ -181,7 +181,7 @@ def test_all_jobs_of_all_pages_are_ticked_at_once(console: Console, open_page: O
     page.get_by_label("All 11 of all pages").check()
     expect(page.locator("[data-tick]:disabled")).to_have_count(10)
     stop.click()
-    expect(page.locator("h1")).to_have_text("Stop 11 jobs?")
+    expect(page.locator("h1")).to_have_text("Switch off the schedules of 11 jobs?")
     page.get_by_role("button", name="Switch off").click()
     expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: stopped.")
     page.goto(f"{console.url}/jobinfo/bulk/delete?matching=1&author=copied")

@@ -110,7 +110,7 @@ def test_jobs_are_started_and_stopped_with_a_result_for_each(admin: Console) -> 
         add_job(group_id, schedule_type="NONE", schedule_conf=""),
     )
     path = f"/jobinfo/bulk/start{ticked(first, second, idle)}"
-    assert "cannot be started: 1." in text_of(admin.get(path))
+    assert "cannot be switched on: 1." in text_of(admin.get(path))
     result = change(admin, path)
     assert "2 of 3 jobs: started." in result
     assert "A job without a schedule cannot be switched on" in result
@@ -227,7 +227,7 @@ def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> 
     assert "All 12 of all pages" in page
     assert '<input type="hidden" name="author" value="lina">' in page
     asked = admin.get("/jobinfo/bulk/start?matching=1&author=lina")
-    assert "Start 12 jobs?" in text_of(asked)
+    assert "Switch on the schedules of 12 jobs?" in text_of(asked)
     later = add_job(group_id, author="lina")
     path = "/jobinfo/bulk/start?matching=1&author=lina"
     assert "12 of 12 jobs: started." in change(admin, path, **fields_of(asked.text))
@@ -243,7 +243,7 @@ def test_jobs_the_user_may_not_change_are_left_out_and_counted(
     norman = normal_user(own, seen, rights={seen: frozenset({Right.VIEW})})
     asked = norman.get("/jobinfo/bulk/start?matching=1")
     assert fields_of(asked.text)["ids"] == str(mine)
-    assert "Left out, because you may not change them: 1." in text_of(asked)
+    assert "Skipped, because you may not change them: 1." in text_of(asked)
     assert submit(norman, "/jobinfo/bulk/start", ids=f"{mine},{theirs}").status_code == 403
 
 
@@ -297,7 +297,7 @@ def test_the_same_form_sent_again_shows_the_task_it_made(admin: Console) -> None
             with session_scope() as session:
                 session.execute(delete(Fire))
         result = change(admin, path, **fields_of(admin.get(path).text))
-        assert "This form was already submitted, so nothing was done a second time." in result
+        assert "This form was already submitted, so nothing was done again." in result
         assert "2 of 2 jobs: queued." in result
     assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
 

@@ -223,7 +223,7 @@ def test_a_piece_that_is_always_refused_ends_its_task(make_runner: MakeRunner) -
             runner.tick(T0)
     runner.tick(T0)
     assert stored(task_id).state == "FAILED"
-    assert "The database refused" in (stored(task_id).error or "")
+    assert "The database rejected" in (stored(task_id).error or "")
 
 
 def test_a_short_task_does_not_wait_for_a_long_one(
