@@ -61,6 +61,7 @@ def pages(console: Console) -> dict[str, str]:
         "view-edit": f"/views/{console.seeded.view_id}/edit",
         "view-delete": f"/views/{console.seeded.view_id}/delete",
         "import": "/jobinfo/import",
+        "tasks": "/tasks",
         "copy": f"/jobinfo/{jobs[3]}/copy",
         "next-times": f"/jobinfo/{jobs[0]}/next-times",
         "job-addresses": f"/jobinfo/{jobs[0]}/nodes",

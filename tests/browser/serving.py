@@ -45,7 +45,8 @@ LOG_LINES = [
     "2026-11-20 08:00:00 [demo.py:12] INFO begin, parameter region=eu",
     "2026-11-20 08:00:01 [demo.py:20] WARNING the ledger is slow",
     "2026-11-20 08:00:02 [demo.py:31] ERROR order 4711: <script>alert(1)</script> is no amount",
-    "2026-11-20 08:00:02 [demo.py:35] \x1b[31mred\x1b[0m \x1b[1;32mgreen\x1b[0m \x1b[93myellow\x1b[m \x1b[38;5;4mblue\x1b[0m "
+    "2026-11-20 08:00:02 [demo.py:35] \x1b[31mred\x1b[0m \x1b[1;32mgreen\x1b[0m \x1b[93myellow\x1b[m "
+    "\x1b[38;5;4mblue\x1b[0m "
     "\x1b]0;title\x07\x1b[2Kend",
     *(
         f"2026-11-20 08:00:{3 + number // 12:02d} [demo.py:40] INFO order {5000 + number} closed"
@@ -145,6 +146,6 @@ def task_runner(config: Config) -> Iterator[None]:
     try:
         yield
     finally:
-        runner.ask_to_stop()
+        runner.request_stop()
         loop.stop()
         runner.close()

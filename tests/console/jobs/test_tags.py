@@ -1,4 +1,4 @@
-"""Tags of jobs: in the form, as chips, as a filter, for several jobs, in a copy and in a file; and that scripts never see them."""
+"""Tags of jobs: in forms, chips, filters, bulk changes, copies and files; scripts never see them."""
 
 import json
 from collections.abc import Callable

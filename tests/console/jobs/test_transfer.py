@@ -1,4 +1,4 @@
-"""Jobs to a file and back: what is in the file, what a dry run tells, and that an import is whole or nothing."""
+"""Jobs to a file and back: content of the file, dry runs, and imports that are whole or nothing."""
 
 import json
 from collections.abc import Callable

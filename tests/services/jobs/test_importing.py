@@ -57,7 +57,7 @@ def one(number: int = 1, **changes: Any) -> dict[str, Any]:
 def imported(
     *objects: dict[str, Any], dry: bool = False, now_ms: Millis = NOW, planned_ms: Millis = 0
 ) -> list[Finding]:
-    """Import jobs; ``planned_ms`` is when the import was planned, where it then had to wait until ``now_ms``."""
+    """Import jobs; ``planned_ms``: when the import was planned, if it then waited until ``now_ms``."""
     entries = read_file(json.dumps({"format": 1, "jobs": objects}))
     times = iter([planned_ms or now_ms])
     return importing.import_jobs(entries, actor=ADMIN, clock=lambda: next(times, now_ms), dry=dry)
