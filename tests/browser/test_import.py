@@ -34,5 +34,5 @@ def test_a_file_that_is_looked_at_shows_that_it_is(open_page: OpenPage) -> None:
     )  # as one who comes back sees it
     expect(waiting).to_be_hidden()
     button.click()
-    expect(page.get_by_role("status").first).to_contain_text("0 new, 0 changed, 1 the same")
+    expect(page.get_by_role("status").first).to_contain_text("0 new, 0 changed, 1 unchanged")
     expect(page.locator("form[data-waits] button")).to_be_enabled()

@@ -31,7 +31,7 @@ def test_without_scripts_ticked_rows_lead_there_too(console: Console, open_page:
     page = open_page("/jobinfo", java_script_enabled=False)
     page.locator("[data-tick]").nth(1).check()
     page.locator("#bulk button").nth(1).click()
-    expect(page.locator("h1")).to_have_text("Stop 1 job?")
+    expect(page.locator("h1")).to_have_text("Switch off the schedule of 1 job?")
 
 
 def test_going_back_and_answering_again_runs_nothing_twice(console: Console, open_page: OpenPage) -> None:

@@ -67,7 +67,7 @@ def test_jobs_are_imported_and_the_tasks_are_in_the_menu_of_the_user(open_page: 
     page.fill("#text", json.dumps(NEW_JOBS))
     page.get_by_role("button", name="Show what would change").click()
     page.get_by_role("button", name="Import").click()
-    expect(page.locator("main .notice.success")).to_contain_text("Imported: 3 new, 0 changed, 0 the same.")
+    expect(page.locator("main .notice.success")).to_contain_text("Imported: 3 new, 0 changed, 0 unchanged.")
     page.locator("[popovertarget=user-menu]").click()
     page.locator("#user-menu").get_by_role("link", name="Tasks").click()
     expect(page.locator("main tbody tr").first).to_contain_text("Import jobs")

@@ -194,7 +194,7 @@ def test_a_copy_carries_the_tags(admin: Console) -> None:
 
 def test_an_import_sets_the_tags_and_an_older_file_leaves_them(admin: Console) -> None:
     job_id = add_job(add_group(), tags=("old",))
-    assert "The same" in text_of(imported(admin, file_of()))
+    assert "Unchanged" in text_of(imported(admin, file_of()))
     assert tags_of(job_id) == ("old",)
     dry = text_of(submit(admin, IMPORT, text=file_of(tags=["b", "a", "A"])))
     assert "tags : old → a, b" in dry

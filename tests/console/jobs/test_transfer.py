@@ -233,10 +233,10 @@ def test_a_dry_run_stores_nothing_and_the_import_stops_what_is_new(admin: Consol
     add_group()
     before = actions()
     asked = dry_run(admin, file_of(GOOD))
-    assert "Nothing is stored yet. The import would make: 1 new, 0 changed, 0 the same." in text_of(asked)
+    assert "Nothing is stored yet. Preview: 1 new, 0 changed, 0 unchanged." in text_of(asked)
     assert 'name="apply"' in asked.text
     assert (stored(), actions()) == ({}, before)
-    assert "Imported: 1 new, 0 changed, 0 the same." in text_of(apply(admin, file_of(GOOD)))
+    assert "Imported: 1 new, 0 changed, 0 unchanged." in text_of(apply(admin, file_of(GOOD)))
     made = stored()["nightly report"]
     assert (made.trigger_status, made.misfire_strategy, made.delivery, made.author) == (
         0,
@@ -245,7 +245,7 @@ def test_a_dry_run_stores_nothing_and_the_import_stops_what_is_new(admin: Consol
         "ann",
     )
     assert actions() == [*before, "job.add"]
-    assert "0 new, 0 changed, 1 the same." in text_of(apply(admin, file_of(GOOD)))
+    assert "0 new, 0 changed, 1 unchanged." in text_of(apply(admin, file_of(GOOD)))
     assert actions() == [*before, "job.add"]
 
 
@@ -314,7 +314,7 @@ def test_the_rights_are_those_of_each_group(admin: Console, normal_user: Callabl
     ]
     for wrong, problem in refusals:
         assert problem in text_of(apply(norman, file_of(wrong)))
-    assert "1 the same" in text_of(dry_run(norman, file_of(job(appname="seen-app"))))
+    assert "1 unchanged" in text_of(dry_run(norman, file_of(job(appname="seen-app"))))
     assert "1 new" in text_of(apply(norman, file_of(GOOD)))
     child = job(id=2, appname="seen-app")
     assert "You have no permission to run one of these child jobs" in text_of(
@@ -371,7 +371,7 @@ def test_a_child_outside_the_file_stays_where_it_is_one_already(admin: Console) 
     child = add_job(group_id, job_desc="child")
     parent = add_job(group_id, child_jobid=str(child))
     (shown,) = exported(admin, f"?id={parent}")
-    assert "1 the same" in text_of(dry_run(admin, file_of(shown)))
+    assert "1 unchanged" in text_of(dry_run(admin, file_of(shown)))
     assert "is not in the file" in text_of(dry_run(admin, file_of({**shown, "jobDesc": "elsewhere"})))
 
 
@@ -395,7 +395,7 @@ def test_rights_lost_after_the_form_store_nothing(
     submitted = submit(norman, PATH, text=file_of(GOOD), apply="1")
     with session_scope() as session:
         session.execute(update(User).where(User.username == "norman").values(permission=""))
-    assert "There is no executor with this appname" in text_of(result_of(norman, submitted))
+    assert "There is no executor group with this appname" in text_of(result_of(norman, submitted))
     assert stored() == {}
 
 
@@ -407,7 +407,7 @@ def test_the_text_of_a_file_is_not_kept(admin: Console) -> None:
     assert "1 new" in text_of(result_of(admin, first))
     assert only_row(Task).parameters == "{}"
     again = submit(admin, PATH, text=text, apply="1", form_key="0" * 32)
-    assert "sent before" in text_of(result_of(admin, again))
+    assert "already submitted" in text_of(result_of(admin, again))
 
 
 def test_an_error_of_a_child_is_none_of_its_parent(admin: Console) -> None:
@@ -464,14 +464,14 @@ def test_an_export_comes_back_equal_in_an_empty_database(admin: Console) -> None
     before = exported(admin)
     text = admin.get("/jobinfo/export").text
     assert text == admin.get("/jobinfo/export").text
-    assert "3 the same" in text_of(dry_run(admin, text))
+    assert "3 unchanged" in text_of(dry_run(admin, text))
     with session_scope() as session:
         for job_id in [each["id"] for each in before]:
             jobs.remove_job(session, job_id, actor=ACTOR, now_ms=now_ms())
     assert stored() == {}
     assert "3 new" in text_of(apply(admin, text.replace("\n", "\r\n")))
     assert without_ids(exported(admin)) == without_ids(before)
-    assert "3 the same" in text_of(dry_run(admin, admin.get("/jobinfo/export").text))
+    assert "3 unchanged" in text_of(dry_run(admin, admin.get("/jobinfo/export").text))
 
 
 def test_a_file_too_long_to_be_read_again_is_not_written(admin: Console) -> None:
