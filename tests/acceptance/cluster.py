@@ -1,4 +1,4 @@
-"""A whole installation for one test: database, console, workers, executors; all of them real processes."""
+"""Cluster: a whole installation for one test; database, console, workers and executors are real processes."""
 
 import json
 import os
@@ -52,16 +52,16 @@ class Cluster:
         }
 
     def beside(self, name: str) -> Self:
-        """Return a cluster on the same database whose programs write into a folder of their own; stopped with this one."""
+        """Return a cluster on the same database with another folder; stopped with this one."""
         folder = self.folder / re.sub(r"\W", "-", name)
         folder.mkdir()
         other = replace(self, folder=folder)
         other.programs.started = self.programs.started
         return other
 
-    def start(self, name: str, *words: str, **settings: str) -> Program:
+    def start(self, name: str, *arguments: str, **settings: str) -> Program:
         """Start a Python program of this checkout."""
-        return self.programs.start(name, [sys.executable, *words], self.environ | settings)
+        return self.programs.start(name, [sys.executable, *arguments], self.environ | settings)
 
     def start_console(self, name: str = "console", *, wait: bool = True) -> Program:
         """Start the console; returns when it answers."""
@@ -71,27 +71,29 @@ class Cluster:
         return program
 
     def start_workers(self, name: str = "workers") -> Program:
-        """Start the workers; returns when the scheduler has begun."""
+        """Start the workers; returns when the scheduler has started."""
         program = self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
-        begun = program.output.count("scheduler started")
+        started_before = program.output.count("scheduler started")
         wait_for(
-            program, lambda: program.output.count("scheduler started") > begun, "the scheduler has started"
+            program,
+            lambda: program.output.count("scheduler started") > started_before,
+            "the scheduler has started",
         )
         self._monitors[program.pid] = program.workers()[1].pid
         return program
 
     def scheduler(self, name: str = "workers") -> psutil.Process | None:
-        """Return the scheduler child of a workers program; None while there is none."""
+        """Return the scheduler child of a workers program, or None."""
         program = self.programs[name]
         others = [
-            one
-            for one in program.workers()
-            if one.pid != self._monitors[program.pid] and one.status() != psutil.STATUS_ZOMBIE
+            child
+            for child in program.workers()
+            if child.pid != self._monitors[program.pid] and child.status() != psutil.STATUS_ZOMBIE
         ]
         return others[0] if others else None
 
     def start_recorder(self, name: str = "recorder", *options: str, port: int = 0) -> Program:
-        """Start a recording executor; its journal goes on where there is one."""
+        """Start a recording executor; an existing journal is continued."""
         journal = self.folder / f"{name}.jsonl"
         self.journals[name] = journal
         where = [
@@ -115,12 +117,12 @@ class Cluster:
         return self.start(name, "-m", "executor_client", *modules, *where, **home)
 
     def await_console(self, program: Program) -> None:
-        """Wait until a console that was started answers, and log in."""
+        """Wait until a started console answers, and log in."""
         wait_for(program, self.console.answers, "it answers")
         self.console.login()
 
     def start_all(self, start_executor: Callable[[], Program] | None = None, appname: str = APPNAME) -> int:
-        """Start console, executor (a recording one) and workers side by side, log in; return the id of the executor's group."""
+        """Start console, recording executor and workers, log in; return the executor's group id."""
         console = self.start_console(wait=False)
         (start_executor or self.start_recorder)()
         self.start_workers()
@@ -130,13 +132,13 @@ class Cluster:
         return group_id
 
     def kill_scheduler(self) -> None:
-        """Kill the scheduler child with -9, as soon as there is one."""
+        """Kill the scheduler child with SIGKILL as soon as it exists."""
         victim = eventually(self.scheduler, message="there is a scheduler child")
         assert victim is not None
         victim.send_signal(signal.SIGKILL)
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """Return what the executors have written down, of some kinds or of all."""
+        """Return the events recorded by the executors, of some kinds or of all."""
         lines = [
             line for path in self.journals.values() if path.exists() for line in path.read_text().splitlines()
         ]
@@ -144,11 +146,11 @@ class Cluster:
         return [event for event in found if not kinds or event["event"] in kinds]
 
     def engine(self) -> Engine:
-        """Return an engine of the test's own, without any rule of the product's."""
+        """Return an engine of the test's own, without the product's settings."""
         return create_engine(self.database_url, poolclass=NullPool)
 
     def select(self, sql: str, **parameters: Any) -> list[Mapping[str, Any]]:
-        """Read rows straight from the database."""
+        """Read rows directly from the database."""
         engine = self.engine()
         with engine.connect() as connection:
             return [dict(row) for row in connection.execute(text(sql), parameters).mappings()]

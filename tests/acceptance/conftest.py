@@ -1,6 +1,7 @@
-"""A ``cluster`` of real processes for every test here; on a failure what they wrote is shown, and nothing is left running.
+"""Acceptance tests on a ``cluster`` of real processes; a failed test shows their output.
 
-To start one takes longer than most of what is then looked at: tests that leave it as it was share one of a module, by ``shared``.
+Starting one takes longer than most tests on it: tests that leave it unchanged use one per module, with
+``shared``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from tests.acceptance.cluster import Cluster
 from tests.conftest import databases_key, kinds_key
 from tests.databases import STARTERS, migrate, missing
 
-#: lines shown of each program of a test that failed
+#: lines shown of each program of a failed test
 LAST_LINES = 60
 clusters_key = pytest.StashKey[list[Cluster]]()
 
@@ -35,8 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_kind" in metafunc.fixturenames:
-        asked = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
-        kinds = [kind for kind in STARTERS if kind in asked and missing(kind) is None]
+        requested = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
+        kinds = [kind for kind in STARTERS if kind in requested and missing(kind) is None]
         metafunc.parametrize("server_kind", params_of(metafunc, kinds), scope="module")
     if "shared_kind" in metafunc.fixturenames:
         kinds = metafunc.config.stash[kinds_key]
@@ -52,7 +53,7 @@ def params_of(metafunc: pytest.Metafunc, kinds: Sequence[str]) -> list[Parameter
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Add what the programs wrote to the report of a test that failed."""
+    """Add the output of the programs to the report of a failed test."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if not report.failed:
@@ -72,7 +73,7 @@ def clusters(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
     yield shown
     stubborn = [name for cluster in shown for name in cluster.programs.stop_all()]
     shown[:] = others
-    assert stubborn == [], "programs did not end when they were asked to"
+    assert stubborn == [], "programs did not end when requested"
 
 
 @contextmanager
@@ -88,7 +89,7 @@ def shared(config: pytest.Config, kind: str, folder: Path) -> Iterator[Cluster]:
     finally:
         alive.remove(made)
         stubborn = made.programs.stop_all()
-    assert stubborn == [], "programs did not end when they were asked to"
+    assert stubborn == [], "programs did not end when requested"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The console as a script sees it: the original's JSON endpoints, by HTTP and with a cookie."""
+"""Client of the console as a script sees it: the original's JSON endpoints, over HTTP with a cookie."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.eventually import eventually
 
 ADMIN_PASSWORD = "acceptance-password"
 TIMEOUT_S = 20
-#: what every job of these tests has unless it says otherwise
+#: defaults of every job of these tests
 JOB = {
     "jobDesc": "acceptance",
     "author": "tester",
@@ -32,14 +32,14 @@ class Console:
         self.http.trust_env = False
 
     def answers(self) -> bool:
-        """Whether somebody serves there."""
+        """Whether a console answers there."""
         try:
             return self.http.get(f"{self.address}/health", timeout=2).status_code == 200
         except requests.RequestException:
             return False
 
     def ask(self, path: str, **form: Any) -> Any:
-        """Post a form and return the JSON answer, whatever it says."""
+        """Post a form and return the JSON answer, whatever its code."""
         response = self.http.post(
             f"{self.address}{path}", data=form, timeout=TIMEOUT_S, allow_redirects=False
         )
@@ -50,7 +50,7 @@ class Console:
         return response.json()
 
     def post(self, path: str, **form: Any) -> Any:
-        """Post a form; return the content of an answer that must be code 200."""
+        """Post a form; return the content of an answer that must have code 200."""
         answer = self.ask(path, **form)
         assert answer["code"] == 200, f"{path} {form}: {answer}"
         return answer["content"]
@@ -70,7 +70,7 @@ class Console:
         return list(self.ask("/jobgroup/pageList", appname=appname, title="", start=0, length=1000)["data"])
 
     def await_addresses(self, group_id: int, count: int = 1) -> list[str]:
-        """Wait until so many executors of a group are known."""
+        """Wait until a group has this number of executors."""
 
         def known() -> list[str] | None:
             row = next(row for row in self.groups() if row["id"] == group_id)
@@ -116,7 +116,7 @@ class Console:
     def await_runs(
         self, group_id: int, job_id: int, count: int, timeout_s: float = 30
     ) -> list[dict[str, Any]]:
-        """Wait until a job has so many runs with a final result; return them, newest first."""
+        """Wait until a job has this number of runs with a final result; return them, newest first."""
 
         def ended() -> list[dict[str, Any]] | None:
             rows = [row for row in self.runs(group_id, job_id) if is_final(row)]
@@ -126,7 +126,7 @@ class Console:
         return eventually(ended, timeout_s, message) or []
 
     def log_text(self, log_id: int) -> str:
-        """Return the whole log of a run, piece by piece, as the log page reads it."""
+        """Return the whole log of a run, read in pieces as the log page does."""
         text, line = "", 1
         for _ in range(100):
             piece = self.post("/joblog/logDetailCat", logId=log_id, fromLineNum=line)
@@ -138,5 +138,5 @@ class Console:
 
 
 def is_final(row: dict[str, Any]) -> bool:
-    """Whether a run has ended, one way or the other."""
+    """Whether a run has ended, with any result."""
     return bool(row["handleCode"] != 0 or row["triggerCode"] not in (0, 200))

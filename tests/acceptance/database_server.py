@@ -1,4 +1,4 @@
-"""A database server of a test's own, to be frozen, killed and started again on the same port with the same data."""
+"""A private database server that can be frozen, killed and restarted on the same port with the same data."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ from tests.eventually import eventually
 
 
 class DatabaseServer:
-    """A durable server: what it has committed survives kill -9."""
+    """A durable server: commits survive SIGKILL."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self._folder = folder / kind
@@ -24,31 +24,31 @@ class DatabaseServer:
         self.server: Server = STARTERS[kind](self._folder, durable=True)
 
     def processes(self) -> list[psutil.Process]:
-        """Return the server and its children; PostgreSQL has one for every connection."""
+        """Return the server and its children; PostgreSQL has one per connection."""
         assert self.server.process is not None
         root = psutil.Process(self.server.process.pid)
         return [root, *root.children(recursive=True)]
 
     def freeze(self) -> None:
-        """Stop it as a machine does that swaps: connections stay, nothing answers."""
-        for one in self.processes():
-            one.suspend()
+        """Suspend it, as when a machine swaps: connections stay open, nothing answers."""
+        for process in self.processes():
+            process.suspend()
 
     def thaw(self) -> None:
-        for one in reversed(self.processes()):
-            one.resume()
+        for process in reversed(self.processes()):
+            process.resume()
 
     def kill(self) -> None:
-        """kill -9 of the server and all its children."""
+        """SIGKILL for the server and all its children."""
         assert self.server.process is not None
         doomed = self.processes()
-        for one in doomed:
-            one.kill()
+        for process in doomed:
+            process.kill()
         self.server.process.wait(STOP_S)
         psutil.wait_procs(doomed[1:], STOP_S)
 
     def start_again(self) -> None:
-        """Start it as it was; returns when it answers."""
+        """Start it again with the same settings; returns when it answers."""
         assert self.server.process is not None
         group = pwd.getpwnam(self._user).pw_gid if self._user else None
         with (self._folder / "log").open("ab") as log:
@@ -76,6 +76,6 @@ class DatabaseServer:
 
     def stop(self) -> None:
         if self.server.process is not None and self.server.process.poll() is None:
-            for one in self.processes():
-                one.send_signal(signal.SIGCONT)
+            for process in self.processes():
+                process.send_signal(signal.SIGCONT)
         self.server.stop()

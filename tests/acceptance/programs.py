@@ -1,7 +1,7 @@
-"""Real processes of a test: each in a session of its own, with its output in a file, and none left behind.
+"""Real processes of a test: each in its own session, with its output in a file, and none left behind.
 
-Everything is stopped by process id or by the process group this module made. Should the test run itself be killed, the kernel
-tells the programs to end (Linux).
+Everything is stopped by process id or by a process group created here. If the test run itself is killed, the
+kernel stops the programs (Linux).
 """
 
 import ctypes
@@ -20,25 +20,25 @@ import psutil
 from tests.eventually import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: seconds a program may take to answer after its start, and to end after it was asked to; a loaded machine is slow
+#: seconds to answer after a start and to end after a signal; a loaded machine is slow
 START_S = 60
 STOP_S = 30
-#: the tracker of a program's children ends a moment after the program
+#: the resource tracker of a program's children ends a moment after the program
 LEFT_S = 5
-#: ports are chosen below those the kernel gives to outgoing connections, so that none is taken while a program restarts
+#: below the ports the kernel gives to outgoing connections, so that none is taken during a restart
 PORTS = range(21_000, 32_000)
-#: test processes that run side by side (pytest -n) choose from ports of their own
+#: parallel test processes (pytest -n) choose from separate ports
 SHARES = 16
-#: ports that were given: the program that is to listen may not have begun to
-_given: set[int] = set()
+#: ports already handed out, whose programs may not listen yet
+_handed_out: set[int] = set()
 
 
 def free_port() -> int:
-    """Return a port nobody listens on; a program killed and started again finds it free too."""
+    """Return a free port that stays free while a program is restarted."""
     share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % SHARES
     while True:
         port = random.choice(PORTS[share::SHARES])
-        if port in _given:
+        if port in _handed_out:
             continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -46,7 +46,7 @@ def free_port() -> int:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        _given.add(port)
+        _handed_out.add(port)
         return port
 
 
@@ -64,7 +64,7 @@ class Program:
 
     @property
     def output(self) -> str:
-        """What it has written so far."""
+        """Its output so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     @property
@@ -72,16 +72,16 @@ class Program:
         return self.process.poll() is not None
 
     def children(self) -> list[psutil.Process]:
-        """Return the processes it has started, and theirs."""
+        """Return its child processes and their descendants."""
         try:
             return psutil.Process(self.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
     def workers(self) -> list[psutil.Process]:
-        """Return the children ``multiprocessing`` has spawned, oldest first."""
-        spawned = [one for one in self.children() if "spawn_main" in _command(one)]
-        return sorted(spawned, key=lambda one: (one.create_time(), one.pid))
+        """Return the children spawned by ``multiprocessing``, oldest first."""
+        spawned = [process for process in self.children() if "spawn_main" in _command(process)]
+        return sorted(spawned, key=lambda process: (process.create_time(), process.pid))
 
     def end(self, number: int = signal.SIGTERM, timeout_s: float = STOP_S) -> int:
         """Send a signal to the program alone, wait for its end and return the exit code."""
@@ -90,9 +90,9 @@ class Program:
         return self.process.wait(timeout_s)
 
     def kill(self) -> None:
-        """End it, and whatever it has started, without a word."""
-        for one in group_members(self.pid):
-            one.kill()
+        """Kill it and everything it started."""
+        for process in group_members(self.pid):
+            process.kill()
         if not self.has_ended:
             self.process.kill()
         self.process.wait(STOP_S)
@@ -124,23 +124,25 @@ def _end_with_parent() -> None:
 
 @dataclass
 class Programs:
-    """All programs of one test, by name; the last one of a name is the current one."""
+    """All programs of one test by name; the last one of a name is the current one."""
 
     folder: Path
     started: list[Program] = field(default_factory=list)
 
-    def start(self, name: str, words: Sequence[str], environ: Mapping[str, str], cwd: Path = ROOT) -> Program:
+    def start(
+        self, name: str, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path = ROOT
+    ) -> Program:
         """Start a program; its output is appended to ``<name>.log``."""
         path = self.folder / f"{name}.log"
         with path.open("ab") as log:
             process = subprocess.Popen(
-                words,
+                arguments,
                 cwd=cwd,
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is the test's to handle
+                start_new_session=True,  # Ctrl-C is for the test to handle
                 preexec_fn=_end_with_parent,
             )
         program = Program(name, process, path)
@@ -151,11 +153,11 @@ class Programs:
         return next(program for program in reversed(self.started) if program.name == name)
 
     def outputs(self) -> dict[str, str]:
-        """Return what each program wrote, by name."""
+        """Return the output of each program by name."""
         return {program.name: program.output for program in self.started}
 
     def stop_all(self) -> list[str]:
-        """Stop everything, the last started first; return what did not end by itself."""
+        """Stop everything, the last started first; return what had to be killed."""
         stubborn = []
         for program in reversed(self.started):
             if program.has_ended:
@@ -174,22 +176,21 @@ class Programs:
         return stubborn
 
     def left(self) -> list[str]:
-        """Return what still runs, by the program that has started it."""
+        """Return what still runs, by the program that started it."""
         return [
-            f"{program.name}: {one.pid} {_command(one)}"
+            f"{program.name}: {process.pid} {_command(process)}"
             for program in self.started
-            for one in group_members(program.pid)
+            for process in group_members(program.pid)
         ]
 
 
-def wait_for(program: Program, condition: object, what: str, timeout_s: float = START_S) -> None:
-    """Wait until ``condition()`` is true; fail at once, with its output, where the program has ended."""
+def wait_for(program: Program, condition: object, awaited: str, timeout_s: float = START_S) -> None:
+    """Wait until ``condition()`` is true; fail at once with the output if the program has ended."""
 
-    def look() -> bool:
+    def probe() -> bool:
         if program.has_ended:
-            raise AssertionError(
-                f"{program.name} ended with {program.process.returncode} before {what}:\n{program.output[-3000:]}"
-            )
+            code, output = program.process.returncode, program.output[-3000:]
+            raise AssertionError(f"{program.name} ended with {code} before {awaited}:\n{output}")
         return bool(condition())  # type: ignore[operator]
 
-    eventually(look, timeout_s, f"{program.name}: {what}")
+    eventually(probe, timeout_s, f"{program.name}: {awaited}")

@@ -1,4 +1,4 @@
-"""A database of the Java original is upgraded in place and goes on working, alone or beside a Java admin."""
+"""A database of the Java original is upgraded in place and keeps working, alone or with a Java admin."""
 
 import re
 import sys
@@ -18,27 +18,30 @@ from tests.databases import migrate, run_script
 from tests.eventually import eventually
 
 GROUP_ID, RUNNING_ID, CHILD_ID = 2, 7, 9
-#: our scan looks so far ahead, and may be under way when the lock is taken
+#: our scan looks this far ahead, and may be in progress when the lock is taken
 AHEAD_MS = 5_000 + 1_000
 HELD_MS = 9_000
-#: what a Java admin writes has none of the added columns
+#: rows of a Java admin, without the added columns
 WRITTEN_BY_JAVA = (
-    "INSERT INTO xxl_job_log (job_group, job_id, trigger_time, trigger_code, handle_code) VALUES (2, 7, now(), 0, 0)",
+    "INSERT INTO xxl_job_log (job_group, job_id, trigger_time, trigger_code, handle_code) VALUES (2, 7,"
+    " now(), 0, 0)",
     "INSERT INTO xxl_job_user (username, password, role) VALUES ('java', MD5('java-password'), 1)",
     "INSERT INTO xxl_job_group (app_name, title, address_type) VALUES ('java-made', 'Java', 0)",
     "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
     " VALUES ('EXECUTOR', 'recorder', 'http://127.0.0.1:3/', now())",
-    "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark) VALUES (8, 'GLUE_SHELL', 'true', 'third version')",
-    "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, glue_type) VALUES (2, 'made by Java', 'NONE', 'BEAN')",
+    "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark) VALUES (8, 'GLUE_SHELL',"
+    " 'true', 'third version')",
+    "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, glue_type) VALUES (2, 'made by Java',"
+    " 'NONE', 'BEAN')",
 )
 
 
 @pytest.fixture
 def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: Path) -> Cluster:
-    """A cluster on the database of a 2.4.1 installation, or of the script given indirectly, not upgraded yet."""
+    """A cluster on the database of a 2.4.1 installation, or of a given script, not upgraded yet."""
     if "mariadb" not in request.config.stash[kinds_key]:
         pytest.skip("the original has MySQL databases only")
-    kept = {"XXL_JOB_LOG_RETENTION_DAYS": "0"}  # the rows are older than the default keeps them
+    kept = {"XXL_JOB_LOG_RETENTION_DAYS": "0"}  # the rows are older than the default retention
     made = Cluster(tmp_path, request.config.stash[databases_key].empty("mariadb"), kept)
     run_script(made.database_url, getattr(request, "param", "xxl_job_2_4_1.sql"))
     clusters.append(made)
@@ -63,7 +66,7 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     adopted.start_workers()
     adopted.await_console(console)
 
-    # the running job goes on, and says what it has left out since the original was stopped
+    # the running job continues and records what it skipped since the original was stopped
     runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 3, 60)
     assert {
         (run["triggerCode"], run["handleCode"], run["executorParam"]) for run in runs if run["id"] > 104
@@ -73,7 +76,7 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     assert (skip["from_ms"], skip["skipped"]) == (1_714_557_600_000, 10_000)
     adopted.console.stop(RUNNING_ID)
 
-    # what was there is there, and nothing of it is done again
+    # existing rows are kept, and their work is not repeated
     old = {run["id"]: run for run in adopted.console.runs(GROUP_ID, RUNNING_ID)}
     assert (old[101]["handleCode"], old[102]["handleCode"], old[102]["handleMsg"]) == (
         200,
@@ -126,7 +129,7 @@ def test_a_database_of_2_2_is_adopted_and_works(adopted: Cluster) -> None:
 
 
 @pytest.mark.extensive
-def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> None:
+def test_old_passwords_are_accepted_and_rehashed(adopted: Cluster) -> None:
     migrate(adopted.database_url)
     adopted.await_console(adopted.start_console(wait=False))
     operator = Console(adopted.console.address)
@@ -144,7 +147,7 @@ def test_old_passwords_open_the_door_and_are_hashed_anew(adopted: Cluster) -> No
     assert all(password.startswith("$argon2id$") for password in stored.values()), stored
 
 
-def test_beside_a_java_admin_its_users_can_still_log_in_there(adopted: Cluster) -> None:
+def test_with_a_java_admin_its_users_can_still_log_in_there(adopted: Cluster) -> None:
     migrate(adopted.database_url)
     adopted.settings["XXL_JOB_SHARED_WITH_JAVA"] = "true"
     adopted.await_console(adopted.start_console(wait=False))
@@ -162,13 +165,13 @@ def test_beside_a_java_admin_its_users_can_still_log_in_there(adopted: Cluster) 
 
 @contextmanager
 def java_admin_scans(cluster: Cluster) -> Iterator[None]:
-    """Hold the lock as the Java admin does while it scans."""
+    """Hold the schedule lock as a scanning Java admin does."""
     with cluster.engine().connect() as connection, connection.begin():
         connection.execute(text("SELECT * FROM xxl_job_lock WHERE lock_name = 'schedule_lock' FOR UPDATE"))
         yield
 
 
-def test_a_java_admin_that_scans_keeps_our_scan_out(adopted: Cluster) -> None:
+def test_a_scanning_java_admin_blocks_our_scan(adopted: Cluster) -> None:
     migrate(adopted.database_url)
     adopted.settings["XXL_JOB_SHARED_WITH_JAVA"] = "true"
     console = adopted.start_console(wait=False)
@@ -187,7 +190,7 @@ def test_a_java_admin_that_scans_keeps_our_scan_out(adopted: Cluster) -> None:
     assert not workers.has_ended
     rows = instants(adopted)
     gaps = {later - earlier for earlier, later in zip(rows, rows[1:], strict=False)}
-    assert gaps == {1_000}, "no instant was lost or doubled while we were kept out"
+    assert gaps == {1_000}, "no instant was lost or doubled while the scan was blocked"
 
 
 def instants(cluster: Cluster) -> list[int]:

@@ -1,4 +1,4 @@
-"""The judge is judged: a history in order passes, and every kind of disorder made by hand is found."""
+"""Tests of the checker: a correct history passes, and every kind of fault inserted by hand is found."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,20 +16,21 @@ JOBS = (
     Watched(RATE_3_S, "FIX_RATE", "3", start=(T0 + 100, T0 + 150), stop=STOP, misfire="FIRE_ONCE_NOW"),
     Watched(FAILING, "CRON", "0/10 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP),
 )
-#: first instant of the fixed rate: the start, by the product's own clock, and a period
+#: first instant of the fixed rate: the start by the product's own clock plus a period
 RATE_FIRST = T0 + 120 + 3_000
 
 
 def ends(row: Row, lag_ms: int = 40) -> list[Event]:
-    """Return what an executor writes down of a run that was accepted and told."""
+    """Return the events an executor records of an accepted run with an acknowledged result."""
     begin = (row.instant or T0 + 1_000) + lag_ms
-    told = [("recv", 0), ("accept", 1), ("start", 2), ("finish", 9), ("acked", 30)]
+    recorded_events = [("recv", 0), ("accept", 1), ("start", 2), ("finish", 9), ("acked", 30)]
     return [
-        Event(event, row.log_id, row.job_id, begin + later, code=row.handle_code) for event, later in told
+        Event(event, row.log_id, row.job_id, begin + later, code=row.handle_code)
+        for event, later in recorded_events
     ]
 
 
-def orderly() -> History:
+def correct_history() -> History:
     """A history without a fault."""
     instants = [(EVERY_2_S, T0 + second * 1000) for second in range(2, 21, 2)]
     instants += [(RATE_3_S, RATE_FIRST + number * 3_000) for number in range(6)]
@@ -53,11 +54,13 @@ def of(history: History, job_id: int, number: int = 0) -> Row:
 
 def without(history: History, row: Row) -> History:
     events = [event for event in history.events if event.log_id != row.log_id]
-    return replace(history, rows=[one for one in history.rows if one != row], events=events)
+    return replace(history, rows=[other for other in history.rows if other != row], events=events)
 
 
 def changed(history: History, row: Row, **values: object) -> History:
-    return replace(history, rows=[replace(one, **values) if one == row else one for one in history.rows])
+    return replace(
+        history, rows=[replace(other, **values) if other == row else other for other in history.rows]
+    )
 
 
 def one_second_early(history: History, kind: str) -> History:
@@ -70,7 +73,7 @@ def one_second_early(history: History, kind: str) -> History:
 
 
 def skipping(history: History, *, count: int = 2, late_ms: int = 6_000, keep: bool = False) -> History:
-    """Leave the second and third instant of the first job out, as a misfire."""
+    """Skip the second and third instant of the first job as a misfire."""
     left_out = [of(history, EVERY_2_S, 1), of(history, EVERY_2_S, 2)]
     children = [of(history, CHILD, 1), of(history, CHILD, 2)]
     skip = Skip(EVERY_2_S, T0 + 4_000, T0 + 6_000, count, "misfire", T0 + 4_000 + late_ms)
@@ -79,27 +82,27 @@ def skipping(history: History, *, count: int = 2, late_ms: int = 6_000, keep: bo
     return replace(history, skips=[skip])
 
 
-def test_an_orderly_history_passes() -> None:
-    found = check(orderly())
+def test_a_correct_history_passes() -> None:
+    found = check(correct_history())
     assert found.problems == {}
     assert (found.counts["expected"], found.counts["rows"]) == (18, 30)
 
 
 def test_a_recorded_misfire_passes() -> None:
-    found = check(skipping(orderly()))
+    found = check(skipping(correct_history()))
     assert (found.problems, found.counts["skips"]) == ({}, 2)
 
 
-def test_instants_while_a_start_or_a_stop_was_answered_may_go_either_way() -> None:
+def test_instants_during_a_start_or_stop_request_may_fire_or_not() -> None:
     jobs = (replace(JOBS[0], stop=(T0 + 19_990, T0 + 20_090)), *JOBS[1:])
-    history = replace(orderly(), jobs=jobs)
+    history = replace(correct_history(), jobs=jobs)
     last, child = of(history, EVERY_2_S, 9), of(history, CHILD, 9)
     assert check(history).problems == {}
     assert check(without(without(history, last), child)).problems == {}
 
 
 def stopped(history: History, *skips: tuple[int, int, int]) -> History:
-    """Leave the instants of the first job at 16 s and 20 s out, with these skips: first and last second, and count."""
+    """Omit instants of the first job at 16 s and 20 s, with skips as first second, last second, count."""
     for number in (9, 7):
         history = without(without(history, of(history, EVERY_2_S, number)), of(history, CHILD, number))
     recorded = [
@@ -109,8 +112,8 @@ def stopped(history: History, *skips: tuple[int, int, int]) -> History:
     return replace(history, skips=recorded)
 
 
-def test_a_stop_records_what_was_waiting_around_what_was_out() -> None:
-    assert check(stopped(orderly(), (16, 16, 1), (20, 20, 1))).problems == {}
+def test_a_stop_records_waiting_instants_around_a_running_one() -> None:
+    assert check(stopped(correct_history(), (16, 16, 1), (20, 20, 1))).problems == {}
 
 
 Doctored = Callable[[History], History]
@@ -166,18 +169,18 @@ DISORDER: dict[str, tuple[str, Doctored]] = {
 
 
 @pytest.mark.parametrize("name", DISORDER)
-def test_disorder_is_found(name: str) -> None:
+def test_every_fault_is_found(name: str) -> None:
     kind, doctor = DISORDER[name]
-    assert kind in check(doctor(orderly())).problems
+    assert kind in check(doctor(correct_history())).problems
 
 
 def test_one_fault_is_one_kind_of_finding() -> None:
-    assert check(without(orderly(), of(orderly(), RATE_3_S, 2))).problems == {"missing": 1}
-    assert check(one_second_early(orderly(), "start")).problems == {"early": 1}
+    assert check(without(correct_history(), of(correct_history(), RATE_3_S, 2))).problems == {"missing": 1}
+    assert check(one_second_early(correct_history(), "start")).problems == {"early": 1}
 
 
-def test_a_fixed_rate_whose_first_instant_is_not_its_start_and_a_period_is_found() -> None:
-    history = orderly()
+def test_a_fixed_rate_that_does_not_start_one_period_after_its_start_is_found() -> None:
+    history = correct_history()
     shifted = [
         replace(row, instant=row.instant + 500) if row.job_id == RATE_3_S and row.instant else row
         for row in history.rows
@@ -185,7 +188,7 @@ def test_a_fixed_rate_whose_first_instant_is_not_its_start_and_a_period_is_found
     assert "unexpected" in check(replace(history, rows=shifted, events=[])).problems
 
 
-def test_rows_of_shards_are_told_apart() -> None:
+def test_rows_of_shards_are_distinguished() -> None:
     job = Watched(5, "CRON", "0/10 * * * * ?", start=(T0 + 100, T0 + 150), stop=STOP, shards=2)
     rows = [
         Row(400 + 2 * n + i, 5, T0 + 10_000 * (n + 1), 200, 200, shard=f"{i}/2")
@@ -198,8 +201,8 @@ def test_rows_of_shards_are_told_apart() -> None:
     assert check(History([job], rows[1:])).problems == {"missing": 1}
 
 
-def test_findings_are_told_in_short() -> None:
-    history = orderly()
+def test_findings_are_summarized() -> None:
+    history = correct_history()
     bare = replace(
         history, rows=[row for row in history.rows if row.job_id not in (EVERY_2_S, CHILD)], events=[]
     )

@@ -1,4 +1,4 @@
-"""While the database is away nothing is sent; when it is back firing goes on by itself, and no instant is lost or doubled."""
+"""Database outages: afterwards firing resumes, and no instant is lost or doubled."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tests.eventually import eventually
 
 JOBS = 10
 AWAY_MS = 5_000
-#: firing goes on so long after the database's return; and what a busy machine may add
+#: firing resumes this long after the database is back, plus a margin for a busy machine
 RESUMES_MS = 5_000
 MARGIN_MS = 5_000
 SETTLE_S = 120
@@ -33,7 +33,7 @@ def server(server_kind: str) -> Iterator[DatabaseServer]:
 
 @pytest.fixture
 def on_server(clusters: list[Cluster], server: DatabaseServer, tmp_path: object) -> Cluster:
-    """A cluster whose database can go away."""
+    """A cluster whose database can be suspended and killed."""
     url = server.server.create_database("xxl_job")
     migrate(url)
     clusters.append(Cluster(tmp_path, url))  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def let_pass(duration_ms: int) -> None:
 
 
 def await_a_run_after(cluster: Cluster, back_ms: int) -> int:
-    """Wait until an executor receives a run; return how long after the database's return that was."""
+    """Wait until an executor receives a run; return the time since the database came back."""
 
     def later() -> list[int]:
         return [event["wall_ms"] for event in cluster.events("recv") if event["wall_ms"] > back_ms]
@@ -55,17 +55,19 @@ def await_a_run_after(cluster: Cluster, back_ms: int) -> int:
 
 
 @pytest.mark.timeout(240)
-def test_firing_goes_on_when_the_database_is_back(on_server: Cluster, server: DatabaseServer) -> None:
+def test_firing_resumes_when_the_database_is_back(on_server: Cluster, server: DatabaseServer) -> None:
     cluster, console = on_server, on_server.console
     group_id = cluster.start_all()
     jobs = []
     for number in range(JOBS):
         misfire = ("DO_NOTHING", "FIRE_ONCE_NOW")[number % 2]
-        asked = now_ms()
+        requested_ms = now_ms()
         conf = {"scheduleType": "CRON", "scheduleConf": "* * * * * ?", "misfireStrategy": misfire}
         job_id = console.add_job(group_id, **conf, triggerStatus=1)
         jobs.append(
-            Watched(job_id, "CRON", "* * * * * ?", start=(asked, now_ms()), stop=(0, 0), misfire=misfire)
+            Watched(
+                job_id, "CRON", "* * * * * ?", start=(requested_ms, now_ms()), stop=(0, 0), misfire=misfire
+            )
         )
     await_a_run_after(cluster, now_ms())
 
@@ -83,9 +85,9 @@ def test_firing_goes_on_when_the_database_is_back(on_server: Cluster, server: Da
 
     stopped = []
     for job in jobs:
-        asked = now_ms()
+        requested_ms = now_ms()
         console.stop(job.job_id)
-        stopped.append(replace(job, stop=(asked, now_ms())))
+        stopped.append(replace(job, stop=(requested_ms, now_ms())))
     left = "SELECT count(*) AS fires FROM xxl_job_fire"
     eventually(lambda: cluster.select(left)[0]["fires"] == 0, SETTLE_S, "everything on its way has ended")
     found = check(read_history(cluster.engine(), stopped, cluster.journals.values()))
@@ -99,8 +101,8 @@ def test_firing_goes_on_when_the_database_is_back(on_server: Cluster, server: Da
 
 @pytest.mark.once
 @pytest.mark.timeout(120)
-def test_a_start_waits_for_no_database(on_server: Cluster, server: DatabaseServer) -> None:
-    """What starts while the database is away says so in one line and ends; its service starts it again."""
+def test_a_start_does_not_wait_for_a_database(on_server: Cluster, server: DatabaseServer) -> None:
+    """A program started during an outage reports it in one line and ends; its service starts it again."""
     server.kill()
     programs = [on_server.start("console", "wsgi.py"), on_server.start("workers", "-m", "workers")]
     for program in programs:

@@ -1,4 +1,4 @@
-"""The executor client alone: installed from its folder into an empty environment, it serves without the rest of the project."""
+"""The executor client alone, installed from its folder into an empty environment."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.newcomer
 
 #: a new environment and an installation on a slow machine
 INSTALL_S = 240
-#: what the client needs, and what those need
+#: dependencies of the client, including indirect ones
 PACKAGES = {
     *("executor-client", "flask", "waitress", "requests"),
     *(
@@ -34,7 +34,10 @@ PACKAGES = {
         "urllib3",
     ),
 }
-JOBS = "from executor_client import context, job\n\n\n@job('hello')\ndef hello():\n    context.log('hello %s', context.param)\n"
+JOBS = (
+    "from executor_client import context, job\n\n\n@job('hello')\ndef hello():\n    context.log('hello"
+    " %s', context.param)\n"
+)
 
 
 @pytest.fixture
@@ -51,11 +54,11 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     assert made.stop_all() == []
 
 
-def succeed(*words: str | Path, cwd: Path, **environment: str) -> str:
-    """Run a program to its end, which must be good; return what it wrote."""
+def succeed(*arguments: str | Path, cwd: Path, **environment: str) -> str:
+    """Run a program that must succeed; return its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("XXL_JOB_", "PYTHON"))}
     ended = subprocess.run(
-        words,
+        arguments,
         cwd=cwd,
         env=clean | environment,
         capture_output=True,
@@ -68,7 +71,9 @@ def succeed(*words: str | Path, cwd: Path, **environment: str) -> str:
 
 
 @pytest.mark.timeout(INSTALL_S * 2)
-def test_the_client_works_without_the_rest(tmp_path: Path, admin: StandInAdmin, programs: Programs) -> None:
+def test_the_client_works_without_the_rest_of_the_project(
+    tmp_path: Path, admin: StandInAdmin, programs: Programs
+) -> None:
     shutil.copytree(
         ROOT / "executor_client",
         tmp_path / "executor_client",
@@ -86,21 +91,21 @@ def test_the_client_works_without_the_rest(tmp_path: Path, admin: StandInAdmin, 
     assert installed - {"pip", "setuptools", "typing-extensions"} == PACKAGES
 
     port = free_port()
-    words = ["--admin", admin.url, "--appname", "alone", "--port", str(port)]
+    arguments = ["--admin", admin.url, "--appname", "alone", "--port", str(port)]
     lines = succeed(
         python,
         "-m",
         "executor_client",
         "check",
         "myjobs",
-        *words,
+        *arguments,
         cwd=tmp_path / "app",
         XXL_JOB_ACCESS_TOKEN=TOKEN,
     )
     assert "ok      handlers: hello\n" in lines
     environ = {"PATH": os.environ["PATH"], "XXL_JOB_ACCESS_TOKEN": TOKEN}
     program = programs.start(
-        "alone", [str(python), "-m", "executor_client", "myjobs", *words], environ, cwd=tmp_path / "app"
+        "alone", [str(python), "-m", "executor_client", "myjobs", *arguments], environ, cwd=tmp_path / "app"
     )
     wait_for(program, lambda: admin.bodies("registry"), "it registers")
     caller = Caller(f"http://127.0.0.1:{port}")

@@ -17,15 +17,15 @@ from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
 
 OUTAGE_S = float(os.environ.get("XXL_TEST_OUTAGE_S") or "5")
-#: runs sent in a second of the outage; every third one fails
+#: runs sent per second of the outage; every third one fails
 RATE = 20
 FAILS_EVERY = 3
 JOBS = 10
 BATCH_MAX = 50
-#: the executor asks for its registration every 3 s while nobody takes it, and hands over results as soon as somebody does. Shorter
-#: than the longest wait between two attempts, so an executor that only waits that out is too late after a long outage
+#: The executor retries its registration every 3 s and reports results once one succeeds. Shorter than the
+#: longest pause between two attempts, so that waiting it out is too late after a long outage.
 BACK_S = 15
-#: attempts to hand over grow rarer: after 1, 2, 4, 8, 16, 30 s
+#: attempts to report back off: after 1, 2, 4, 8, 16, 30 s
 ATTEMPTS_MAX = 12
 
 Away = Callable[[StandInAdmin, threading.Event], None]
@@ -60,7 +60,7 @@ def executor(tmp_path: Path, admin: StandInAdmin) -> Iterator[ExecutorProcess]:
 
 
 def send(executor: ExecutorProcess, ids: range) -> None:
-    """Send runs at the rate, each accepted at once, whatever has become of the admin."""
+    """Send runs at the rate, each accepted at once, whatever the state of the admin."""
     pause = threading.Event()
     caller = executor.caller
     with closing(caller.session):
@@ -91,11 +91,11 @@ def test_every_result_of_an_outage_arrives(
     eventually(
         lambda: executor.ends().total() == len(during) + 1, message="not every run has ended by itself"
     )
-    assert admin.codes() == {1: 200}, "the admin was not away"
+    assert admin.codes() == {1: 200}, "the admin was not unavailable"
     attempts = executor.output.read_text().count("results not delivered")
     assert 1 <= attempts <= ATTEMPTS_MAX
 
-    asked_before = len(admin.bodies("callback"))
+    callbacks_before = len(admin.bodies("callback"))
     admin.refuse = lambda action, body: {}
     back.set()
     if leave is refuses_connections:
@@ -107,6 +107,6 @@ def test_every_result_of_an_outage_arrives(
     for log_id in during:
         expected = (200, None) if log_id % FAILS_EVERY else (500, f"no {log_id}")
         assert (admin.codes()[log_id], admin.message(log_id)) == expected
-    batches = [len(body) for body in admin.bodies("callback")[asked_before:]]
+    batches = [len(body) for body in admin.bodies("callback")[callbacks_before:]]
     assert max(batches) == min(len(during), BATCH_MAX)
     assert max(executor.starts().values()) == 1

@@ -1,4 +1,4 @@
-"""From an empty database to a job that fires: through the doors only, with our own executor."""
+"""From an empty database to a job that fires, through public interfaces only, with our own executor."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ DEMO = "executor_client.demo"
 def running(
     request: pytest.FixtureRequest, shared_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, int]]:
-    """Console, workers and the demo executor, and the id of its group; one of each kind of database for all tests here."""
+    """Console, workers and the demo executor, with its group id; one per kind of database."""
     with shared(request.config, shared_kind, tmp_path_factory.mktemp("first")) as made:
         yield made, made.start_all(lambda: made.start_client(DEMO, appname=APPNAME), APPNAME)
 
@@ -58,7 +58,7 @@ def test_a_job_fires_on_time_and_its_log_can_be_read(cluster: Cluster, group_id:
     console.stop(job_id)
 
     fired = [instant_of(run["triggerTime"]) for run in reversed(runs)]
-    # the first even second after the start, then every other one; the second of the send is the second of the instant
+    # the first even second after the start, then every other one; each is sent in the second of its instant
     assert fired[0] - started_ms <= 2_000 + 1_000
     assert [later - earlier for earlier, later in zip(fired, fired[1:], strict=False)] == [2_000] * (
         len(fired) - 1
@@ -68,7 +68,7 @@ def test_a_job_fires_on_time_and_its_log_can_be_read(cluster: Cluster, group_id:
     assert "shard 0 of 1" in runs[0]["handleMsg"]
 
 
-def test_a_run_by_hand_gets_its_parameter_and_shows_its_log(cluster: Cluster, group_id: int) -> None:
+def test_a_manual_run_gets_its_parameter_and_shows_its_log(cluster: Cluster, group_id: int) -> None:
     console = cluster.console
     job_id = console.add_job(group_id, executorHandler="demoJobHandler", executorParam="stored")
     console.trigger(job_id, "typed by hand")
@@ -95,16 +95,16 @@ def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
     assert sorted(run["executorFailRetryCount"] for run in failed) == [0, 1, 2]
     assert {run["executorParam"] for run in failed} == {"x"}
     assert {run["handleCode"] for run in failed} == {500}
-    # what a fourth run would need has had its time: the queue is empty, and nothing came
+    # time enough for a fourth run: the queue is empty, and none came
     eventually(lambda: cluster.select("SELECT count(*) AS fires FROM xxl_job_fire")[0]["fires"] == 0)
     assert (len(console.runs(group_id, child_id)), len(console.runs(group_id, failing_id))) == (3, 3)
-    told = "SELECT count(*) AS alarms FROM xxl_job_alarm WHERE job_id = :job"
+    alarms_sql = "SELECT count(*) AS alarms FROM xxl_job_alarm WHERE job_id = :job"
     assert [
-        cluster.select(told, job=job_id)[0]["alarms"] for job_id in (parent_id, child_id, failing_id)
+        cluster.select(alarms_sql, job=job_id)[0]["alarms"] for job_id in (parent_id, child_id, failing_id)
     ] == [0, 0, 3]
 
 
-def test_an_executor_that_goes_in_order_is_forgotten_at_once(cluster: Cluster) -> None:
+def test_an_executor_that_deregisters_is_removed_at_once(cluster: Cluster) -> None:
     console = cluster.console
     program = cluster.start_client(DEMO, appname="one-that-goes", name="one-that-goes")
     group_id = console.add_group("one-that-goes")

@@ -1,4 +1,4 @@
-"""kill -9 at any moment loses no instant and doubles none: 50 fires a second while scheduler and console are killed again and again."""
+"""SIGKILL of scheduler and console, repeatedly at 50 fires a second: no instant is lost or doubled."""
 
 import os
 import random
@@ -17,17 +17,17 @@ from tests.eventually import eventually
 JOBS = 50
 #: seconds of the storm; XXL_TEST_KILL_S for another number
 SECONDS = 20
-#: the supervisor waits longer after each death; more deaths than this and the pause would be a misfire
+#: the supervisor waits longer after each death; after more deaths the pause would be a misfire
 SCHEDULER_DEATHS = 5
-#: instants are read 5 s ahead, and 5 s late is not a misfire yet; what a pause may last without a skip, less a margin for the machine
+#: longest pause without a skip: fires are read 5 s ahead and a misfire is 5 s late, less a margin
 COVERED_S = 7.0
-#: what is on its way after the storm has so long to end: leases, evidence, results
+#: time for everything in progress to end after the storm: leases, evidence, results
 SETTLE_S = 120
 
 
 @dataclass
 class Storm:
-    """Kills, and how long each of them held up the scheduler."""
+    """Kills, and the scheduler's pause after each of them."""
 
     cluster: Cluster
     dice: random.Random
@@ -48,7 +48,7 @@ class Storm:
                 self.kill_console()
 
     def kill_scheduler(self) -> None:
-        """Kill the scheduler, now and then its successor too while that still begins."""
+        """Kill the scheduler, occasionally also its successor during start-up."""
         began, starts = time.monotonic(), self.starts()
         self.cluster.kill_scheduler()
         if self.dice.random() < 0.2:
@@ -67,30 +67,30 @@ class Storm:
 
 
 def add_jobs(cluster: Cluster, group_id: int) -> list[Watched]:
-    """Add jobs that fire once a second, by calendars and by fixed rates, under both misfire policies."""
+    """Add jobs that fire once a second, with crons and fixed rates and both misfire strategies."""
     jobs = []
     for number in range(JOBS):
         kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
         misfire = ("DO_NOTHING", "FIRE_ONCE_NOW")[number % 2]
-        asked = now_ms()
+        requested_ms = now_ms()
         job_id = cluster.console.add_job(
             group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy=misfire, triggerStatus=1
         )
-        jobs.append(Watched(job_id, kind, conf, start=(asked, now_ms()), stop=(0, 0), misfire=misfire))
+        jobs.append(Watched(job_id, kind, conf, start=(requested_ms, now_ms()), stop=(0, 0), misfire=misfire))
     return jobs
 
 
 def stop_jobs(cluster: Cluster, jobs: list[Watched]) -> list[Watched]:
     stopped = []
     for job in jobs:
-        asked = now_ms()
+        requested_ms = now_ms()
         cluster.console.stop(job.job_id)
-        stopped.append(replace(job, stop=(asked, now_ms())))
+        stopped.append(replace(job, stop=(requested_ms, now_ms())))
     return stopped
 
 
 @pytest.mark.timeout(420)
-def test_every_instant_has_one_row_whoever_is_killed(cluster: Cluster) -> None:
+def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
     seed = int(os.environ.get("XXL_TEST_SEED") or random.SystemRandom().randrange(2**32))
     print(f"XXL_TEST_SEED={seed}")  # noqa: T201
     storm = Storm(cluster, random.Random(seed), float(os.environ.get("XXL_TEST_KILL_S") or SECONDS))

@@ -1,4 +1,7 @@
-"""What a newcomer does first: clone, ``python3 manage.py run``, log in, see a job fire, Ctrl-C. Leave out with ``-m "not newcomer"``."""
+"""A newcomer's first steps: clone, ``python3 manage.py run``, log in, see a job fire, Ctrl-C.
+
+Leave it out with ``-m "not newcomer"``.
+"""
 
 import os
 import re
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.newcomer
 
 #: the first start installs everything
 FIRST_START_S = 240
-#: the second one installs nothing; a person would call it quick at a tenth of this, a busy machine is allowed the rest
+#: the second one installs nothing: a tenth of this is quick, the rest is for a busy machine
 SECOND_START_S = 45
 STOP_S = 30
 DEMO_GROUP = "xxl-job-executor-sample"
@@ -27,9 +30,9 @@ DEMO_GROUP = "xxl-job-executor-sample"
 
 @pytest.fixture
 def clone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
-    """A fresh clone of this checkout; the programs that run in it are stopped with the test."""
+    """A fresh clone of this checkout; programs started in it are stopped with the test."""
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     subprocess.run(
         ["git", "clone", "--quiet", str(ROOT), str(tmp_path / "clone")], check=True, capture_output=True
     )
@@ -38,19 +41,19 @@ def clone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
 
 
 def manage_run(clone: Cluster, name: str, **ports: str) -> Program:
-    """Start ``python3 manage.py run`` as a person does, and wait until it says how to log in."""
+    """Start ``python3 manage.py run`` and wait until it shows how to log in."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
     python = shutil.which("python3") or "python3"
-    words = [python, "manage.py", "run"]
+    command = [python, "manage.py", "run"]
     program = clone.programs.start(
-        name, words, environ | ports | {"PYTHONUNBUFFERED": "1"}, cwd=clone.folder / "clone"
+        name, command, environ | ports | {"PYTHONUNBUFFERED": "1"}, cwd=clone.folder / "clone"
     )
     wait_for(program, lambda: "Ctrl-C" in program.output, "it says how to log in", FIRST_START_S)
     return program
 
 
 def ctrl_c(program: Program) -> None:
-    """End it as Ctrl-C does; everything it has started ends too."""
+    """End it with SIGINT; everything it started ends too."""
     family = program.children()
     assert len(family) >= 3
     assert program.end(signal.SIGINT, STOP_S) == 0, program.output
@@ -60,7 +63,7 @@ def ctrl_c(program: Program) -> None:
 
 
 @pytest.mark.timeout(480)
-def test_a_newcomer_sees_a_job_fire_and_stops_it_all(clone: Cluster) -> None:
+def test_a_newcomer_sees_a_job_fire_and_stops_everything(clone: Cluster) -> None:
     ports = {"XXL_JOB_PORT": str(free_port()), "XXL_JOB_EXECUTOR_PORT": str(free_port())}
     first = manage_run(clone, "first", **ports)
     address = re.search(r"^open +(http://\S+?)/?$", first.output, re.MULTILINE)

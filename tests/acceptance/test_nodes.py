@@ -1,4 +1,4 @@
-"""Two and four scheduler nodes on one database server: no instant is doubled or lost, whoever dies, stands still or is kept out."""
+"""Several scheduler nodes on one database server: kills, pauses and locks lose and double nothing."""
 
 import os
 import signal
@@ -19,9 +19,9 @@ from tests.acceptance.conftest import shared
 from tests.eventually import eventually
 
 JOBS = 30
-#: the fires of a dead node begin elsewhere within this
+#: the fires of a dead node start elsewhere within this time
 HAND_OVER_MS = 3_000
-#: on its way after the test: leases, evidence, results
+#: time for everything in progress to end after the test: leases, evidence, results
 SETTLE_S = 60
 
 
@@ -30,21 +30,21 @@ def add_jobs(cluster: Cluster, group_id: int, count: int = JOBS) -> list[Watched
     jobs = []
     for number in range(count):
         kind, conf = ("FIX_RATE", "1") if number % 5 == 0 else ("CRON", "* * * * * ?")
-        asked = now_ms()
+        requested_ms = now_ms()
         job_id = cluster.console.add_job(
             group_id, scheduleType=kind, scheduleConf=conf, misfireStrategy="DO_NOTHING", triggerStatus=1
         )
-        jobs.append(Watched(job_id, kind, conf, start=(asked, now_ms()), stop=(0, 0)))
+        jobs.append(Watched(job_id, kind, conf, start=(requested_ms, now_ms()), stop=(0, 0)))
     return jobs
 
 
 def settle(cluster: Cluster, jobs: list[Watched]) -> Findings:
-    """Stop all jobs, wait for what is on its way, and judge."""
+    """Stop all jobs, wait until everything has ended, and check."""
     stopped = []
     for job in jobs:
-        asked = now_ms()
+        requested_ms = now_ms()
         cluster.console.stop(job.job_id)
-        stopped.append(replace(job, stop=(asked, now_ms())))
+        stopped.append(replace(job, stop=(requested_ms, now_ms())))
     eventually(lambda: count_of(cluster, "xxl_job_fire") == 0, SETTLE_S, "everything on its way has ended")
     return check(read_history(cluster.engine(), stopped, cluster.journals.values()))
 
@@ -54,33 +54,31 @@ def count_of(cluster: Cluster, table: str, condition: str = "1 = 1") -> int:
 
 
 def run_for(cluster: Cluster, seconds: float) -> None:
-    """Let so many seconds pass in which runs come in."""
+    """Let runs arrive for this number of seconds."""
     until = time.monotonic() + seconds
     eventually(lambda: time.monotonic() > until and cluster.events("recv"), seconds + 30)
 
 
 def owners(cluster: Cluster, jobs: list[Watched]) -> set[str]:
-    """Return the nodes that have claimed runs of these jobs, as the runs' stories say."""
+    """Return the nodes that claimed runs of these jobs, according to the traces."""
     since = min(job.job_id for job in jobs)
-    stories = cluster.select(
+    traces = cluster.select(
         "SELECT trigger_msg FROM xxl_job_log WHERE job_id >= :since AND trigger_msg LIKE '%Claimed%'",
         since=since,
     )
-    lines = [
-        line for row in stories for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")
-    ]
+    lines = [line for row in traces for line in row["trigger_msg"].splitlines() if line.startswith("Claimed")]
     return {line.rpartition("node ")[2] for line in lines}
 
 
 def lags(cluster: Cluster, from_ms: int, until_ms: int) -> list[int]:
-    """Return how late the runs of these instants came in at the executor."""
+    """Return the delays of the runs of these instants at the executor."""
     rows = cluster.select(
         "SELECT id, fire_time FROM xxl_job_log WHERE fire_time >= :a AND fire_time < :b",
         a=from_ms,
         b=until_ms,
     )
-    came = {event["log_id"]: event["wall_ms"] for event in cluster.events("recv")}
-    return [came[row["id"]] - row["fire_time"] for row in rows]
+    received_ms = {event["log_id"]: event["wall_ms"] for event in cluster.events("recv")}
+    return [received_ms[row["id"]] - row["fire_time"] for row in rows]
 
 
 @contextmanager
@@ -105,15 +103,15 @@ def pair(
 
 @pytest.mark.once
 @pytest.mark.timeout(180)
-def test_whoever_holds_the_schedule_lock_keeps_all_nodes_out(pair: tuple[Cluster, int]) -> None:
+def test_a_held_schedule_lock_blocks_all_nodes(pair: tuple[Cluster, int]) -> None:
     server, group_id = pair
     jobs = add_jobs(server, group_id, 10)
     run_for(server, 3)
     with holding_lock(server):
         planned = planned_until(server)
         run_for(server, 3)
-        assert planned_until(server) == planned, "a scan that did not wait"
-    eventually(lambda: planned_until(server) > planned, message="scans go on")
+        assert planned_until(server) == planned, "a scan did not wait"
+    eventually(lambda: planned_until(server) > planned, message="scans continue")
     found = settle(server, jobs)
     assert found.problems == {}, found.report()
 
@@ -133,7 +131,7 @@ def test_nodes_share_the_work_and_double_nothing(pair: tuple[Cluster, int], coun
 
 
 @pytest.mark.timeout(180)
-def test_a_node_that_stood_still_sends_nothing_stale(pair: tuple[Cluster, int]) -> None:
+def test_a_suspended_node_sends_nothing_stale(pair: tuple[Cluster, int]) -> None:
     server, group_id = pair
     first = server.programs["workers"]
     jobs = add_jobs(server, group_id)
@@ -152,18 +150,18 @@ def test_a_node_that_stood_still_sends_nothing_stale(pair: tuple[Cluster, int]) 
     after: set[int] = set()
     for event in server.events("recv"):
         (before if event["wall_ms"] < woken_ms else after).add(event["log_id"])
-    stories = {
+    traces = {
         row["id"]: row["trigger_msg"] for row in server.select("SELECT id, trigger_msg FROM xxl_job_log")
     }
-    untold = [log_id for log_id in claimed & after if "sent again" not in stories[log_id]]
-    assert untold == [], "claimed before the waking, and sent long after that"
-    assert not before & after, "a run that was sent a second time after the waking"
+    unmarked = [log_id for log_id in claimed & after if "sent again" not in traces[log_id]]
+    assert unmarked == [], "claimed before the node resumed, and sent long after"
+    assert not before & after, "a run sent a second time after the node resumed"
     found = settle(server, jobs)
     assert found.problems == {}, found.report()
 
 
 @pytest.mark.timeout(180)
-def test_a_killed_node_hands_its_fires_on_within_three_seconds(pair: tuple[Cluster, int]) -> None:
+def test_the_fires_of_a_killed_node_are_taken_over_within_three_seconds(pair: tuple[Cluster, int]) -> None:
     server, group_id = pair
     first, second = server.programs["workers"], server.programs["node-2"]
     jobs = add_jobs(server, group_id)

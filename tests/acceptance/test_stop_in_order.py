@@ -1,4 +1,4 @@
-"""What ends, ends in order; what is wrong is said in one line."""
+"""Stops are orderly, and start errors are one line."""
 
 import re
 import signal
@@ -16,11 +16,11 @@ from tests.acceptance.programs import ROOT, Program, free_port
 from tests.databases import migrate
 from tests.eventually import eventually
 
-#: what a stop may take by the promise of the services' unit files
+#: longest stop allowed by the services' unit files
 STOP_PROMISED_S = 10
 #: jobs that are stopped one after the other
 STOPS = 8
-#: programs that are killed because their parent has died notice within so many seconds
+#: seconds until programs notice that their parent was killed
 ORPHAN_S = 20
 
 
@@ -31,7 +31,7 @@ ORPHAN_S = 20
         pytest.param(signal.SIGINT, id="int", marks=pytest.mark.extensive),
     ],
 )
-def test_a_signal_ends_console_and_workers_with_everything_they_started(
+def test_a_signal_ends_console_and_workers_with_all_their_processes(
     cluster: Cluster, number: signal.Signals
 ) -> None:
     group_id = cluster.start_all()
@@ -49,7 +49,7 @@ def test_a_signal_ends_console_and_workers_with_everything_they_started(
         assert alive == []
         assert "Traceback" not in program.output
         assert " ERROR " not in program.output
-    # what was sent before the stop was written down: nothing is left in the middle of being sent
+    # what was sent before the stop was recorded: nothing is left in SENDING
     states = {row["state"] for row in cluster.select("SELECT state FROM xxl_job_fire")}
     assert states <= {"PENDING", "ACCEPTED"}
 
@@ -76,7 +76,7 @@ def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> No
         console.stop(job_id)
         answered[job_id] = now_ms()
         let_pass(1_000 // STOPS)  # each at another moment of its second
-    # by then an instant that was planned ahead would have come: the scan looks five seconds ahead
+    # a planned instant would have fired by then: the scan looks five seconds ahead
     let_pass(6_000)
     late = [row for row in instants(cluster) if row[1] > answered[row[0]]]
     assert late == [], "fired after the stop was answered"
@@ -88,7 +88,7 @@ def test_a_stopped_job_fires_no_instant_after_the_answer(cluster: Cluster) -> No
 
 
 def await_more(cluster: Cluster, count: int) -> None:
-    """Wait until so many more runs have begun."""
+    """Wait until this number of further runs have started."""
     seen = len(cluster.events("start"))
     eventually(lambda: len(cluster.events("start")) >= seen + count, 30, "the jobs fire")
 
@@ -99,7 +99,7 @@ def let_pass(duration_ms: int) -> None:
 
 
 def instants(cluster: Cluster) -> list[tuple[int, int]]:
-    """Return job and instant of every row a schedule has made."""
+    """Return job and instant of every scheduled row."""
     rows = cluster.select("SELECT job_id, fire_time FROM xxl_job_log WHERE fire_time IS NOT NULL")
     return [(row["job_id"], row["fire_time"]) for row in rows]
 
@@ -108,8 +108,8 @@ PROGRAMS = {"console": ("wsgi.py",), "workers": ("-m", "workers")}
 
 
 def refusals(cluster: Cluster, **settings: str) -> list[str]:
-    """Start console and workers, which must refuse to; return the one line of each."""
-    programs = [cluster.start(name, *words, **settings) for name, words in PROGRAMS.items()]
+    """Start console and workers, which must refuse; return the one line of each."""
+    programs = [cluster.start(name, *arguments, **settings) for name, arguments in PROGRAMS.items()]
     return [refusal(program) for program in programs]
 
 
@@ -119,7 +119,7 @@ def refusal(program: Program) -> str:
     output = program.output.strip()
     assert code not in (0, -signal.SIGTERM), output
     assert "Traceback" not in output, output
-    # what it logs before it looks at everything does not count
+    # log lines before the checks do not count
     lines = [line for line in output.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
     assert len(lines) == 1, output
     return lines[0]
@@ -127,7 +127,7 @@ def refusal(program: Program) -> str:
 
 @pytest.fixture
 def alone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
-    """A cluster on SQLite without a schema: what these tests look at comes before the database."""
+    """A cluster on SQLite without a schema, for checks that precede the database."""
     clusters.append(Cluster(tmp_path, f"sqlite:///{tmp_path / 'xxl_job.db'}"))
     return clusters[0]
 
@@ -141,9 +141,9 @@ SECRETS = {"XXL_JOB_ADMIN_PASSWORD"}
 
 
 def test_a_wrong_setting_is_named(alone: Cluster) -> None:
-    for name, value, told in WRONG_SETTINGS:
+    for name, value, expected in WRONG_SETTINGS:
         for line in refusals(alone.beside(name), **{name: value}):
-            assert re.search(told, line), line
+            assert re.search(expected, line), line
             assert value not in line or name not in SECRETS
 
 
@@ -157,10 +157,10 @@ def test_an_unreachable_database_is_named_without_its_password(alone: Cluster) -
 
 
 @pytest.mark.extensive
-def test_a_schema_that_is_missing_or_another_is_told_with_the_command(alone: Cluster) -> None:
-    def require(told: str, folder: str) -> None:
+def test_a_missing_or_different_schema_is_reported_with_the_command(alone: Cluster) -> None:
+    def require(expected: str, folder: str) -> None:
         for line in refusals(alone.beside(folder)):
-            assert re.search(told, line), line
+            assert re.search(expected, line), line
 
     command = r"\.venv/bin/flask --app wsgi db upgrade"
     require(f"no tables of this program.*{command}", "empty")
@@ -202,14 +202,14 @@ def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
 
 
 @pytest.mark.extensive
-def test_the_executor_client_says_what_is_wrong_in_one_line(alone: Cluster) -> None:
+def test_the_executor_client_reports_errors_in_one_line(alone: Cluster) -> None:
     admin = ("--admin", alone.console.address, "--appname", "x")
     wrong = {
         "nothing": ("-m", "executor_client"),
         "module": ("-m", "executor_client", "no.such.module", *admin),
         "port": ("-m", "executor_client", "executor_client.demo", *admin, "--port", "http"),
     }
-    programs = {name: alone.start(name, *words) for name, words in wrong.items()}
+    programs = {name: alone.start(name, *arguments) for name, arguments in wrong.items()}
     for name, program in programs.items():
         assert refusal(program).startswith(("executor_client: ", "python -m executor_client: ")), name
 
