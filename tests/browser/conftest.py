@@ -1,7 +1,8 @@
-"""Chromium on a real console; a page that broke the content security policy, logged an error or asked a foreign host fails its test.
+"""Chromium on a real console.
 
-Console and browser are those of all tests here, and end with the last of them: Playwright keeps an event loop running in the main
-thread, in which no other test could use asyncio.run.
+A page that violates the content security policy, logs an error or requests a foreign host fails its test.
+Console and browser are shared by all tests here and end with the last one: Playwright keeps an event loop
+running in the main thread, in which no other test could use asyncio.run.
 """
 
 import time
@@ -28,12 +29,12 @@ from tests.browser.serving import LAUNCH, Console, serving
 
 OpenPage = Callable[..., Page]
 
-#: what a page asks for may take so long to come
+#: time for a page's requests to finish
 QUIET_S = 30
-#: what has come is drawn by the second frame
+#: received content is drawn by the second frame
 TWO_FRAMES = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
-# a machine that other tests use at the same time takes longer than the 5 s Playwright waits for what is to be seen
+# a shared machine may need longer than the 5 s Playwright waits for elements
 expect.set_options(timeout=20_000)
 
 
@@ -52,10 +53,10 @@ def browser() -> Iterator[Browser]:
 
 
 class Watch:
-    """What went wrong in a browser: messages of the console, errors of scripts, requests to foreign hosts; each with its page."""
+    """Problems in a browser: console messages, script errors, foreign requests; each with its page."""
 
-    def __init__(self, own: str) -> None:
-        self.own = urlsplit(own).netloc
+    def __init__(self, origin: str) -> None:
+        self.origin = urlsplit(origin).netloc
         self.problems: list[str] = []
         self._open: set[Request] = set()
 
@@ -67,7 +68,7 @@ class Watch:
         page.on("requestfailed", lambda request: self._open.discard(request))
 
     def await_quiet(self, page: Page) -> None:
-        """Wait until everything a loaded page has asked for is there and drawn."""
+        """Wait until everything a loaded page requested has arrived and is drawn."""
         quiet = 0
         deadline = time.monotonic() + QUIET_S
         while quiet < 2:
@@ -83,19 +84,19 @@ class Watch:
     def _on_message(self, page: Page, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not message.location["url"].endswith(
             "/favicon.ico"
-        ):  # asked for beside plain text
+        ):  # requested as plain text beside it
             self._add(page, f"{message.type}: {message.text}")
 
     def _on_request(self, page: Page, request: Request) -> None:
         self._open.add(request)
         parts = urlsplit(request.url)
-        if parts.scheme not in {"data", "blob"} and parts.netloc != self.own:
+        if parts.scheme not in {"data", "blob"} and parts.netloc != self.origin:
             self._add(page, f"foreign request: {request.url}")
 
 
 @pytest.fixture
 def watch(console: Console) -> Iterator[Watch]:
-    """What sees every page of a test; a problem it has found fails the test."""
+    """Watches every page of a test; a problem fails the test."""
     made = Watch(console.url)
     yield made
     assert made.problems == []
@@ -112,7 +113,7 @@ def log_in(page: Page, console: Console, user: tuple[str, str]) -> None:
 
 @pytest.fixture
 def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[OpenPage]:
-    """Open a page of a new browser profile, logged in as ``user`` (None: not); options are Playwright's of a context."""
+    """Open a page in a new browser profile, logged in as ``user`` or not (None); options for the context."""
     contexts: list[BrowserContext] = []
 
     def open_(path: str = "/", *, user: tuple[str, str] | None = ADMIN, **options: object) -> Page:
@@ -121,9 +122,9 @@ def open_page(browser: Browser, console: Console, watch: Watch) -> Iterator[Open
         page = context.new_page()
         watch.over(page)
         if user is not None:
-            with session_scope() as session:  # another test may have chosen a language for them
+            with session_scope() as session:  # another test may have changed the user's language
                 session.execute(update(User).where(User.username == user[0]).values(language=""))
-            # beside the pages, which would be loaded for it: the cookie is the profile's
+            # by request, without loading a page: the cookie belongs to the profile
             answer = context.request.post(
                 f"{console.url}/login", form={"userName": user[0], "password": user[1]}
             )

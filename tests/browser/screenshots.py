@@ -1,7 +1,7 @@
-"""Pictures of the console: ``python3 manage.py pictures [FOLDER] [--only jobs,logs] [--themes light] …``.
+"""Screenshots of the console: ``python3 manage.py pictures [FOLDER] [--only jobs,logs] [--themes light] …``.
 
-Every page with invented data, in both themes and both widths by default, into build/pictures. ``--docs``
-takes the few that docs/ shows, into docs/img.
+Every page with sample data, by default in both themes and widths, into build/pictures. ``--docs`` takes the
+few that docs/ shows, into docs/img.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.browser.serving import LAUNCH, Console, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = {"wide": 1440, "phone": 390}
-#: the pictures of docs/img, by look; tests/test_docs.py checks that docs/ shows each of them
+#: pictures of docs/img by look; tests/test_docs.py checks that docs/ shows each of them
 DOCS: Mapping[str, frozenset[str]] = {
     "en-light-wide": frozenset(
         ("dashboard", "timeline", "load", "jobs", "job", "job-edit", "log", "executor", "import")
@@ -29,10 +29,10 @@ DOCS: Mapping[str, frozenset[str]] = {
     "en-light-phone": frozenset(("log",)),
     "zh_CN-light-wide": frozenset(("jobs",)),
 }
-#: parts of pages that have a picture of their own, of the first screen only
+#: parts of pages with a picture of their own, of the first screen only
 PARTS = {"timeline": "/?hours=6#run-timeline"}
 LOCALES = {"en": "en-US", "zh_CN": "zh-CN", "zh_TW": "zh-TW"}
-#: what the picture of an import imports
+#: job file for the picture of an import
 FILE = """{"format": 1, "jobs": [
   {"appname": "shop-orders", "jobDesc": "Close unpaid orders", "executorHandler": "closeUnpaidOrders",
    "author": "marco", "executorTimeout": 90},
@@ -108,7 +108,7 @@ def shoot(
     only: Collection[str] = (),
     first_screen: bool = False,
 ) -> None:
-    """Take the pictures of one look, such as ``zh_CN-dark-phone``; ``only`` empty: of every page."""
+    """Take the pictures of one look, such as ``zh_CN-dark-phone``; empty ``only``: of every page."""
     with open_page(browser, look) as page:
         page.goto(f"{console.url}/toLogin")
         if not only or "login" in only:
@@ -164,7 +164,7 @@ def main() -> None:
 
 
 def take(folder: Path, looks: Mapping[str, Collection[str]], *, first_screen: bool) -> None:
-    """Start a console with invented data for each language and take the pictures of its looks."""
+    """Start a console with sample data for each language and take the pictures of its looks."""
     folder.mkdir(parents=True, exist_ok=True)
     for language in sorted({look.split("-")[0] for look in looks}):
         with (

@@ -1,4 +1,4 @@
-"""A console as it looks after some weeks of use: groups, executors, jobs, runs, users; with names in the reader's language."""
+"""Sample data of a console after weeks of use, in the reader's language."""
 
 import random
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ JOBS = {
         ("检查各门店库存", "李娜", "CRON", "0 0 8-20/2 * * ?", "checkStock", "BEAN", 1),
     ),
 }
-#: where the normal user is logged in: address, browser
+#: logins of the normal user: address, browser
 LOGINS = (
     ("10.0.3.70", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
     ("10.0.3.8", "python-requests/2.32.3"),
@@ -95,7 +95,7 @@ GROUP_OF = (0, 0, 2, 1, 1, 0, 0, 2, 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """What a test needs to know of the data."""
+    """What a test needs to know about the data."""
 
     groups: list[int]
     jobs: list[int]
@@ -139,13 +139,13 @@ def seed(
             version="0.1.0",
         )
     )
-    user_id = _people(session, groups, now_ms)
+    user_id = _users(session, groups, now_ms)
     view_id = _kept(session, jobs, language)
     return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
 
 
 def beat(session: Session, now_ms: Millis) -> None:
-    """Let executors and nodes have beaten a moment ago, for pictures that are taken long after the data was made."""
+    """Renew the heartbeats of executors and nodes, for pictures taken long after the data was created."""
     session.execute(update(Registration).values(update_time=now_ms - 12 * SECOND_MS))
     session.execute(update(Node).values(heartbeat_ms=now_ms - 2 * SECOND_MS))
 
@@ -176,14 +176,14 @@ def _groups(session: Session, language: str, executor: str, now_ms: Millis) -> l
             )
         )
     session.flush()
-    gone = (
+    former = (
         (names[0], "http://10.0.3.11:9999", 26 * 60),
         (names[2], "http://10.0.3.31:9999", 190),
         (names[2], "http://10.0.3.32:9999", 185),
     )
     session.add_all(
         LastSeen(app_name=name, address=address, last_seen_ms=now_ms - minutes * MINUTE_MS)
-        for name, address, minutes in gone
+        for name, address, minutes in former
     )
     session.add(
         Drain(
@@ -230,7 +230,8 @@ def _job(
             session.add(
                 GlueVersion(
                     job_id=job.id, glue_type=glue, glue_source=f"echo version {number}\n", glue_remark=remark,
-                    add_time=now_ms - (9 - number) * DAY_MS, update_time=now_ms - (9 - number) * DAY_MS, author=author,
+                    add_time=now_ms - (9 - number) * DAY_MS, update_time=now_ms - (9 - number) * DAY_MS,
+                    author=author,
                 )
             )  # fmt: skip
     return job
@@ -252,11 +253,11 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
     if address is None:
         log.trigger_code, log.trigger_msg = (
             500,
-            _told(at_ms, "") + "\nResult: not sent, no executor of mail-gateway is registered",
+            _trace_start(at_ms, "") + "\nResult: not sent, no executor of mail-gateway is registered",
         )
     else:
         failed = chance.random() < 0.08
-        log.trigger_code, log.trigger_msg = 200, _story(address, at_ms)
+        log.trigger_code, log.trigger_msg = 200, _trace(address, at_ms)
         log.handle_code, log.handle_time = (
             (500 if failed else 200),
             at_ms + chance.randrange(1, 90) * SECOND_MS,
@@ -269,7 +270,7 @@ def _run(session: Session, job: Job, groups: list[Group], at_ms: Millis, chance:
 
 
 def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: Millis) -> None:
-    """Add what a timeline of one hour shows: a job every five minutes, one whose runs overlap, instants that were missed."""
+    """Add runs for a timeline of one hour: a job every five minutes, one with overlapping runs."""
     chance = random.Random(11)
     for minutes in range(55, 5, -5):
         _run(session, jobs[0], groups, now_ms - minutes * MINUTE_MS, chance)
@@ -284,29 +285,34 @@ def _last_hour(session: Session, jobs: list[Job], groups: list[Group], now_ms: M
     session.add(skip)
 
 
-def _told(at_ms: Millis, addresses: str) -> str:
-    """Return the beginning of a run's story."""
+def _trace_start(at_ms: Millis, addresses: str) -> str:
+    """Return the first lines of a run's trace."""
     at = format_instant(at_ms, "UTC")
     return (
-        f"Trigger: CRON, due {at}, seen by node node-1\nClaimed: {at} (0 ms after due), node node-1\nAddresses: registered [{addresses}]\n"
+        f"Trigger: CRON, due {at}, seen by node node-1\n"
+        f"Claimed: {at} (0 ms after due), node node-1\nAddresses: registered [{addresses}]\n"
         "Route: FIRST; block strategy: SERIAL_EXECUTION; timeout: 0 s; retries left: 0\n>>> trigger <<<"
     )
 
 
-def _story(address: str, at_ms: Millis) -> str:
-    """Return the story of a run an executor took."""
-    return _told(at_ms, address) + f"\nSent to: {address}\nResult: accepted, answered after 4 ms, code 200"
+def _trace(address: str, at_ms: Millis) -> str:
+    """Return the trace of an accepted run."""
+    return (
+        _trace_start(at_ms, address)
+        + f"\nSent to: {address}\nResult: accepted, answered after 4 ms, code 200"
+    )
 
 
 def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis) -> int:
-    """Add one run of each state to the newest ones; return the id of the finished one whose executor answers."""
+    """Add a newest run of each state; return the id of the finished one whose executor answers."""
     states = ((9, 200, 200), (3, 200, 0), (4, 504, 0), (0, 200, 502), (1, 200, 0))
     for minutes, (index, trigger_code, handle_code) in enumerate(states, 1):
         job = jobs[index]
         log = JobLog(
-            job_group=job.job_group, job_id=job.id, executor_address=executor, executor_handler=job.executor_handler,
-            executor_param="region=eu", trigger_time=now_ms - minutes * MINUTE_MS, trigger_code=trigger_code,
-            trigger_msg=_story(executor, now_ms - minutes * MINUTE_MS), handle_code=handle_code,
+            job_group=job.job_group, job_id=job.id, executor_address=executor,
+            executor_handler=job.executor_handler, executor_param="region=eu",
+            trigger_time=now_ms - minutes * MINUTE_MS, trigger_code=trigger_code,
+            trigger_msg=_trace(executor, now_ms - minutes * MINUTE_MS), handle_code=handle_code,
         )  # fmt: skip
         if handle_code:
             log.handle_time, log.handle_msg = (
@@ -318,7 +324,8 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
         if trigger_code == 200 and not handle_code:
             session.add(
                 Fire(
-                    job_id=job.id, fire_key=f"cron:{job.id}:0", due_time=log.trigger_time, trigger_type=TriggerType.CRON,
+                    job_id=job.id, fire_key=f"cron:{job.id}:0", due_time=log.trigger_time,
+                    trigger_type=TriggerType.CRON,
                     state=FireState.ACCEPTED, log_id=log.id, address=executor, deadline_ms=now_ms + DAY_MS,
                 )
             )  # fmt: skip
@@ -348,9 +355,9 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
 
 
 def _neighbours(session: Session, log: JobLog, child: Job) -> None:
-    """Make a run the retry of a failed one, and the parent of another."""
+    """Make a run the retry of a failed one and the parent of another."""
     at_ms, address = log.trigger_time or 0, log.executor_address
-    common = {"trigger_code": 200, "trigger_msg": _story(address or "", at_ms), "executor_address": address}
+    common = {"trigger_code": 200, "trigger_msg": _trace(address or "", at_ms), "executor_address": address}
     failed = JobLog(
         job_group=log.job_group, job_id=log.job_id, handle_code=500, trigger_type=TriggerType.CRON, **common
     )
@@ -381,7 +388,7 @@ def _days(session: Session, now_ms: Millis, chance: random.Random) -> None:
         succeeded, failed = chance.randrange(2_600, 3_400), chance.randrange(3, 160)
         if (
             back >= 30
-        ):  # a year of growth, quieter at weekends, most days without a failure, and now and then a bad day
+        ):  # a year of growth, quieter at weekends, mostly without failures, and an occasional bad day
             is_weekend = (today - timedelta(days=back)).weekday() >= 5
             succeeded = succeeded * (YEAR_DAYS - back) // YEAR_DAYS // (3 if is_weekend else 1)
             failed = succeeded // 4 if back % 41 == 0 else failed if back % 3 == 0 else 0
@@ -406,8 +413,8 @@ def _kept(session: Session, jobs: list[Job], language: str) -> int:
     return view.id
 
 
-def _people(session: Session, groups: list[Group], now_ms: Millis) -> int:
-    """Add an administrator and a normal user who is logged in twice; return the id of the latter."""
+def _users(session: Session, groups: list[Group], now_ms: Millis) -> int:
+    """Add an administrator and a normal user with two logins; return the id of the latter."""
     system = system_actor("seed")
     users.add_user(
         session, UserDraft(username=ADMIN[0], password=ADMIN[1], role=1), actor=system, now_ms=now_ms

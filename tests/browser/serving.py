@@ -1,4 +1,4 @@
-"""A real console and a stub executor for the browser, each in a thread of its own."""
+"""Console and stub executor for the browser, each in a thread."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from tests.browser.seed import Seeded, seed
 from tests.databases import migrate
 from workers.loop import Loop
 
-#: how Chromium is started: Debian's, asking nobody but the console
+#: how Chromium is started: Debian's, with no requests but to the console
 LAUNCH: dict[str, Any] = {
     "executable_path": next(
         (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
@@ -38,16 +38,15 @@ LAUNCH: dict[str, Any] = {
         "--disable-sync",
     ],
 }
-#: where the stub executor listens
+#: address of the stub executor
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
-#: what the stub executor says of every log
+#: lines of every log at the stub executor
 LOG_LINES = [
     "2026-11-20 08:00:00 [demo.py:12] INFO begin, parameter region=eu",
     "2026-11-20 08:00:01 [demo.py:20] WARNING the ledger is slow",
     "2026-11-20 08:00:02 [demo.py:31] ERROR order 4711: <script>alert(1)</script> is no amount",
     "2026-11-20 08:00:02 [demo.py:35] \x1b[31mred\x1b[0m \x1b[1;32mgreen\x1b[0m \x1b[93myellow\x1b[m "
-    "\x1b[38;5;4mblue\x1b[0m "
-    "\x1b]0;title\x07\x1b[2Kend",
+    "\x1b[38;5;4mblue\x1b[0m \x1b]0;title\x07\x1b[2Kend",
     *(
         f"2026-11-20 08:00:{3 + number // 12:02d} [demo.py:40] INFO order {5000 + number} closed"
         for number in range(120)
@@ -57,7 +56,7 @@ LOG_LINES = [
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """A running console; ``url`` has no slash at its end."""
+    """A running console; ``url`` has no trailing slash."""
 
     url: str
     seeded: Seeded
@@ -87,12 +86,12 @@ class StubExecutor(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def stub_executor() -> Iterator[str]:
-    """Run the stub executor; the value is its address."""
+    """Run the stub executor; yields its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), StubExecutor)
     thread = threading.Thread(target=server.serve_forever, name="stub-executor")
     thread.start()
@@ -106,7 +105,7 @@ def stub_executor() -> Iterator[str]:
 
 @contextmanager
 def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") -> Iterator[Console]:
-    """Run a console on a new SQLite file with seeded data."""
+    """Run a console on a new SQLite file with sample data."""
     config = Config(
         home=home,
         database_url=f"sqlite:///{home / 'xxl_job.db'}",

@@ -1,4 +1,4 @@
-"""Rows of bars by keyboard: a stop of the Tab key a row, the arrow keys within it, Enter opens the run; all of it without scripts too."""
+"""Bars by keyboard: Tab stops once per row, arrow keys move within it, Enter opens the run."""
 
 import re
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize(
     ("path", "row"), [("/?hours=6", "#run-timeline [data-bars]"), ("/jobinfo", ".strip")]
 )
-def test_arrow_keys_go_from_bar_to_bar(open_page: OpenPage, path: str, row: str) -> None:
+def test_arrow_keys_move_between_bars(open_page: OpenPage, path: str, row: str) -> None:
     page = open_page(path)
     bars = page.locator(row).nth(1).locator("a")
     count = bars.count()
@@ -49,16 +49,16 @@ def test_the_days_of_a_year_are_a_grid_that_shows_its_end(open_page: OpenPage) -
     expect(page).to_have_url(re.compile(r"/joblog\?range=custom&from=\d{4}-\d\d-\d\dT00:00:00&to="))
 
 
-def test_an_hour_leads_to_the_jobs_that_start_in_it(open_page: OpenPage) -> None:
+def test_an_hour_links_to_the_jobs_that_start_in_it(open_page: OpenPage) -> None:
     page = open_page("/load", java_script_enabled=False)
     hour = page.locator(".heat td a").nth(30)
-    words = hour.get_attribute("aria-label") or ""
+    label = hour.get_attribute("aria-label") or ""
     hour.click()
-    expect(page.locator("#starters h2")).to_have_text(words)
-    expect(page.locator(".heat [aria-current]")).to_have_attribute("aria-label", words)
+    expect(page.locator("#starters h2")).to_have_text(label)
+    expect(page.locator(".heat [aria-current]")).to_have_attribute("aria-label", label)
 
 
-def test_without_scripts_every_bar_is_a_link_one_can_reach(open_page: OpenPage) -> None:
+def test_without_scripts_every_bar_is_a_reachable_link(open_page: OpenPage) -> None:
     page = open_page("/?hours=6", java_script_enabled=False)
     bars = page.locator("#run-timeline [data-bars]").nth(1).locator("a")
     expect(bars.first).not_to_have_attribute("tabindex", re.compile("."))

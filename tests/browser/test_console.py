@@ -1,4 +1,4 @@
-"""The pages in a real browser: nothing violates the policy, menus and dialogs work by mouse and keyboard, and without scripts too."""
+"""Pages in a real browser: menus and dialogs by mouse and keyboard, also without scripts."""
 
 import re
 
@@ -18,7 +18,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
     "scripts",
     [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
 )
-def test_one_logs_in_by_the_form(console: Console, open_page: OpenPage, scripts: bool) -> None:
+def test_the_login_form_works(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/toLogin", user=None, java_script_enabled=scripts)
     log_in(page, console, ADMIN)
     expect(page.locator(".tile").first).to_be_visible()
@@ -64,7 +64,8 @@ def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPag
     expect(dialog).to_contain_text("The first run starts at")
     dialog.get_by_role("button", name="Switch on").click()
     expect(page.get_by_role("status")).to_contain_text("The schedule is on.")
-    expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")  # the toast has left the address
+    # the toast's parameter has left the URL
+    expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")
     page.goto(f"{console.url}/jobinfo/{job_id}/stop")
     page.get_by_role("button", name="Switch off").click()
     expect(page.locator("tbody .tag.stop").first).to_be_visible()
@@ -90,7 +91,7 @@ def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> No
     expect(page.get_by_role("status")).to_contain_text("The run is queued")
 
 
-def test_the_preview_follows_the_typing(open_page: OpenPage) -> None:
+def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Cron").fill("0 30 4 * * ?")
     expect(page.locator("#schedule-preview")).to_contain_text("At 04:30")
@@ -117,7 +118,7 @@ def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     expect(page.locator("#schedule-preview li")).to_have_count(5)
 
 
-def test_the_log_is_text_with_lines_to_link_to(console: Console, open_page: OpenPage) -> None:
+def test_the_log_is_text_with_linkable_lines(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/joblog/{console.seeded.log_id}")
     lines = page.locator(".log-line")
     expect(lines).to_have_count(len(LOG_LINES))
@@ -142,7 +143,7 @@ def test_dark_mode_is_remembered(console: Console, open_page: OpenPage) -> None:
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
 
 
-def test_the_sidebar_folds_and_stays_folded(console: Console, open_page: OpenPage) -> None:
+def test_the_sidebar_collapses_and_stays_collapsed(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     page.get_by_role("button", name="Toggle navigation").click()
     page.goto(f"{console.url}/joblog")
@@ -163,7 +164,7 @@ def test_a_phone_has_a_drawer(console: Console, open_page: OpenPage) -> None:
     page.wait_for_url(f"{console.url}/joblog")
 
 
-def test_the_editor_holds_the_source_and_saves_it(console: Console, open_page: OpenPage) -> None:
+def test_the_editor_shows_the_source_and_saves_it(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobcode?jobId={console.seeded.jobs[5]}")
     editor = page.locator(".cm-content")
     expect(editor).to_contain_text("echo hello")
@@ -205,7 +206,7 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
 
 
 @pytest.mark.extensive
-def test_without_scripts_the_dashboard_is_a_table_and_the_log_a_text(
+def test_without_scripts_the_dashboard_has_a_table_and_the_log_is_text(
     console: Console, open_page: OpenPage
 ) -> None:
     page = without_scripts(open_page, "/")

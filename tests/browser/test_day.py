@@ -1,4 +1,4 @@
-"""The day of a user, in each language: first login, own password, a job, its run, the log as it grows, the kill. All of it real."""
+"""A user's day in each language: first login, own password, a job, its run, the growing log, the kill."""
 
 import re
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.browser
 
 APPNAME = "shop-orders"
 FIRST, OWN = "a-first-password-3", "one-of-my-own-5"
-#: milliseconds until a run that was asked for stands in the log, on a machine that is busy otherwise
+#: milliseconds until a requested run is in the log, on a busy machine
 RUN_MS = 30_000
 
 
 @dataclass(frozen=True)
-class Words:
-    """What the pages say to one user."""
+class Labels:
+    """Texts of the pages for one user."""
 
     user: str
     locale: str
@@ -42,15 +42,16 @@ class Words:
 
 
 DAYS = [
-    Words(
-        "anna", "en-US", "en", "Login", "This is the first password", "The password was changed", "Close unpaid orders",
-        "The run is queued", "Running", "Kill the run?", "The run was killed.", "Failed", "Account and settings",
+    Labels(
+        "anna", "en-US", "en", "Login", "This is the first password", "The password was changed",
+        "Close unpaid orders", "The run is queued", "Running", "Kill the run?", "The run was killed.",
+        "Failed", "Account and settings",
     ),
-    Words(
+    Labels(
         "lina", "zh-CN", "zh-Hans", "登录", "首次启动时生成的初始密码", "密码已修改", "关闭未支付订单",
         "已加入执行队列", "进行中", "确定终止该执行？", "已终止该执行。", "失败", "账号与设置",
     ),
-    Words(
+    Labels(
         "meihua", "zh-TW", "zh-Hant", "登入", "首次啟動時生成的初始密碼", "密碼已修改", "關閉未付款訂單",
         "已加入執行佇列", "進行中", "確定終止該執行？", "已終止該執行。", "失敗", "帳號與設定",
     ),
@@ -78,15 +79,15 @@ def add_users(cluster: Cluster) -> None:
         "INSERT INTO xxl_job_user (username, password, role, permission) VALUES (:username, :password, 1, '')"
     )
     with cluster.engine().begin() as connection:
-        connection.execute(statement, [{"username": words.user, "password": stored} for words in DAYS])
+        connection.execute(statement, [{"username": labels.user, "password": stored} for labels in DAYS])
 
 
 @pytest.fixture
-def page(browser: Browser, cluster: Cluster, words: Words) -> Iterator[Page]:
-    """A new browser profile in the user's language; whatever it complains of fails the test."""
+def page(browser: Browser, cluster: Cluster, labels: Labels) -> Iterator[Page]:
+    """A new browser profile in the user's language; a problem of a page fails the test."""
     watch = Watch(cluster.console.address)
     context = browser.new_context(
-        locale=words.locale, reduced_motion="reduce", base_url=f"{cluster.console.address}/"
+        locale=labels.locale, reduced_motion="reduce", base_url=f"{cluster.console.address}/"
     )
     opened = context.new_page()
     watch.over(opened)
@@ -95,99 +96,102 @@ def page(browser: Browser, cluster: Cluster, words: Words) -> Iterator[Page]:
     assert watch.problems == []
 
 
-def log_in(page: Page, words: Words, password: str) -> None:
-    expect(page.locator("html")).to_have_attribute("lang", words.html)
-    page.fill("#userName", words.user)
+def log_in(page: Page, labels: Labels, password: str) -> None:
+    expect(page.locator("html")).to_have_attribute("lang", labels.html)
+    page.fill("#userName", labels.user)
     page.fill("#password", password)
-    page.get_by_role("button", name=words.login, exact=True).click()
+    page.get_by_role("button", name=labels.login, exact=True).click()
 
 
-def choose_password(page: Page, words: Words) -> None:
-    """Get past the first password: nothing else is open until it is changed."""
-    expect(page.locator("main [role=alert]")).to_contain_text(words.choose)
+def choose_password(page: Page, labels: Labels) -> None:
+    """Change the first password: no other page is open before."""
+    expect(page.locator("main [role=alert]")).to_contain_text(labels.choose)
     page.goto("jobinfo")
     expect(page).to_have_url(re.compile("/account$"))
     page.fill("#old_password", FIRST)
     page.fill("#new_password", OWN)
     page.fill("#repeated", OWN)
     page.locator("#password button").click()
-    expect(page.get_by_role("status")).to_contain_text(words.changed)
+    expect(page.get_by_role("status")).to_contain_text(labels.changed)
 
 
-def add_job(page: Page, words: Words) -> None:
-    """Add a job of a handler that takes long, by its form."""
+def add_job(page: Page, labels: Labels) -> None:
+    """Add a job with a slow handler, by its form."""
     page.goto("jobgroup")
     expect(page.locator("tbody")).to_contain_text(APPNAME)
     page.goto("jobinfo/new")
-    page.fill("#job_desc", words.job)
-    page.fill("#author", words.user)
+    page.fill("#job_desc", labels.job)
+    page.fill("#author", labels.user)
     page.fill("#cron", "0 0 3 * * ?")
     expect(page.locator("#schedule-preview li")).to_have_count(5)
     page.fill("#executor_handler", "sleepJobHandler")
     page.fill("#executor_param", "600")
     page.locator("main form.box .form-buttons button.btn-primary").click()
-    expect(page.locator("h1")).to_contain_text(words.job)
+    expect(page.locator("h1")).to_contain_text(labels.job)
 
 
-def run_once(page: Page, words: Words) -> None:
-    """Run the job from its menu and go where the toast leads."""
+def run_once(page: Page, labels: Labels) -> None:
+    """Run the job from its menu and follow the toast."""
     page.goto("jobinfo")
-    page.locator("tbody tr", has_text=words.job).locator("button[popovertarget]").click()
+    page.locator("tbody tr", has_text=labels.job).locator("button[popovertarget]").click()
     page.locator(".menu:popover-open a[href$='/run']").click()
     page.locator("dialog[open] form button.btn-primary").click()
     toast = page.get_by_role("status")
-    expect(toast).to_contain_text(words.queued)
+    expect(toast).to_contain_text(labels.queued)
     toast.get_by_role("link").click()
 
 
-def open_run(page: Page, words: Words) -> None:
-    """Open the run as soon as it is under way, and see its log grow."""
-    opener = page.locator("tbody tr", has_text=words.running).locator("a[href*='/joblog/']").first
+def open_run(page: Page, labels: Labels) -> None:
+    """Open the run as soon as it is running, and see its log grow."""
+    opener = page.locator("tbody tr", has_text=labels.running).locator("a[href*='/joblog/']").first
     for _ in range(RUN_MS // 1_000):
         if opener.count():
             break
         page.wait_for_timeout(1_000)
         page.reload()
     page.goto(opener.get_attribute("href") or "")
-    expect(page.locator("[data-run-state]")).to_contain_text(words.running)
+    expect(page.locator("[data-run-state]")).to_contain_text(labels.running)
     expect(page.locator(".log-line").filter(has_text="sleeping for 600.0 s")).to_have_count(1, timeout=RUN_MS)
 
 
-def kill_run(page: Page, words: Words) -> None:
+def kill_run(page: Page, labels: Labels) -> None:
     page.locator(".page-head a[href$='/kill']").click()
-    dialog = page.get_by_role("dialog", name=words.kill)
+    dialog = page.get_by_role("dialog", name=labels.kill)
     dialog.locator("button.btn-danger").click()
-    expect(page.locator("[data-toasts]")).to_contain_text(words.killed)
-    expect(page.locator("[data-run-state]")).to_contain_text(words.failed)
+    expect(page.locator("[data-toasts]")).to_contain_text(labels.killed)
+    expect(page.locator("[data-run-state]")).to_contain_text(labels.failed)
     expect(page.locator(".page-head a[href$='/kill']")).to_have_count(0)
     expect(page.locator(".log-line").filter(has_text="woken by a kill")).to_have_count(1, timeout=RUN_MS)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "labels",
     [
-        pytest.param(words, id=words.locale, marks=[] if words.locale == "zh-CN" else pytest.mark.extensive)
-        for words in DAYS
+        pytest.param(
+            labels, id=labels.locale, marks=[] if labels.locale == "zh-CN" else pytest.mark.extensive
+        )
+        for labels in DAYS
     ],
 )
-def test_the_day_of_a_user(cluster: Cluster, page: Page, words: Words) -> None:
+def test_the_day_of_a_user(cluster: Cluster, page: Page, labels: Labels) -> None:
     page.goto("toLogin")
-    log_in(page, words, FIRST)
-    choose_password(page, words)
-    log_in(page, words, OWN)
+    log_in(page, labels, FIRST)
+    choose_password(page, labels)
+    log_in(page, labels, OWN)
     expect(page.locator(".tile").first).to_be_visible()
-    add_job(page, words)
-    run_once(page, words)
-    open_run(page, words)
-    kill_run(page, words)
+    add_job(page, labels)
+    run_once(page, labels)
+    open_run(page, labels)
+    kill_run(page, labels)
     page.goto("account")
-    expect(page.get_by_role("heading", name=words.account)).to_be_visible()
+    expect(page.get_by_role("heading", name=labels.account)).to_be_visible()
     expect(page.locator("#logins tbody tr")).to_have_count(1)
     page.locator("[popovertarget=user-menu]").click()
     page.locator("#user-menu form[action$=logout] button").click()
     expect(page.locator("#userName")).to_be_visible()
     codes = cluster.select(
-        "SELECT l.handle_code FROM xxl_job_log l JOIN xxl_job_info j ON j.id = l.job_id WHERE j.job_desc = :d",
-        d=words.job,
+        "SELECT l.handle_code FROM xxl_job_log l JOIN xxl_job_info j ON j.id = l.job_id"
+        " WHERE j.job_desc = :d",
+        d=labels.job,
     )
     assert [row["handle_code"] for row in codes] == [500]

@@ -1,4 +1,4 @@
-"""Every page in each look a reader may have it in: loaded once, then everything that holds of all pages is looked at."""
+"""Every page in each look, loaded once, then checked for everything that holds for all pages."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 
 @dataclass(frozen=True)
 class Look:
-    """How a reader has the pages; between them the looks have every language, both themes and both widths."""
+    """Display settings of a reader; together the looks cover every language, both themes and both widths."""
 
     locale: str
     language: str
@@ -29,14 +29,14 @@ class Look:
 
 
 LOOKS = [
-    # the longest words on the smallest screen
+    # the longest texts on the smallest screen
     pytest.param(look := Look("en-US", "en", "light", PHONE), id=str(look)),
     pytest.param(look := Look("zh-CN", "zh-Hans", "dark", DESKTOP), id=str(look)),
     pytest.param(
         look := Look("zh-TW", "zh-Hant", "light", DESKTOP), id=str(look), marks=pytest.mark.extensive
     ),
 ]
-#: what a script draws, by the page it is on: it must be there before anything is looked at
+#: drawn by scripts, by page: must exist before the checks
 DRAWN = {
     "dashboard": "[data-chart=share] canvas",
     "log": ".log-line",
@@ -54,7 +54,8 @@ CONTRAST = """
   const behind = (element) => {
     for (let at = element; at; at = at.parentElement) {
       const colour = getComputedStyle(at).backgroundColor;
-      const [r, g, b, a = 1] = colour.startsWith("color(srgb") ? parse(colour).map((v, i) => (i < 3 ? v * 255 : v)) : parse(colour);
+      const scale = colour.startsWith("color(srgb") ? 255 : 1;
+      const [r, g, b, a = 1] = parse(colour).map((v, i) => (i < 3 ? v * scale : v));
       if (a > 0.99) return [r, g, b];
     }
     return [255, 255, 255];
@@ -63,13 +64,16 @@ CONTRAST = """
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
-    if (element.closest(".visually-hidden, .skip-link, script, noscript, option, canvas, .cm-editor, .tile-icon")) continue;
+    if (!walker.currentNode.textContent.trim()) continue;
+    if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (element.closest(".visually-hidden, .skip-link, script, noscript, option")) continue;
+    if (element.closest("canvas, .cm-editor, .tile-icon")) continue;
     const style = getComputedStyle(element);
     const front = parse(style.color);
     const [a, b] = [lum(front), lum(behind(element))].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
-    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && parseInt(style.fontWeight) >= 700);
+    const size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
     if (ratio < (large ? 3 : 4.5)) low.push([ratio.toFixed(2), element.outerHTML.slice(0, 120)].join(" "));
   }
   return low;
@@ -79,11 +83,12 @@ CONTRAST = """
 UNNAMED = """
 () => Array.from(document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea"))
   .filter((element) => element.checkVisibility({ visibilityProperty: true }))
-  .filter((element) => !(element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.length))
+  .filter((element) => !element.getAttribute("aria-label") && !element.textContent.trim())
+  .filter((element) => !element.labels?.length)
   .map((element) => element.outerHTML.slice(0, 120))
 """
 
-#: what is wrong -> script that returns where it is
+#: problem -> script that returns where it is
 CHECKS = {
     "wider than the window": WIDER,
     "text too close to its ground": CONTRAST,
@@ -94,18 +99,20 @@ CHECKS = {
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: Watch, look: Look) -> None:
     page = open_page("/", locale=look.locale, color_scheme=look.theme, viewport=look.size)
-    wrong = []
+    problems = []
     for name, path in pages(console).items():
         if name != "missing":
             page.goto(console.url + path)
             watch.await_quiet(page)
-            wrong += [f"{name}: {problem}" for problem in (*unlike(page, name, look), *watch.problems)]
+            problems += [
+                f"{name}: {problem}" for problem in (*problems_of(page, name, look), *watch.problems)
+            ]
             watch.problems.clear()
-    assert not wrong, "\n".join(wrong)
+    assert not problems, "\n".join(problems)
 
 
-def unlike(page: Page, name: str, look: Look) -> list[str]:
-    """Return what is wrong with a page that is open."""
+def problems_of(page: Page, name: str, look: Look) -> list[str]:
+    """Return the problems of an open page."""
     expect(page.locator("main"), name).to_be_visible()
     expect(page.locator("html"), name).to_have_attribute("lang", look.language)
     expect(page.locator("html"), name).to_have_attribute("data-bs-theme", look.theme)

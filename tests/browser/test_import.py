@@ -1,4 +1,4 @@
-"""The import while it is under way: it says so, and its button is pressed once."""
+"""Import in progress: it shows so, and its button works once."""
 
 import json
 
@@ -17,13 +17,14 @@ FILE = {
 }
 
 
-def test_a_file_that_is_looked_at_shows_that_it_is(open_page: OpenPage) -> None:
+def test_a_file_being_checked_shows_progress(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/import")
     waiting, button = page.locator("[data-waiting]"), page.locator("form[data-waits] button")
     page.fill("#text", json.dumps(FILE))
     expect(waiting).to_be_hidden()
     page.evaluate(
-        "document.querySelector('[data-waits]').addEventListener('submit', (event) => event.preventDefault(), { once: true })"
+        "document.querySelector('[data-waits]')"
+        ".addEventListener('submit', (event) => event.preventDefault(), { once: true })"
     )
     button.click()
     expect(page.get_by_role("progressbar", name="The file is being compared")).to_be_visible()
@@ -31,7 +32,7 @@ def test_a_file_that_is_looked_at_shows_that_it_is(open_page: OpenPage) -> None:
     expect(button).to_be_disabled()
     page.evaluate(
         "window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
-    )  # as one who comes back sees it
+    )  # as for a user who returns to the page
     expect(waiting).to_be_hidden()
     button.click()
     expect(page.get_by_role("status").first).to_contain_text("0 new, 0 changed, 1 unchanged")

@@ -1,4 +1,4 @@
-"""The viewer of a run's log: colours, times, finding, copying, letting go of the end, and how long the run has taken."""
+"""Log viewer: colours, times, search, copying, following the end, and the elapsed time."""
 
 import re
 
@@ -18,7 +18,7 @@ def page(console: Console, open_page: OpenPage) -> Page:
     return opened
 
 
-def test_colours_of_terminals_are_shown_and_other_sequences_are_not(page: Page) -> None:
+def test_terminal_colours_are_shown_and_other_sequences_are_not(page: Page) -> None:
     line = page.locator("#L4 > span")
     expect(line).to_have_text("2026-11-20 08:00:02 [demo.py:35] red green yellow blue end")
     expect(line.locator(".ansi-31")).to_have_text("red")
@@ -27,7 +27,7 @@ def test_colours_of_terminals_are_shown_and_other_sequences_are_not(page: Page) 
     expect(line.locator(".ansi-34")).to_have_text("blue")
 
 
-def test_the_times_of_the_lines_can_be_hidden_and_are_not_copied_then(page: Page) -> None:
+def test_line_times_can_be_hidden_and_are_then_not_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     stamp = page.locator("#L1 .stamp")
     expect(stamp).to_have_text("2026-11-20 08:00:00 ")
@@ -40,7 +40,7 @@ def test_the_times_of_the_lines_can_be_hidden_and_are_not_copied_then(page: Page
     assert len(copied) == len(LOG_LINES) + 1
 
 
-def test_one_goes_from_match_to_match(page: Page) -> None:
+def test_search_moves_from_match_to_match(page: Page) -> None:
     field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
     field.fill("ORDER 501")
     expect(found).to_have_text("1/10")
@@ -60,8 +60,8 @@ def test_one_goes_from_match_to_match(page: Page) -> None:
     expect(page.locator(".log-line.marked, .log-line.current")).to_have_count(0)
 
 
-def open_made_up(page: Page, console: Console, *pieces: list[str]) -> None:
-    """Open a log of these lines in the viewer, a piece with every answer."""
+def open_sample_log(page: Page, console: Console, *pieces: list[str]) -> None:
+    """Open a log of these lines in the viewer, one piece per answer."""
 
     def answer(route: Route) -> None:
         first = int(route.request.url.rsplit("=", 1)[1])
@@ -80,10 +80,10 @@ def open_made_up(page: Page, console: Console, *pieces: list[str]) -> None:
     expect(page.locator("[data-log-status]")).not_to_contain_text("Waiting")
 
 
-def test_a_match_is_marked_where_it_stands_whatever_the_letters_before(console: Console, page: Page) -> None:
+def test_a_match_is_marked_at_its_place_after_any_letters(console: Console, page: Page) -> None:
     field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
     field.fill("XX")
-    open_made_up(page, console, ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"])
+    open_sample_log(page, console, ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"])
     expect(found).to_have_text("2")
     ranges = "Array.from(CSS.highlights.get('log-find'), (range) => range.toString())"
     assert page.evaluate(ranges) == ["xx", "xx"]
@@ -94,10 +94,10 @@ def test_a_match_is_marked_where_it_stands_whatever_the_letters_before(console: 
     expect(found).to_have_text("0")
 
 
-def test_a_log_is_read_on_when_finding_fails(console: Console, page: Page) -> None:
+def test_reading_continues_when_searching_fails(console: Console, page: Page) -> None:
     page.get_by_label("Find in the log").fill("x")
     page.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
-    open_made_up(page, console, ["x 1"], ["x 2"], ["x 3"])
+    open_sample_log(page, console, ["x 1"], ["x 2"], ["x 3"])
     expect(page.locator("#log")).to_contain_text("x 3")
 
 
@@ -110,7 +110,7 @@ def test_a_log_copied_twice_gets_its_button_back(page: Page) -> None:
     expect(button).to_have_text("Copy")
 
 
-def test_scrolling_up_lets_go_of_the_end_and_down_takes_hold_again(page: Page) -> None:
+def test_scrolling_up_stops_following_and_scrolling_down_resumes(page: Page) -> None:
     follow, view = page.get_by_label("Follow"), page.locator("#log")
     expect(follow).to_be_checked()
     view.hover()
@@ -126,7 +126,7 @@ def test_a_log_is_downloaded(console: Console, page: Page) -> None:
     assert started.value.suggested_filename == f"run-{console.seeded.log_id}.log"
 
 
-def test_a_run_under_way_says_how_long_it_has_taken(console: Console, open_page: OpenPage) -> None:
+def test_a_running_log_shows_the_elapsed_time(console: Console, open_page: OpenPage) -> None:
     page = open_page("/joblog?logStatus=3&range=all")
     page.locator("tbody td.id a").last.click()
     elapsed = page.locator("[data-elapsed]")

@@ -1,4 +1,4 @@
-"""The machines of an executor: draining one and undoing it, with scripts in a dialog, without them by pages, and on a phone."""
+"""Draining instances: in a dialog with scripts, by pages without them, and on a phone."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -16,7 +16,7 @@ def row(page: Page) -> Locator:
     return page.locator("tbody tr").filter(has_text=ADDRESS)
 
 
-def test_an_address_is_drained_and_taken_back_in_a_dialog(console: Console, open_page: OpenPage) -> None:
+def test_an_address_is_drained_and_undrained_in_a_dialog(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobgroup/{console.seeded.groups[0]}")
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").click()
     dialog = page.get_by_role("dialog")

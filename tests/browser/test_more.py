@@ -1,4 +1,4 @@
-"""Ticked rows, shortcuts, the dashboard that refreshes itself, the editor's language, ending a login."""
+"""Selected rows, shortcuts, the dashboard that refreshes itself, the editor's language, ending a login."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.browser.serving import Console
 pytestmark = pytest.mark.browser
 
 
-def test_ticked_rows_lead_to_one_question(console: Console, open_page: OpenPage) -> None:
+def test_selected_rows_lead_to_one_confirmation(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     stop = page.locator("#bulk button").nth(1)
     expect(stop).to_be_disabled()
@@ -27,14 +27,14 @@ def test_ticked_rows_lead_to_one_question(console: Console, open_page: OpenPage)
 
 
 @pytest.mark.extensive
-def test_without_scripts_ticked_rows_lead_there_too(console: Console, open_page: OpenPage) -> None:
+def test_without_scripts_selected_rows_lead_there_too(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo", java_script_enabled=False)
     page.locator("[data-tick]").nth(1).check()
     page.locator("#bulk button").nth(1).click()
     expect(page.locator("h1")).to_have_text("Switch off the schedule of 1 job?")
 
 
-def test_going_back_and_answering_again_runs_nothing_twice(console: Console, open_page: OpenPage) -> None:
+def test_going_back_and_submitting_again_runs_nothing_twice(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     for number in (0, 2):
         page.locator("[data-tick]").nth(number).click()
@@ -50,7 +50,7 @@ def test_going_back_and_answering_again_runs_nothing_twice(console: Console, ope
     expect(page).to_have_url(re.compile("/jobinfo$"))
 
 
-def test_shortcuts_lead_to_pages_and_to_the_filters(console: Console, open_page: OpenPage) -> None:
+def test_shortcuts_open_pages_and_the_filters(console: Console, open_page: OpenPage) -> None:
     page = open_page("/")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
@@ -76,7 +76,7 @@ def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> N
     expect(page.locator('[data-live="wrong"]')).to_contain_text("Failing jobs")
 
 
-def test_the_editor_speaks_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:
+def test_the_editor_uses_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobcode?jobId={console.seeded.jobs[5]}", locale="zh-CN")
     page.locator(".cm-content").click()
     page.keyboard.press("Control+f")
@@ -94,7 +94,7 @@ def test_a_login_ends_in_a_dialog(console: Console, open_page: OpenPage) -> None
     assert before >= 2
     page.locator(
         "#logins tbody a"
-    ).first.click()  # by no word: the user may have another language since another test
+    ).first.click()  # not by text: another test may have changed the user's language
     page.locator("dialog[open] button.btn-danger").click()
     expect(page.locator("[data-toasts]")).not_to_be_empty()
     expect(listed).to_have_count(before - 1)

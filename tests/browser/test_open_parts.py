@@ -1,4 +1,4 @@
-"""What is not on a page until one opens it, and pages with very long names: readable, named and no wider than the window."""
+"""Dialogs, menus and other parts that open on demand, and very long names: readable, named, not too wide."""
 
 from collections.abc import Callable, Iterator
 
@@ -93,7 +93,7 @@ OPENED: dict[str, Callable[[Page], None]] = {
         pytest.param("dark", PHONE, id="dark-phone", marks=pytest.mark.extensive),
     ],
 )
-def test_what_opens_is_readable_and_named(
+def test_opened_parts_are_readable_and_named(
     console: Console, open_page: OpenPage, theme: str, size: ViewportSize
 ) -> None:
     page = open_page("/", color_scheme=theme, viewport=size)
@@ -115,7 +115,7 @@ def test_what_opens_is_readable_and_named(
 
 @pytest.fixture
 def long_names(console: Console) -> Iterator[tuple[int, int]]:
-    """A job and a run with the longest names there can be, none with a blank; they are gone after the test."""
+    """A job and a run with the longest possible names, without a blank; deleted after the test."""
     with session_scope() as session:
         group = Group(app_name="long-names", title="T" * 64, address_type=1, update_time=now_ms())
         group.address_list = ",".join(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 WITHOUT_STAR = 2
 
 
-def test_a_tag_leads_to_the_jobs_with_it(console: Console, open_page: OpenPage) -> None:
+def test_a_tag_links_to_its_jobs(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?triggerStatus=1")
     page.get_by_role("link", name="nightly", exact=True).first.click()
     expect(page).to_have_url(f"{console.url}/jobinfo?triggerStatus=1&tag=nightly")
@@ -27,9 +27,7 @@ def test_a_tag_leads_to_the_jobs_with_it(console: Console, open_page: OpenPage) 
     "scripts",
     [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
 )
-def test_a_star_is_given_and_taken_back_where_one_is(
-    console: Console, open_page: OpenPage, scripts: bool
-) -> None:
+def test_a_star_is_set_and_removed_in_place(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/jobinfo?author=marco", java_script_enabled=scripts)
     star = page.get_by_role("button", name=f"Favourite: job {console.seeded.jobs[WITHOUT_STAR]}", exact=True)
     expect(star).to_have_attribute("aria-pressed", "false")

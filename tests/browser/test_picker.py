@@ -1,4 +1,4 @@
-"""Pickers by keyboard and by mouse: what is typed is searched, what is chosen is sent, and without scripts the fields are there."""
+"""Pickers by keyboard and mouse: typing searches, the chosen value is sent; plain fields without scripts."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: Open
     expect(page.locator("#jobId-search")).to_have_value(f"{console.seeded.jobs[0]} Close unpaid orders")
 
 
-def test_escape_closes_and_what_was_not_chosen_counts_for_nothing(open_page: OpenPage) -> None:
+def test_escape_closes_and_discards_what_was_not_chosen(open_page: OpenPage) -> None:
     page = open_page("/joblog?range=all")
     search(page, "mail")
     page.keyboard.press("Escape")
@@ -65,14 +65,14 @@ def test_escape_closes_and_what_was_not_chosen_counts_for_nothing(open_page: Ope
     expect(page.locator("#jobId")).to_have_value("")
 
 
-def test_an_emptied_picker_chooses_all_again(console: Console, open_page: OpenPage) -> None:
+def test_an_emptied_picker_selects_all_again(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/joblog?range=all&jobId={console.seeded.jobs[0]}")
     page.locator("#jobId-search").fill("")
     page.locator(".filters .btn-info").click()
     expect(page).not_to_have_url(re.compile("jobId="))
 
 
-def test_children_are_added_and_taken_away(console: Console, open_page: OpenPage) -> None:
+def test_children_are_added_and_removed(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit", viewport=SMALL)
     box, field, picked = (
         page.locator("#child_jobid-search"),
@@ -95,7 +95,7 @@ def test_children_are_added_and_taken_away(console: Console, open_page: OpenPage
     expect(picked).to_have_count(2)
 
 
-def test_the_audit_takes_any_name_and_offers_those_there_are(open_page: OpenPage) -> None:
+def test_the_change_history_accepts_any_name_and_suggests_existing_ones(open_page: OpenPage) -> None:
     page = open_page("/user/audit")
     box = page.get_by_role("combobox", name="User name")
     box.focus()

@@ -1,4 +1,4 @@
-"""Lists sorted by the heads of their columns, without scripts too, and on a phone by a select."""
+"""Lists sorted by their column headings, also without scripts, and by a select on a phone."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,7 +17,7 @@ def expect_by_owner(page: Page, *, first: str, last: str) -> None:
     expect(owners.last).to_have_text(last)
 
 
-def test_a_head_sorts_and_says_which_way(console: Console, open_page: OpenPage) -> None:
+def test_a_heading_sorts_and_shows_the_direction(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?triggerStatus=1", java_script_enabled=False)
     expect(page.get_by_label("Sort by")).to_be_hidden()
     head = page.locator("th.col-owner")
@@ -35,7 +35,7 @@ def test_a_head_sorts_and_says_which_way(console: Console, open_page: OpenPage) 
     expect(page.locator("th.id")).to_have_attribute("aria-sort", "descending")
 
 
-def test_on_a_phone_a_select_sorts_and_no_focus_is_lost_in_the_hidden_heads(open_page: OpenPage) -> None:
+def test_on_a_phone_a_select_sorts_and_hidden_headings_take_no_focus(open_page: OpenPage) -> None:
     page = open_page("/jobinfo", viewport=PHONE, java_script_enabled=False)
     page.get_by_label("Sort by").select_option(label="Owner, descending")
     page.get_by_role("button", name="Search").click()

@@ -1,4 +1,4 @@
-"""Going by keyboard, dialogs that keep what was typed, the cron builder, lists as one likes them, code run where it is written."""
+"""Keyboard navigation, dialogs that keep input, the cron builder, list preferences, running code."""
 
 import re
 import threading
@@ -59,7 +59,7 @@ def test_n_adds_and_r_refreshes(console: Console, open_page: OpenPage) -> None:
     expect(page).to_have_url(f"{console.url}/jobinfo/new")
 
 
-def test_a_dialog_keeps_what_was_typed_until_one_discards_it(open_page: OpenPage) -> None:
+def test_a_dialog_keeps_its_input_until_discarded(open_page: OpenPage) -> None:
     page = open_page("/user")
     page.keyboard.press("n")
     dialog = page.get_by_role("dialog", name="Add a user")
@@ -77,7 +77,7 @@ def test_a_dialog_keeps_what_was_typed_until_one_discards_it(open_page: OpenPage
     expect(dialog).to_have_count(0)
 
 
-def test_the_focus_stays_in_a_dialog_and_comes_back(open_page: OpenPage) -> None:
+def test_the_focus_stays_in_a_dialog_and_returns(open_page: OpenPage) -> None:
     page = open_page("/user")
     page.locator("[data-new]").focus()
     page.keyboard.press("Enter")
@@ -93,18 +93,18 @@ def test_the_focus_stays_in_a_dialog_and_comes_back(open_page: OpenPage) -> None
     expect(page.locator("[data-new]")).to_be_focused()
 
 
-def test_a_form_half_filled_is_not_left_unasked(console: Console, open_page: OpenPage) -> None:
+def test_leaving_a_changed_form_asks_first(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit")
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    prompts: list[str] = []
+    page.on("dialog", lambda dialog: (prompts.append(dialog.type), dialog.accept()))
     page.get_by_role("link", name="Logs").click()
     page.wait_for_url(f"{console.url}/joblog")
-    assert asked == []
+    assert prompts == []
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[3]}/edit")
     page.get_by_label("Owner").fill("someone else")
     page.get_by_role("link", name="Logs").click()
     page.wait_for_url(f"{console.url}/joblog")
-    assert asked == ["beforeunload"]
+    assert prompts == ["beforeunload"]
 
 
 #: typed expression, expression and choice of a unit the builder shows
@@ -120,7 +120,7 @@ BUILT = (
 )
 
 
-def test_the_builder_begins_with_the_expression_that_is_there(open_page: OpenPage) -> None:
+def test_the_builder_starts_with_the_existing_expression(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     dialog = page.get_by_role("dialog", name="Build the expression")
     for typed, shown, unit, choice in BUILT:
@@ -134,7 +134,7 @@ def test_the_builder_begins_with_the_expression_that_is_there(open_page: OpenPag
         expect(dialog).to_have_count(0)
 
 
-def test_the_tabs_of_the_builder_are_gone_through_by_the_arrow_keys(open_page: OpenPage) -> None:
+def test_arrow_keys_move_between_the_tabs_of_the_builder(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_role("button", name="Build the expression").click()
     expect(page.get_by_role("tab", name="Second")).to_be_focused()
@@ -151,7 +151,7 @@ def test_the_tabs_of_the_builder_are_gone_through_by_the_arrow_keys(open_page: O
     "scripts",
     [pytest.param(True, id="scripts"), pytest.param(False, id="no-scripts", marks=pytest.mark.extensive)],
 )
-def test_a_list_is_shown_as_one_likes_it(console: Console, open_page: OpenPage, scripts: bool) -> None:
+def test_list_preferences_are_applied(console: Console, open_page: OpenPage, scripts: bool) -> None:
     page = open_page("/jobinfo", java_script_enabled=scripts)
     owner = page.get_by_role("columnheader", name="Owner")
     expect(owner).to_be_visible()
@@ -169,7 +169,7 @@ def test_a_list_is_shown_as_one_likes_it(console: Console, open_page: OpenPage, 
     expect(page.get_by_role("columnheader", name="Duration")).to_be_visible()
 
 
-def test_all_jobs_of_all_pages_are_ticked_at_once(console: Console, open_page: OpenPage) -> None:
+def test_all_jobs_of_all_pages_are_selected_at_once(console: Console, open_page: OpenPage) -> None:
     with session_scope() as session:
         like = session.get(Job, console.seeded.jobs[6])
         assert like is not None
@@ -200,8 +200,8 @@ def copy_of(job: Job) -> Job:
 
 
 @contextmanager
-def a_worker(console: Console) -> Iterator[None]:
-    """Stand in for the workers: whatever is queued by hand becomes a run that has ended."""
+def fake_worker(console: Console) -> Iterator[None]:
+    """Stand in for the workers: every manual fire becomes a finished run."""
     stop = threading.Event()
 
     def work() -> None:
@@ -240,12 +240,12 @@ def editor(console: Console, open_page: OpenPage, **options: object) -> Page:
     return open_page(f"/jobcode?jobId={console.seeded.jobs[5]}", **options)
 
 
-def test_the_saved_code_is_run_beside_it(console: Console, open_page: OpenPage) -> None:
+def test_the_saved_code_is_run_beside_the_editor(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page)
     page.locator(".cm-content").click()
     page.keyboard.type("# not saved")
     page.get_by_label("Job parameter").fill("day=1")
-    with a_worker(console):
+    with fake_worker(console):
         page.get_by_role("button", name="Run once").click()
         expect(page.locator("[data-try-note]")).to_contain_text("Unsaved changes are not run.")
         expect(page.locator("#try .log-line").first).to_contain_text("begin, parameter region=eu")
