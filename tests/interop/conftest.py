@@ -1,4 +1,4 @@
-"""One installation for all foreign executors; two of a kind, registered, for the tests of that kind."""
+"""One installation for all foreign executors; two of each kind, registered, for the tests of that kind."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -36,9 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
-        once = metafunc.definition.get_closest_marker("once") is not None
+        once_only = metafunc.definition.get_closest_marker("once") is not None
         marked = [
-            pytest.param(kind, id=kind.name, marks=marks_of(kind, extensive=once and kind is not KINDS[0]))
+            pytest.param(
+                kind, id=kind.name, marks=marks_of(kind, extensive=once_only and kind is not KINDS[0])
+            )
             for kind in KINDS
         ]
         metafunc.parametrize("pair", marked, indirect=True, scope="module")
@@ -58,11 +60,11 @@ class Pair:
     group_id: int
     #: registered address -> program
     programs: dict[str, Program]
-    #: registered address -> how its program is started
+    #: registered address -> command that starts the program
     starters: dict[str, Callable[[], Program]]
 
     def start_again(self, address: str) -> None:
-        """Start a killed executor again, for the tests that come after."""
+        """Start a killed executor again, for later tests."""
         self.programs[address] = self.starters[address]()
         port = urlsplit(address).port
         assert port is not None
@@ -72,15 +74,15 @@ class Pair:
         return self.console.add_job(self.group_id, executorHandler=handler, **changes)
 
     def run(self, handler: str, param: str = "", **changes: Any) -> dict[str, Any]:
-        """Run a new job once by hand and return its row when it has ended."""
+        """Run a new job once manually and return its row when it has ended."""
         job_id = self.add_job(handler, **changes)
         self.console.trigger(job_id, param)
         return self.await_runs(job_id, 1)[0]
 
     def await_log(self, log_id: int, text: str) -> str:
-        """Wait until the log of a run holds a text, and return it.
+        """Wait until the log of a run contains a text, and return it.
 
-        Some executors report a result before they have created the log file, and answer "not found" until then.
+        Some executors report a result before they create the log file, and answer "not found" until then.
         """
 
         def found() -> str:
@@ -114,7 +116,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     yield made
     stubborn = made.programs.stop_all()
     alive.remove(made)
-    assert stubborn == [], "programs did not end when they were asked to"
+    assert stubborn == [], "programs did not end when requested"
 
 
 @pytest.fixture(scope="module")
@@ -126,18 +128,18 @@ def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
     for number in (1, 2):
         port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
         folder.mkdir()
-        words = kind.words(
+        command = kind.command(
             admin=cluster.console.address,
             token=TOKEN,
             appname=f"foreign-{kind.name}",
             port=port,
             folder=folder,
         )
-        start = partial(cluster.programs.start, f"{kind.name}-{number}", words, cluster.environ, cwd=folder)
+        start = partial(cluster.programs.start, f"{kind.name}-{number}", command, cluster.environ, cwd=folder)
         starters[f"http://127.0.0.1:{port}{kind.path}"] = start
     programs = {address: start() for address, start in starters.items()}
     known = cluster.console.await_addresses(group_id, 2)
     assert set(known) == set(programs)
     yield Pair(kind, cluster.console, group_id, programs, starters)
     for program in programs.values():
-        program.kill()  # not ours to judge how they end
+        program.kill()  # their exit codes are not tested

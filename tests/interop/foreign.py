@@ -1,4 +1,4 @@
-"""The foreign executors: how each is installed and started, and where it differs from the others (they are used unmodified)."""
+"""Foreign executors, unmodified: how each is installed and started, and where it differs from the others."""
 
 import fcntl
 import hashlib
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-#: what is fetched from a registry is kept here between runs, by a hash of what was asked for
+#: downloads from registries, kept between runs by a hash of the request
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xxl-job-interop"
-#: a download of everything a kind needs
+#: download of everything a kind needs
 INSTALL_S = 300
 
 
@@ -22,26 +22,26 @@ class Foreign:
     """A kind of executor. All have the same six handlers: ok, fail, sleep, shard, lines, echo."""
 
     name: str
-    #: install it unless that is done; return the words that start it, to be followed by ADMIN TOKEN APPNAME PORT FOLDER
+    #: install it if needed; return the start command, to be followed by ADMIN TOKEN APPNAME PORT FOLDER
     install: Callable[[], list[str]]
     #: path of its registered address
     path: str = ""
-    #: what it reports of a run that outlives its time-out
+    #: code reported for a run that exceeds its timeout
     timeout_code: int = 500
-    #: what becomes of an echoed result
+    #: reported form of an echoed result
     echoed: Callable[[str], str] = str
-    #: what its refusal of an unknown handler says
+    #: message for an unknown handler
     unknown: str = "nobody"
     #: marker of the tool it needs
     tool: str = ""
 
-    def words(self, *, admin: str, token: str, appname: str, port: int, folder: Path) -> list[str]:
-        """Return the command that starts one of them."""
+    def command(self, *, admin: str, token: str, appname: str, port: int, folder: Path) -> list[str]:
+        """Return the command that starts an executor."""
         return [*self.install(), admin, token, appname, str(port), str(folder)]
 
 
 def kept(name: str, sources: Sequence[Path], build: Callable[[Path], None]) -> Path:
-    """Return the folder ``build`` has filled for these very sources; one process builds, others wait for it."""
+    """Return the folder ``build`` filled from these sources; one process builds, others wait for it."""
     digest = hashlib.sha256(sys.version.encode())
     for source in sources:
         digest.update(source.name.encode() + source.read_bytes())
@@ -58,7 +58,7 @@ def kept(name: str, sources: Sequence[Path], build: Callable[[Path], None]) -> P
 
 
 def run(words: Sequence[str], folder: Path) -> None:
-    """Run a step of an installation; its output is in the error when it fails."""
+    """Run a step of an installation; an error contains its output."""
     ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
     if ended.returncode != 0:
         raise AssertionError(
@@ -120,7 +120,7 @@ def _install_java() -> list[str]:
 
 KINDS = (
     Foreign("pyxxl", _install_pyxxl),
-    # a result that is a text is sent as JSON; a kill is reported as a success, a time-out as a failure
+    # a text result is sent as JSON; a kill is reported as a success, a timeout as a failure
     Foreign("node", _install_node, path="/job", echoed=lambda text: f'"{text}"', tool="node"),
     # a refused run is answered with a list
     Foreign("go", _install_go, unknown="Task not registered", tool="go"),

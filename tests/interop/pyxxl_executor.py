@@ -1,4 +1,4 @@
-"""Six handlers on pyxxl, unmodified from PyPI: ``python pyxxl_executor.py ADMIN TOKEN APPNAME PORT FOLDER``."""
+"""Six handlers on unmodified pyxxl: ``python pyxxl_executor.py ADMIN TOKEN APPNAME PORT FOLDER``."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What every foreign executor must be able to do here, unmodified; where they differ is in ``foreign.KINDS``."""
+"""Behaviour required of every foreign executor, unmodified; differences are in ``foreign.KINDS``."""
 
 import re
 from typing import Any
@@ -9,13 +9,13 @@ import pytest
 from tests.eventually import eventually
 from tests.interop.conftest import Pair
 
-#: seconds a run that is to be killed or to time out would take
+#: seconds of a run that is to be killed or to time out
 LONG = "30"
-#: which of kill and result is first is chance
+#: whether kill or result comes first is random
 KILLS = 3
 
 
-def test_it_fires_by_its_schedule(pair: Pair) -> None:
+def test_it_fires_on_schedule(pair: Pair) -> None:
     job_id = pair.add_job(
         "ok", scheduleType="CRON", scheduleConf="* * * * * ?", executorRouteStrategy="ROUND", triggerStatus=1
     )
@@ -25,7 +25,7 @@ def test_it_fires_by_its_schedule(pair: Pair) -> None:
     assert {run["executorAddress"] for run in runs} == set(pair.programs)
 
 
-def test_a_run_by_hand_has_its_parameter_and_its_log(pair: Pair) -> None:
+def test_a_manual_run_has_its_parameter_and_its_log(pair: Pair) -> None:
     run = pair.run("ok", "day=1 täglich 每天 <b>", executorParam="not this one")
     assert (run["triggerCode"], run["handleCode"]) == (200, 200), run
     assert "hello day=1 täglich 每天 &lt;b&gt;" in pair.await_log(run["id"], "hello")
@@ -38,28 +38,28 @@ def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
         f"{pair.console.address}/joblog/logDetailPage", params={"id": log_id}, timeout=20
     )
     assert page.status_code == 200
-    place = re.search(r'data-lines="([^"]+)"', page.text)
-    assert place is not None
-    answer = pair.console.http.get(urljoin(page.url, place[1]), timeout=20)
+    lines_url = re.search(r'data-lines="([^"]+)"', page.text)
+    assert lines_url is not None
+    answer = pair.console.http.get(urljoin(page.url, lines_url[1]), timeout=20)
     return list(answer.json()["lines"])
 
 
 @pytest.mark.once
-def test_a_long_log_is_read_piece_by_piece(pair: Pair) -> None:
+def test_a_long_log_is_read_in_pieces(pair: Pair) -> None:
     run = pair.run("lines")
     text = pair.await_log(run["id"], "line 200 of 200")
     numbers = [int(number) for number in re.findall(r"line (\d+) of 200", text)]
     assert numbers == list(range(1, 201))
 
 
-def test_a_result_is_told(pair: Pair) -> None:
+def test_a_result_is_reported(pair: Pair) -> None:
     run = pair.run("echo", "täglich 每天")
     assert run["handleCode"] == 200, run
     assert pair.kind.echoed("täglich 每天") in run["handleMsg"]
 
 
 @pytest.mark.once
-def test_a_failure_is_retried_and_told(pair: Pair) -> None:
+def test_a_failure_is_retried_and_reported(pair: Pair) -> None:
     job_id = pair.add_job("fail", executorFailRetryCount=1)
     pair.console.trigger(job_id)
     runs = pair.await_runs(job_id, 2)
@@ -75,13 +75,13 @@ def test_an_unknown_handler_fails_at_once(pair: Pair) -> None:
     assert pair.kind.unknown in run["triggerMsg"]
 
 
-def test_a_run_that_outlives_its_time_out_fails(pair: Pair) -> None:
+def test_a_run_that_exceeds_its_timeout_fails(pair: Pair) -> None:
     run = pair.run("sleep", LONG, executorTimeout=1)
     assert (run["triggerCode"], run["handleCode"]) == (200, pair.kind.timeout_code)
 
 
 def killed(pair: Pair) -> tuple[int, dict[str, Any]]:
-    """Kill a run that has begun; return its job and its row."""
+    """Kill a started run; return its job and its row."""
     job_id = pair.add_job("sleep")
     pair.console.trigger(job_id, LONG)
     (run,) = eventually(
@@ -93,10 +93,10 @@ def killed(pair: Pair) -> tuple[int, dict[str, Any]]:
 
 
 def test_a_run_can_be_killed_and_stays_killed(pair: Pair) -> None:
-    # some tell the result of a killed run before they answer the kill, and one of them tells a success
+    # some report the result of a killed run before they answer the kill, one of them as a success
     runs = [killed(pair) for _ in range(KILLS)]
     assert {run["handleCode"] for _, run in runs} == {500}
-    # the executor is free again: what it says of the killed run comes before the result of the next one
+    # the executor is free again: its result of the killed run precedes the result of the next one
     job_id = runs[-1][0]
     pair.console.trigger(job_id, "0")
     later, earlier = eventually(lambda: (rows := pair.await_runs(job_id, 2)) and len(rows) == 2 and rows, 20)
@@ -116,7 +116,7 @@ def test_a_broadcast_reaches_every_executor_once(pair: Pair) -> None:
 
 
 @pytest.mark.once
-def test_a_dead_executor_is_passed_over(pair: Pair) -> None:
+def test_a_dead_executor_is_skipped(pair: Pair) -> None:
     first, second = sorted(pair.programs)
     run = pair.run("ok", executorRouteStrategy="FAILOVER")
     assert (run["handleCode"], run["executorAddress"]) == (200, first)
