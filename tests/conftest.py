@@ -30,7 +30,7 @@ from tests.plan import EVERY_KIND, FOREIGN_LAYERS, LONG_LAYERS, forecast, kinds_
 
 #: unlikely to be the machine's zone, so that a missing conversion shows
 TIME_ZONE = "Asia/Shanghai"
-#: marker -> programs its tests need, each by one of its names
+#: marker -> programs its tests need, each with alternative names
 TOOLS = {
     "browser": (("chromium", "chromium-browser", "google-chrome"),),
     "java": (("java",), ("mvn",)),
@@ -39,7 +39,7 @@ TOOLS = {
 }
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
-#: a test that left a transaction open must not stop the next one for long
+#: a transaction left open by a test must not block the next one for long
 LOCK_WAIT = {
     "mysql": "SET SESSION innodb_lock_wait_timeout = 5, lock_wait_timeout = 5",
     "postgresql": "SET lock_timeout = '5s'",
@@ -47,7 +47,7 @@ LOCK_WAIT = {
 
 
 class Databases:
-    """The databases of one test process; servers and migrated databases are made on first use."""
+    """Databases of one test process; servers and migrated databases are created on first use."""
 
     def __init__(self, worker: str, servers: dict[str, Server]) -> None:
         self._open = ExitStack()
@@ -97,7 +97,7 @@ class Databases:
 
 
 class Cleaner:
-    """Resets the tables of a database to their rows at the time this was made, and their ids to the first."""
+    """Resets the tables of a database to their rows at its creation, and their ids to the first."""
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(url, isolation_level="READ COMMITTED")
@@ -138,7 +138,7 @@ class Cleaner:
         self._engine.dispose()
 
 
-#: the product's hasher: 0.1 s and 64 MiB a password, by design; for ``real_hasher``
+#: the product's hasher takes 0.1 s and 64 MiB per password by design; used by ``real_hasher``
 REAL_HASHER = passwords._hasher
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
@@ -184,11 +184,11 @@ def pytest_configure(config: pytest.Config) -> None:
     ]
     if not config.getoption("all"):
         config.stash[left_out_key].append("extensive tests and further databases: see make test-all")
-    given = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
-    # otherwise each program the tests start compiles the sources again: 0.5 s of a processor
+    worker_input = getattr(config, "workerinput", {"workerid": "one", "servers": {}})
+    # otherwise each program started by tests compiles the sources again: 0.5 s of CPU time
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[databases_key] = Databases(
-        given["workerid"], {kind: Server(url) for kind, url in given["servers"].items()}
+        worker_input["workerid"], {kind: Server(url) for kind, url in worker_input["servers"].items()}
     )
 
 
@@ -212,9 +212,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_kind" in metafunc.fixturenames:
         every = metafunc.config.getoption("all") or bool(metafunc.config.getoption("db"))
-        wanted = kinds_for(metafunc.definition, every=every)
+        kinds = kinds_for(metafunc.definition, every=every)
         metafunc.parametrize(
-            "database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in wanted]
+            "database_kind", [kind for kind in metafunc.config.stash[kinds_key] if kind in kinds]
         )
 
 
@@ -249,21 +249,21 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Freeze all imports: to traverse them stops every thread for up to a second."""
+    """Freeze all imports: a full collection stops every thread for up to a second."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 1_000_000)
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect garbage after every 25th test; freeze the rest, which lives as long as the process."""
+    """Collect garbage after every 25th test; freeze the remaining long-lived objects."""
     if next(_finished) % COLLECTED_EVERY == 0:
         gc.collect()
         gc.freeze()
 
 
 def weight(item: pytest.Item) -> int:
-    """Where workers share the tests (pytest -n) the longest run first, so that no worker waits at the end."""
+    """Workers that share the tests (pytest -n) run the longest first, so that none waits in the end."""
     layer = layer_of(item.path)
     return LONG_LAYERS.index(layer) + 1 if layer in LONG_LAYERS else 0
 
@@ -277,7 +277,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def missing_tool(marker: str) -> str | None:
-    """Return which program the tests with this marker lack on this machine."""
+    """Return the missing program of tests with this marker, if any."""
     for names in TOOLS[marker]:
         if not any(shutil.which(name) for name in names):
             return f"{names[0]} is not installed"
@@ -292,7 +292,7 @@ def real_hasher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_database(request: pytest.FixtureRequest, database_kind: str) -> str:
-    """The URL of a new database without a table, for tests of the migrations themselves."""
+    """The URL of a new database without a table, for tests of migrations."""
     return request.config.stash[databases_key].empty(database_kind)
 
 
@@ -312,7 +312,7 @@ _engines: dict[str, Engine] = {}
 
 
 def kept_engine(**options: Any) -> Engine:
-    """Return the one engine with these options; every new engine would compile all statements again."""
+    """Return one engine per set of options; every new engine would compile all statements again."""
     key = repr(options)
     if key not in _engines:
         _engines[key] = create_engine(**options)

@@ -1,11 +1,11 @@
-"""Private MariaDB and PostgreSQL servers for tests and benches: own directory, own port on 127.0.0.1, no system service.
+"""Private MariaDB and PostgreSQL servers for tests and benchmarks: own directory and port, no system service.
 
     with start_mariadb(directory, durable=False) as server:
         url = server.create_database("one")
         migrate(url)
 
-``directory`` is created; no folder above it may be closed to others where this runs as root, because the servers refuse root and
-are then started as ``mysql`` and ``postgres``.
+``directory`` is created. As root the servers run as ``mysql`` and ``postgres``, so all parent folders must be
+accessible to them.
 """
 
 import ctypes
@@ -34,23 +34,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: seconds a server may take to answer after its start, and to end
+#: seconds for a server to answer after its start, and to end
 START_S = 60
 STOP_S = 30
 #: seconds the holder of a write lock waits for it
 LOCK_WAIT_S = 30
 #: a free port may be taken between its choice and the server's start
 PORT_ATTEMPTS = 3
-#: a file system in memory, and the bytes that must be free there
+#: an in-memory file system, and the bytes that must be free there
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 * 1024**3
-#: the programs of a kind of server, the user it runs as where this is root, and the Debian package both come from
+#: programs of a kind of server, its user when started as root, and the Debian package of both
 PROGRAMS = {"mariadb": ("mariadb-install-db", "mariadbd"), "postgresql": ("initdb", "postgres")}
 USERS = {"mariadb": "mysql", "postgresql": "postgres"}
 PACKAGES = {"mariadb": "mariadb-server", "postgresql": "postgresql"}
-#: databases that are always there
+#: databases that always exist
 SYSTEM_DATABASES = {"mysql": "mysql", "postgresql": "postgres"}
-#: what is lost when the machine dies may be lost: it is a test
+#: durability is not needed in tests
 FAST_MARIADB = (
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-doublewrite=0",
@@ -62,7 +62,7 @@ FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off"
 
 @contextmanager
 def write_lock(url: str) -> Iterator[None]:
-    """Hold the write lock of an SQLite database by a connection of its own."""
+    """Hold the write lock of an SQLite database with a connection of its own."""
     other = sqlite3.connect(make_url(url).database or "", timeout=LOCK_WAIT_S, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
@@ -76,16 +76,16 @@ class ServerMissing(Exception):
 
 
 class ServerFailed(Exception):
-    """A server did not start; the text holds the end of its log."""
+    """A server did not start; the text contains the end of its log."""
 
 
 @dataclass(frozen=True)
 class Server:
     """A running server. Use it as a context manager, or call ``stop``."""
 
-    #: SQLAlchemy URL with ``{}`` where the name of a database goes
+    #: SQLAlchemy URL with ``{}`` for the name of a database
     url: str
-    #: None: another process started the server, and ends it
+    #: None: started and stopped by another process
     process: subprocess.Popen[bytes] | None = None
 
     def create_database(self, name: str) -> str:
@@ -99,7 +99,7 @@ class Server:
         return self.url.format(name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database nobody is connected to."""
+        """Remove a database without connections."""
         self._execute(f"DROP DATABASE IF EXISTS {name}")
 
     def _execute(self, sql: str) -> None:
@@ -112,7 +112,7 @@ class Server:
             connection.exec_driver_sql(sql)
 
     def stop(self) -> None:
-        """End the server; done twice it does nothing."""
+        """Stop the server; a second call does nothing."""
         if self.process is None:
             return
         if self.process.poll() is None:
@@ -124,7 +124,7 @@ class Server:
             self.process.wait()
 
     def check(self) -> None:
-        """Raise SQLAlchemyError where the server does not answer."""
+        """Raise SQLAlchemyError if the server does not answer."""
         self._execute("SELECT 1")
 
     def __enter__(self) -> Self:
@@ -139,7 +139,8 @@ class Server:
 def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
     """Start MariaDB with its data in ``directory``; raises ServerMissing or ServerFailed.
 
-    ``durable``: every commit is on the disk, as in production; otherwise as fast as it goes. ``options``: more for ``mariadbd``.
+    ``durable``: commits are on disk, as in production; otherwise as fast as possible. ``options``: further
+    ones for ``mariadbd``.
     """
     install, daemon = _programs("mariadb")
     user = _unprivileged(USERS["mariadb"])
@@ -176,7 +177,7 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
     def command_at(port: int) -> list[str]:
         return [daemon, *common, *small, *local, f"--port={port}", *text, *speed, *options]
 
-    # the driver reads all certificates of the machine for each connection that could be encrypted: 18 ms
+    # the driver reads all system certificates for each connection that could be encrypted: 18 ms
     return _start(
         "mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true",
         command_at,
@@ -186,7 +187,10 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
 
 
 def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
-    """Start PostgreSQL with its data in ``directory``; raises ServerMissing or ServerFailed. ``options``: more ``name=value``."""
+    """Start PostgreSQL with its data in ``directory``; raises ServerMissing or ServerFailed.
+
+    ``options``: further ``name=value`` settings.
+    """
     initdb, daemon = _programs("postgresql")
     user = _unprivileged(USERS["postgresql"])
     _make_directory(directory, user)
@@ -209,12 +213,12 @@ def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] =
     return _start("postgresql+psycopg://xxl_job@127.0.0.1:{port}/{}", command_at, directory, user)
 
 
-#: what starts each kind of server
+#: start function of each kind of server
 STARTERS: dict[str, Callable[..., Server]] = {"mariadb": start_mariadb, "postgresql": start_postgresql}
 
 
 def missing(kind: str) -> str | None:
-    """Return why a kind of server cannot be started here, None where it can."""
+    """Return why a kind of server cannot be started here, or None."""
     try:
         _programs(kind)
         _unprivileged(USERS[kind])
@@ -224,7 +228,7 @@ def missing(kind: str) -> str | None:
 
 
 def migrate(url: str) -> None:
-    """Bring a database to the newest schema, as ``flask db upgrade`` does."""
+    """Upgrade a database to the newest schema, as ``flask db upgrade`` does."""
     config = AlembicConfig(ROOT / "migrations" / "alembic.ini")
     config.attributes["url"] = url
     upgrade(config, "head")
@@ -243,9 +247,9 @@ def run_script(url: str, name: str) -> None:
 
 @contextmanager
 def temporary_directory(*, in_memory: bool = False) -> Iterator[Path]:
-    """Yield a new folder the servers can reach also when this runs as root; removed at the end.
+    """Yield a new folder that the servers can access also if started as root; finally removed.
 
-    ``in_memory``: on Linux's file system in memory, where there is room: for tests, whose waits are mostly the disk's.
+    ``in_memory``: in an in-memory file system, if it has space; tests mostly wait for the disk.
     """
     parent = (
         MEMORY if in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
@@ -258,12 +262,12 @@ def temporary_directory(*, in_memory: bool = False) -> Iterator[Path]:
 
 
 def _programs(kind: str) -> list[str]:
-    """Return the paths of a kind's programs: Debian keeps PostgreSQL's off PATH, newest version first here."""
+    """Return the paths of a kind's programs, newest version first: Debian keeps PostgreSQL's off PATH."""
     folders = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True
     )
-    places = os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin"])
-    found = {name: shutil.which(name, path=places) for name in PROGRAMS[kind]}
+    search_path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin"])
+    found = {name: shutil.which(name, path=search_path) for name in PROGRAMS[kind]}
     for name, path in found.items():
         if path is None:
             raise ServerMissing(f"{name} is not installed (Debian: apt install {PACKAGES[kind]})")
@@ -271,13 +275,13 @@ def _programs(kind: str) -> list[str]:
 
 
 def _unprivileged(user: str) -> str | None:
-    """Return the user to drop to where this runs as root, else None."""
+    """Return the user to switch to if this runs as root, else None."""
     if os.geteuid() != 0:
         return None
     try:
         pwd.getpwnam(user)
     except KeyError as exc:
-        raise ServerMissing(f"this runs as root and there is no user {user} to run the server as") from exc
+        raise ServerMissing(f"started as root, but there is no user {user} for the server") from exc
     return user
 
 
@@ -296,7 +300,7 @@ def _popen(command: list[str], directory: Path, user: str | None) -> subprocess.
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is ours to handle: the tests finish before their database goes
+            start_new_session=True,  # Ctrl-C is handled here: the tests finish before their database stops
             preexec_fn=_end_with_parent,
             user=user,
             group=pwd.getpwnam(user).pw_gid if user else None,
@@ -305,7 +309,7 @@ def _popen(command: list[str], directory: Path, user: str | None) -> subprocess.
 
 
 def _end_with_parent() -> None:
-    """In the server's process, before it begins: be told to stop when the tests are killed (Linux)."""
+    """Run in the server's process: request a stop when the tests are killed (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
@@ -330,7 +334,7 @@ def _start(url: str, command_at: Callable[[int], list[str]], directory: Path, us
 
 
 def _answers(server: Server) -> bool:
-    """Wait until a server answers; False where it has ended instead."""
+    """Wait until a server answers; False if it has ended."""
     deadline = time.monotonic() + START_S
     while server.process is not None and server.process.poll() is None:
         try:

@@ -21,9 +21,9 @@ TESTS = Path(__file__).parent
 SQL_LAYERS = {"", "store"}
 #: layers that drive third-party programs; a test that fails there runs once more, and the summary names it
 FOREIGN_LAYERS = {"browser", "interop"}
-#: layers whose tests take seconds each, the longest last
+#: layers with tests of several seconds each, the longest last
 LONG_LAYERS = ("interop", "browser", "acceptance")
-#: average seconds of a test, by layer; on a database server SERVER_FACTOR times as long
+#: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
 TEST_S = {
     "": 0.1,
     "acceptance": 8.0,

@@ -1,4 +1,4 @@
-"""The databases the other tests stand on: each test gets an empty one, whatever the one before it committed."""
+"""Test databases: each test gets an empty one, whatever the previous test committed."""
 
 import pytest
 from sqlalchemy import create_engine, inspect, select, text
@@ -9,17 +9,17 @@ from tests.databases import Server, migrate, missing, start_postgresql, temporar
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_what_a_test_commits_is_gone_in_the_next(database: str, turn: int) -> None:
+def test_commits_of_a_test_are_gone_in_the_next(database: str, turn: int) -> None:
     with session_scope() as session:
         session.execute(text("INSERT INTO xxl_job_lock (lock_name) VALUES ('left behind')"))
         session.add(Skip(job_id=turn, from_ms=1, to_ms=2, skipped=1, reason="edited", recorded_ms=3))
     with read_scope() as session:
         names = session.execute(text("SELECT lock_name FROM xxl_job_lock ORDER BY lock_name")).scalars().all()
-        assert session.scalars(select(Skip.id)).all() == [1], "ids begin anew too"
+        assert session.scalars(select(Skip.id)).all() == [1], "ids also start over"
     assert names == ["left behind", "schedule_lock"], f"in turn {turn}"
 
 
-def test_an_empty_database_takes_the_migrations(empty_database: str) -> None:
+def test_an_empty_database_accepts_the_migrations(empty_database: str) -> None:
     engine = create_engine(empty_database)
     assert inspect(engine).get_table_names() == []
     migrate(empty_database)
@@ -28,7 +28,7 @@ def test_an_empty_database_takes_the_migrations(empty_database: str) -> None:
     engine.dispose()
 
 
-def test_a_server_with_every_commit_on_the_disk_starts_and_stops() -> None:
+def test_a_durable_server_starts_and_stops() -> None:
     if missing("postgresql"):
         pytest.skip("postgresql is missing")
     with temporary_directory() as directory, start_postgresql(directory / "server", durable=True) as server:
@@ -42,7 +42,7 @@ def test_a_server_with_every_commit_on_the_disk_starts_and_stops() -> None:
     assert server.process.poll() is not None
 
 
-def test_a_missing_server_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_is_reported_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.databases.PROGRAMS", {"mariadb": ("no-such-program",)})
     assert missing("mariadb") == "no-such-program is not installed (Debian: apt install mariadb-server)"
 
