@@ -82,8 +82,8 @@ def test_a_line_break_in_a_message_forges_no_record(capsys: pytest.CaptureFixtur
     try:
         set_up_logging("INFO")
         logging.getLogger("app.test").info("registered app=%s", "x\r\n2026-01-01 ERROR forged")
-        logging.getLogger("app.test").debug("not told")
-        logging.getLogger(QUIET[0]).info("not told either")
+        logging.getLogger("app.test").debug("not logged")
+        logging.getLogger(QUIET[0]).info("not logged either")
     finally:
         root.handlers[:] = before
         root.setLevel(level)

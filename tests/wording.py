@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 FOLDERS = ("app", "bench", "docs", "executor_client", "migrations", "tests", "workers")
 SUFFIXES = {".py", ".html", ".js", ".css", ".md"}
-#: other people's files, and those that name the words
+#: third-party files, and those that list the words
 LEFT_OUT = ("app/static/vendor/", "docs/glossary.md", "executor_client/build/", "tests/test_wording.py")
 
 

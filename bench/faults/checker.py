@@ -107,7 +107,7 @@ class History:
 
 @dataclass
 class Findings:
-    """Problems by kind; all lists are empty if there are none."""
+    """Problems by kind; all lists are empty if all is well."""
 
     counts: dict[str, int] = field(default_factory=dict)
     #: (job, instant) due, with neither a row nor a skip
@@ -135,7 +135,7 @@ class Findings:
 
     @property
     def problems(self) -> dict[str, int]:
-        """Number of findings per kind; empty if there are none."""
+        """Number of findings per kind; empty if all is well."""
         return {name: len(found) for name, found in asdict(self).items() if name != "counts" and found}
 
     def report(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: P
 
 
 def upgrade(cluster: Cluster) -> None:
-    """Run the command a person runs."""
+    """Run the upgrade command."""
     program = cluster.programs.start(
         "upgrade", [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"], cluster.environ
     )

@@ -149,7 +149,7 @@ DISORDER: dict[str, tuple[str, Doctored]] = {
         lambda h: replace(h, events=[*h.events, Event("start", 900, RATE_3_S, T0 + 9_000)]),
     ),
     "a run never ends": ("unfinished", lambda h: changed(h, of(h, RATE_3_S), handle_code=0)),
-    "a result is another than was told": (
+    "a result differs from the reported one": (
         "wrong_results",
         lambda h: changed(h, of(h, RATE_3_S), handle_code=502),
     ),

@@ -1,4 +1,4 @@
-"""An admin is away while runs end: every result arrives, once and as it was, soon after the admin is back.
+"""An admin is unavailable while runs end: every result arrives once, unchanged, soon after it is back.
 
 The outage takes 5 s; ``XXL_TEST_OUTAGE_S=60`` for a longer one.
 """

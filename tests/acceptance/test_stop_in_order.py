@@ -18,7 +18,7 @@ from tests.eventually import eventually
 
 #: longest stop allowed by the services' unit files
 STOP_PROMISED_S = 10
-#: jobs that are stopped one after the other
+#: jobs stopped one after the other
 STOPS = 8
 #: seconds until programs notice that their parent was killed
 ORPHAN_S = 20
@@ -132,7 +132,7 @@ def alone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
     return clusters[0]
 
 
-#: one that is unknown and a secret; tests/test_config.py has all others
+#: an unknown setting and a secret; tests/test_config.py has all others
 WRONG_SETTINGS = [
     ("XXL_JOB_PROT", "8080", "XXL_JOB_PROT is not a setting .*XXL_JOB_PORT"),
     ("XXL_JOB_ADMIN_PASSWORD", "short", "XXL_JOB_ADMIN_PASSWORD: 8 to 128"),

@@ -230,7 +230,7 @@ def log(text: str | None, **more: Any) -> Reply:
         ("an npm client", OK, Reply(500, "ENOENT: no such file or directory"), NO_TRACE),
         ("hyperf", OK, Reply(500, "log not found"), NO_TRACE),
         ("litert", OK, Reply(500, 'HTTP status 404: {"code":404,"msg":"not found"}'), NO_TRACE),
-        ("a path nobody serves", OK, Reply(500, "HTTP status 404: 404 page not found"), INCONCLUSIVE),
+        ("an unserved path", OK, Reply(500, "HTTP status 404: 404 page not found"), INCONCLUSIVE),
         ("another refusal", OK, Reply(500, "The access token is wrong."), INCONCLUSIVE),
         ("a log", OK, log("12:00:00 job execute start\n12:00:01 done"), ENDED),
         (

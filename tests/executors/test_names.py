@@ -80,7 +80,11 @@ def test_an_answer_is_cached_and_renewed_in_the_background(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("host", "reason"),
-    [("nobody", "the host name nobody does not resolve"), ("outside", "outside the networks"), ("mixed", "")],
+    [
+        ("missing", "the host name missing does not resolve"),
+        ("outside", "outside the networks"),
+        ("mixed", ""),
+    ],
 )
 def test_the_resolved_addresses_are_checked(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     resolver = Resolver(outside=["8.8.8.8"], mixed=["8.8.8.8", "127.0.0.1"])
@@ -88,7 +92,7 @@ def test_the_resolved_addresses_are_checked(monkeypatch: pytest.MonkeyPatch, hos
     async def run() -> list[str]:
         resolver.use(monkeypatch)
         found = Names(NETWORKS)
-        with pytest.raises(OSError, match=reason) if reason else unchanged():
+        with pytest.raises(OSError, match=reason) if reason else no_error():
             await found.find(host, PORT)
         return [] if reason else await found.find(host, PORT)
 
@@ -97,7 +101,7 @@ def test_the_resolved_addresses_are_checked(monkeypatch: pytest.MonkeyPatch, hos
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
+def no_error() -> Iterator[None]:
     yield
 
 

@@ -1,4 +1,4 @@
-"""complete(): the first result wins, whoever reports it and however often.
+"""complete(): the first result wins, whatever its source and however often it is reported.
 
 Source: docs/reference/pipeline.md, section 6.
 """

@@ -55,14 +55,14 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(
     assert "Result: accepted, answered" in (log.trigger_msg or "")
 
 
-@pytest.mark.parametrize("reason", ["refused", "nobody there", "not allowed"])
+@pytest.mark.parametrize("reason", ["refused", "no listener", "not allowed"])
 def test_a_definite_refusal_ends_the_run(
     database: str, config: Config, executor: FakeExecutor, reason: str
 ) -> None:
     executor.respond("run", Answer.json(500, msg="job handler [x] not found."))
     address = {
         "refused": executor.address,
-        "nobody there": "http://127.0.0.1:1111/",
+        "no listener": "http://127.0.0.1:1111/",
         "not allowed": "http://8.8.8.8:9999/",
     }[reason]
     job = make_job(addresses=address)

@@ -286,7 +286,7 @@ def test_workers_on_a_host_with_a_wrong_clock_fire_nothing_and_report_it(
         "workers", (sys.executable, "-m", "workers"), {**kept, **settings, **reported_to}
     )
     try:
-        eventually(lambda: hook.requests, 60, "somebody is told")
+        eventually(lambda: hook.requests, 60, "a notice arrives")
         reported_ms = now_ms()
         eventually(lambda: now_ms() > reported_ms + 3_000)
         assert program.end() == 0

@@ -202,7 +202,7 @@ def test_without_runs_the_timeline_says_what_to_do(
     assert "No run in the last 1 hour" in part
     assert "hours=24" in part.split("No run in")[1]
     assert "No run in the last 24 hours" in timeline(admin, "?hours=24")
-    # a user without a group is told to request one
+    # a user without a group should request one
     assert 'id="run-timeline"' not in normal_user().get("/").text
 
 
