@@ -66,7 +66,7 @@ def forecast(node_ids: Iterable[str], workers: int) -> str:
 
 
 def _seconds(node_id: str) -> float:
-    place, _, parameters = node_id.partition("[")
-    parts = place.partition("::")[0].split("/")
+    module, _, parameters = node_id.partition("[")
+    parts = module.partition("::")[0].split("/")
     on_server = any(kind in parameters for kind in STARTERS)
     return TEST_S.get(parts[1] if len(parts) > 2 else "", 0.1) * (SERVER_FACTOR if on_server else 1)

@@ -46,8 +46,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def params_of(metafunc: pytest.Metafunc, kinds: Sequence[str]) -> list[ParameterSet]:
     """Return the kinds as parameters; for a test marked ``once`` all but the first are extensive."""
-    once = metafunc.definition.get_closest_marker("once") is not None
-    extra = [pytest.mark.extensive] if once else []
+    once_only = metafunc.definition.get_closest_marker("once") is not None
+    extra = [pytest.mark.extensive] if once_only else []
     return [pytest.param(kind, marks=extra if number else []) for number, kind in enumerate(kinds)]
 
 

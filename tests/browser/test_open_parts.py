@@ -128,7 +128,7 @@ def long_names(console: Console) -> Iterator[tuple[int, int]]:
         values = {
             column.name: getattr(like, column.name) for column in Job.__table__.columns if column.name != "id"
         }
-        words = {
+        long_texts = {
             "job_desc": "x" * 255,
             "author": "a" * 64,
             "alarm_email": "m" * 255,
@@ -138,7 +138,7 @@ def long_names(console: Console) -> Iterator[tuple[int, int]]:
         job = Job(
             **{
                 **values,
-                **words,
+                **long_texts,
                 "job_group": group.id,
                 "executor_handler": "h" * 255,
                 "schedule_conf": f"0 {conf} 1-5 * * ?",
@@ -178,7 +178,8 @@ def test_the_longest_names_make_no_page_wider(
     job_id, log_id = long_names
     paths = ["/", "/jobinfo", "/joblog?range=day", "/jobgroup", "/user/audit"]
     paths += [
-        f"/jobinfo/{job_id}{rest}" for rest in ("", "/edit", "/run", "/delete", "/next-times", "/nodes")
+        f"/jobinfo/{job_id}{page_name}"
+        for page_name in ("", "/edit", "/run", "/delete", "/next-times", "/nodes")
     ]
     paths += [f"/joblog/{log_id}", f"/joblog/{log_id}/note", f"/jobinfo/bulk/stop?id={job_id}"]
     page = open_page("/", viewport=size)

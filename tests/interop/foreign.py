@@ -57,12 +57,12 @@ def kept(name: str, sources: Sequence[Path], build: Callable[[Path], None]) -> P
     return folder
 
 
-def run(words: Sequence[str], folder: Path) -> None:
+def run(command: Sequence[str], folder: Path) -> None:
     """Run a step of an installation; an error contains its output."""
-    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
     if ended.returncode != 0:
         raise AssertionError(
-            f"{' '.join(words)} ended with {ended.returncode}:\n{(ended.stdout + ended.stderr)[-3000:]}"
+            f"{' '.join(command)} ended with {ended.returncode}:\n{(ended.stdout + ended.stderr)[-3000:]}"
         )
 
 

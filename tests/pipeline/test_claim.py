@@ -150,22 +150,22 @@ def test_a_negative_timeout_or_retry_count_becomes_zero(database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "param"),
+    ("override", "param"),
     [(None, "the job's"), ("", ""), ("its own", "its own")],
     ids=["not given", "given as empty", "given"],
 )
-def test_a_fire_can_override_the_parameter(database: str, given: str | None, param: str) -> None:
-    make_fire(make_job(executor_param="the job's"), trigger_type="MANUAL", executor_param=given)
+def test_a_fire_can_override_the_parameter(database: str, override: str | None, param: str) -> None:
+    make_fire(make_job(executor_param="the job's"), trigger_type="MANUAL", executor_param=override)
     assert claim_one().request.executor_params == param
     log = only_row(JobLog)
     assert (log.executor_param, log.fire_time) == (param, None)
 
 
 @pytest.mark.parametrize(
-    ("given", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)]
+    ("override", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)]
 )
-def test_a_fire_can_override_the_addresses(database: str, given: str | None, address: str) -> None:
-    make_fire(make_job(), trigger_type="MANUAL", address_list=given)
+def test_a_fire_can_override_the_addresses(database: str, override: str | None, address: str) -> None:
+    make_fire(make_job(), trigger_type="MANUAL", address_list=override)
     assert claim_one().address == address
 
 

@@ -71,7 +71,7 @@ def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str,
     of_dead = open_run(GONE, **sending_row, owner="dead", lease_until=T0 + 4_000)
     expired = open_run(GONE, **sending_row, owner="alive", lease_until=T0 - 1)
     sending = open_run(GONE, **sending_row, owner="alive", lease_until=T0)
-    own = open_run(GONE, **sending_row, owner="asking", lease_until=T0 + 4_000)
+    own_run = open_run(GONE, **sending_row, owner="asking", lease_until=T0 + 4_000)
     routing = make_fire(
         job, state="ROUTING", owner="dead", lease_until=T0 + 4_000, attempt=1, log_id=of_dead.id + 100
     )
@@ -79,7 +79,7 @@ def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str,
     found = {fire.log_id: (fire.state, fire.attempt) for fire in all_rows(Fire)}
     assert found[of_dead.id] == found[expired.id] == ("UNKNOWN", 1)
     assert found[sending.id] == ("SENDING", 1)
-    assert found[own.id] == ("SENDING", 1), "its heartbeats are late, but it is alive"
+    assert found[own_run.id] == ("SENDING", 1), "its heartbeats are late, but it is alive"
     assert found[routing.log_id or 0] == ("PENDING", 0)
     assert expire_leases(node="asking", now_ms=T0) == 0
     assert LEASE_ROWS >= 100

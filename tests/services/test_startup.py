@@ -49,8 +49,8 @@ def test_the_first_start_creates_an_administrator_with_a_stored_password(
 
 
 def test_a_configured_first_password_need_not_be_changed(database: str, config: Config) -> None:
-    given = replace(config, admin_password="given-secret-1")
-    startup.ensure_admin(given, now_ms=NOW)
+    configured = replace(config, admin_password="given-secret-1")
+    startup.ensure_admin(configured, now_ms=NOW)
     assert passwords.verify(admin().password, "given-secret-1")
     assert not passwords.must_change(admin().password)
     assert not (config.home / "admin_password").exists()

@@ -64,8 +64,8 @@ def test_a_job_is_covered_by_its_own_mute_and_that_of_its_group(session: Session
 
 def test_muting_again_moves_the_end_and_cancels_the_previous_summary(session: Session) -> None:
     save(session, job_id=1)
-    (taken,) = mutes.take_ended(session, owner="one", now_ms=T0 + 100, lease_ms=50, limit=5)
-    assert mutes.lock_holding(session, [taken.id]) == set()
+    (ended,) = mutes.take_ended(session, owner="one", now_ms=T0 + 100, lease_ms=50, limit=5)
+    assert mutes.lock_holding(session, [ended.id]) == set()
     assert not mutes.end_mute(session, job_id=1, group_id=0, now_ms=T0 + 101)
     save(session, job_id=1, until_ms=T0 + 900)
     mute = mutes.find_mute(session, job_id=1)

@@ -99,10 +99,10 @@ def test_a_run_shows_job_executor_and_duration_as_text(admin: Console, group_id:
     assert f"{job_id} nightly report" in page.text
     assert "127.0.0.1:9999" in page.text
     assert "9 s" in page.text
-    note = admin.get(f"/joblog/{log_id}/note")
-    assert "Trigger type: Cron" in note.text
-    assert "&lt;i&gt;done&lt;/i&gt;" in note.text
-    assert "<i>done" not in note.text
+    message = admin.get(f"/joblog/{log_id}/note")
+    assert "Trigger type: Cron" in message.text
+    assert "&lt;i&gt;done&lt;/i&gt;" in message.text
+    assert "<i>done" not in message.text
 
 
 def test_messages_of_the_java_original_lose_their_markup(admin: Console, group_id: int, job_id: int) -> None:

@@ -29,7 +29,7 @@ PASSWORD = "letter-box-5"
 
 
 class Inbox:
-    """Mail server that takes every mail except those for ``nobody``."""
+    """Mail server that rejects one user and accepts every other mail."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[Envelope, bool]] = []

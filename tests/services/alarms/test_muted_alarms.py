@@ -293,12 +293,14 @@ def test_no_mute_ends_while_a_node_holds_alarms_back_under_it(database: str, hoo
 
 
 def test_the_summary_names_a_limited_number_of_jobs(config: Config) -> None:
-    held = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
-    of_jobs = {part.job_id: Job(id=part.job_id, job_desc=f"job-{part.job_id}", job_group=7) for part in held}
+    held_alarms = [Held(number, 2, 1, number, number + 100) for number in range(1, 51)]
+    of_jobs = {
+        part.job_id: Job(id=part.job_id, job_desc=f"job-{part.job_id}", job_group=7) for part in held_alarms
+    }
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     failing = frozenset(range(1, 26))
     message = compose_mute_end(
-        EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held, failing), config
+        EndedMute(muted, Group(id=7, title="Shop", app_name="shop"), of_jobs, held_alarms, failing), config
     )
     assert message.title == "[XXL-JOB] Shop (shop): no longer muted, 25 jobs still failing"
     assert "Held back: 100 alarms (50 unresolved), runs 1 to 150" in message.body
@@ -323,10 +325,10 @@ def test_a_mail_address_gets_only_its_own_jobs(config: Config) -> None:
         number: Job(id=number, job_desc=f"job-{number}", job_group=8 if number == 4 else 7, alarm_email=text)
         for number, text in mails.items()
     }
-    held = [Held(number, 1, 0, number, number) for number in mails]
+    held_alarms = [Held(number, 1, 0, number, number) for number in mails]
     muted = Mute(job_id=0, group_id=7, username="ann", reason="", since_ms=T0, until_ms=T0 + HOUR)
     shop = Group(id=7, title="Shop", app_name="shop")
-    ended = EndedMute(muted, shop, of_jobs, held, frozenset({1, 2, 4, 5}))
+    ended = EndedMute(muted, shop, of_jobs, held_alarms, frozenset({1, 2, 4, 5}))
     assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
         "job 4 has left the group"
     )

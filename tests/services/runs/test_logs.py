@@ -106,8 +106,8 @@ def test_a_log_is_read_with_the_token_of_its_group(
         "a\n<b>\n",
         False,
     )
-    ((path, given, body),) = executor.received
-    assert (path, given, body["logDateTim"], body["logId"], body["fromLineNum"]) == (
+    ((path, token_header, body),) = executor.received
+    assert (path, token_header, body["logDateTim"], body["logId"], body["fromLineNum"]) == (
         "/log",
         sent,
         NOW,
