@@ -134,7 +134,7 @@ def alone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
 
 #: an unknown setting and a secret; tests/test_config.py has all others
 WRONG_SETTINGS = [
-    ("XXL_JOB_PROT", "8080", "XXL_JOB_PROT is not a setting .*XXL_JOB_PORT"),
+    ("XXL_JOB_PROT", "8080", "XXL_JOB_PROT is not a known setting .*XXL_JOB_PORT"),
     ("XXL_JOB_ADMIN_PASSWORD", "short", "XXL_JOB_ADMIN_PASSWORD: 8 to 128"),
 ]
 SECRETS = {"XXL_JOB_ADMIN_PASSWORD"}
@@ -197,7 +197,7 @@ def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
     other = {"XXL_JOB_ACCESS_TOKEN": "another-token-0123456789", "XXL_JOB_NODE_NAME": "other"}
     for line in refusals(alone.beside("other"), **other):
         assert re.search(
-            r"XXL_JOB_ACCESS_TOKEN: the node workers .*on the same database works with another", line
+            r"XXL_JOB_ACCESS_TOKEN: the node workers .*on the same database uses another access token", line
         ), line
 
 
