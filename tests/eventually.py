@@ -6,8 +6,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: polling period
+#: shortest and longest polling period; between them a tenth of the time waited so far, so that a long wait
+#: does not keep the polled program busy
 PERIOD_S = 0.01
+PERIOD_MAX_S = 0.1
 
 
 def eventually(
@@ -17,7 +19,8 @@ def eventually(
 
     A callable ``message`` is called on failure.
     """
-    deadline_s = time.monotonic() + timeout_s
+    started_s = time.monotonic()
+    deadline_s = started_s + timeout_s
     while True:
         value = condition()
         if value:
@@ -27,4 +30,5 @@ def eventually(
             raise AssertionError(
                 f"{text or 'condition never true'} (after {timeout_s} s; last value: {value!r})"
             )
-        time.sleep(PERIOD_S)
+        waited_s = time.monotonic() - started_s
+        time.sleep(min(max(PERIOD_S, waited_s / 10), PERIOD_MAX_S))

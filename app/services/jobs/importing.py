@@ -140,7 +140,7 @@ def _store(
     actor: Actor,
     clock: Clock,
 ) -> list[Finding] | None:
-    """Write the plan if nobody has changed what it was made from; None otherwise."""
+    """Write the plan unless the data it is based on has changed; None otherwise."""
     locks.take_import_lock(session)  # a missing job has no row to lock: two imports could both add it
     if found.has_children or any(entry.children for entry in entries):
         locks.take_schedule_lock(session)  # like every writer of children: two could close a circle together

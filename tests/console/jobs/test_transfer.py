@@ -221,10 +221,10 @@ def test_a_wrong_job_is_named_and_nothing_is_stored(
     for send in (dry_run, apply):
         answer = send(admin, file_of(job(id=1, jobDesc="fine"), wrong))
         assert answer.status_code == 400
-        told = text_of(answer)
-        assert NOTHING in told
-        assert f" {field} : " in told
-        assert problem in told
+        page_text = text_of(answer)
+        assert NOTHING in page_text
+        assert f" {field} : " in page_text
+        assert problem in page_text
     assert stored() == {}
     assert actions() == before
 
@@ -253,12 +253,12 @@ def test_a_change_is_told_field_by_field_and_keeps_switch_and_what_is_not_named(
     job_id = add_job(add_group(), start=True, executor_param="kept")
     text = file_of(job(id=1, author="<b>bob</b>", notAfter="2031-01-01T08:00:00+08:00", executorTimeout=9))
     asked = dry_run(admin, text)
-    for told in (
+    for change in (
         "author : ann → <b>bob</b>",
         "notAfter : – → 2031-01-01T00:00:00Z",
         "executorTimeout : 0 → 9",
     ):
-        assert told in text_of(asked).replace("&lt;", "<").replace("&gt;", ">")
+        assert change in text_of(asked).replace("&lt;", "<").replace("&gt;", ">")
     assert "<b>bob" not in asked.text
     assert stored()["nightly report"].author == "ann"
     assert "1 changed" in text_of(apply(admin, text))
@@ -282,9 +282,9 @@ def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
         ].close()  # the test client leaves its own copy of a long body open
         return answer
 
-    told = text_of(upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode()))
-    assert "1 new" in told
-    assert "日报" in told
+    page_text = text_of(upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode()))
+    assert "1 new" in page_text
+    assert "日报" in page_text
     assert "not UTF-8 text" in text_of(upload(b"\xff\xfe"))
     assert "larger than" in text_of(upload(b" " * (SIZE_MAX + 1)))
 
@@ -354,9 +354,9 @@ def test_children_are_mapped_by_the_ids_of_the_file(admin: Console) -> None:
         job(id=52, jobDesc="new"),
     )
     assert f"childJobId : {taken} → {taken},*52" in text_of(dry_run(admin, text))
-    told = text_of(apply(admin, text))
+    page_text = text_of(apply(admin, text))
     found = stored()
-    assert f"childJobId : {taken} → {taken},{found['new'].id}" in told
+    assert f"childJobId : {taken} → {taken},{found['new'].id}" in page_text
     assert found["parent"].id == parent
     assert found["parent"].child_ids == [taken, found["new"].id]
     turned = file_of(
@@ -381,9 +381,9 @@ def test_an_import_whose_jobs_changed_after_the_form_stores_nothing(admin: Conso
     assert stored() == {}
     add_job(group_id)
     add_job(group_id)
-    told = text_of(result_of(admin, submitted))
-    assert NOTHING in told
-    assert "More than one job has this appname" in told
+    page_text = text_of(result_of(admin, submitted))
+    assert NOTHING in page_text
+    assert "More than one job has this appname" in page_text
     assert len(actions()) == 4
 
 
@@ -412,7 +412,7 @@ def test_the_text_of_a_file_is_not_kept(admin: Console) -> None:
 
 def test_an_error_of_a_child_is_none_of_its_parent(admin: Console) -> None:
     add_group()
-    told = text_of(
+    page_text = text_of(
         dry_run(
             admin,
             file_of(
@@ -420,8 +420,8 @@ def test_an_error_of_a_child_is_none_of_its_parent(admin: Console) -> None:
             ),
         )
     )
-    assert "(1)" in told
-    assert "not in the file" not in told
+    assert "(1)" in page_text
+    assert "not in the file" not in page_text
 
 
 def test_a_circle_in_the_file_is_refused(admin: Console) -> None:

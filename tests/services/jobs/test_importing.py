@@ -154,16 +154,18 @@ def test_two_imports_at_once_add_a_job_once(monkeypatch: pytest.MonkeyPatch) -> 
         return write(*given, **named)
 
     monkeypatch.setattr(importing, "_write", slowly)
-    told: list[list[Kind]] = []
+    results: list[list[Kind]] = []
     threads = [
-        threading.Thread(target=lambda: told.append([finding.kind for finding in imported(one(1), one(2))]))
+        threading.Thread(
+            target=lambda: results.append([finding.kind for finding in imported(one(1), one(2))])
+        )
         for _ in range(2)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert sorted(told) == [[Kind.NEW] * 2, [Kind.SAME] * 2]
+    assert sorted(results) == [[Kind.NEW] * 2, [Kind.SAME] * 2]
     assert [job.job_desc for job in stored()] == ["job 1", "job 2"]
 
 
