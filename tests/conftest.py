@@ -193,6 +193,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than processors (pytest -n logical): tests of real processes mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: object) -> None:
     """Start one server of each kind for all workers (pytest -n), in the process that starts them."""
     config = node.config  # type: ignore[attr-defined]

@@ -25,23 +25,23 @@ FOREIGN_LAYERS = {"browser", "interop"}
 LONG_LAYERS = ("interop", "browser", "acceptance")
 #: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
 TEST_S = {
-    "": 0.1,
+    "": 0.06,
     "acceptance": 8.0,
-    "api": 0.1,
+    "api": 0.03,
     "browser": 2.0,
     "console": 0.1,
     "domain": 0.02,
-    "executor_client": 0.1,
-    "executors": 0.1,
+    "executor_client": 0.2,
+    "executors": 0.05,
     "interop": 2.0,
-    "pipeline": 0.1,
+    "pipeline": 0.06,
     "services": 0.1,
     "store": 0.05,
-    "workers": 0.1,
+    "workers": 0.2,
 }
 SERVER_FACTOR = 2
 #: seconds until the first test runs: import, collection, database servers
-START_S = 15
+START_S = 30
 
 
 def layer_of(path: Path) -> str:
