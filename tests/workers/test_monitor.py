@@ -47,6 +47,7 @@ from tests.factories import (
 )
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back
+from tests.plan import every_database
 from workers.loop import Tick
 from workers.monitor import CLOCK_WAIT_MS, Monitor, RegistryRound, skip_if_clock_off
 
@@ -264,6 +265,7 @@ time.time = lambda: time.time_ns() / 1e9
 """
 
 
+@every_database
 def test_workers_on_a_host_with_a_wrong_clock_fire_nothing_and_report_it(
     database: str, database_kind: str, tmp_path: Path, hook: FakeExecutor
 ) -> None:
