@@ -230,9 +230,7 @@ def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Confi
         save(Alarm(log_id=log_id, state=state, **alarm))
     Cleaner(config).tick(T0)
     assert all_rows(JobLog) == all_rows(Fire) == []
-    assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], (
-        "what is still to be told is kept"
-    )
+    assert [row.state for row in all_rows(Alarm)] == ["PENDING", "SENDING"], "unsent alarms are kept"
 
 
 def test_the_last_alarm_a_mute_holds_of_a_job_is_kept_however_old(database: str, config: Config) -> None:
