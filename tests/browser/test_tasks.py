@@ -33,7 +33,7 @@ def submit_stop(page: Page) -> None:
     for number in range(2):
         page.locator("[data-tick]").nth(number).check()
     page.locator("#bulk button").nth(1).click()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Switch off").click()
 
 
 def test_a_small_change_shows_its_result_without_another_click(open_page: OpenPage) -> None:
