@@ -40,22 +40,24 @@ def test_a_small_change_shows_its_result_without_another_click(open_page: OpenPa
     page = open_page("/jobinfo")
     started = time.monotonic()
     submit_stop(page)
-    expect(page.locator("main .notice.success")).to_contain_text("2 of 2 jobs: stopped.", timeout=RESULT_MS)
+    expect(page.locator("main .notice.success")).to_contain_text(
+        "2 of 2 jobs: switched off.", timeout=RESULT_MS
+    )
     assert (time.monotonic() - started) * 1000 < RESULT_MS
     expect(page.locator("main tbody tr")).to_have_count(2)
     page.get_by_role("link", name="All tasks").click()
-    expect(page.locator("main tbody tr").first).to_contain_text("Stop jobs")
+    expect(page.locator("main tbody tr").first).to_contain_text("Switch schedules off")
 
 
 def test_without_scripts_the_page_reloads_itself(open_page: OpenPage) -> None:
     page = open_page("/jobinfo", java_script_enabled=False)
     submit_stop(page)
-    expect(page.locator("main .notice.success")).to_contain_text("2 of 2 jobs: stopped.")
+    expect(page.locator("main .notice.success")).to_contain_text("2 of 2 jobs: switched off.")
 
 
 def test_rows_to_clean_are_counted_in_a_dialog(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/joblog?jobGroup={console.seeded.groups[0]}")
-    page.get_by_role("link", name="Clean").click()
+    page.get_by_role("link", name="Clear").click()
     dialog = page.get_by_role("dialog")
     dialog.locator("select[name=kind]").select_option("1")  # older than a month
     dialog.locator("button.btn-danger, button.btn-primary").first.click()

@@ -183,7 +183,7 @@ def test_all_jobs_of_all_pages_are_selected_at_once(console: Console, open_page:
     stop.click()
     expect(page.locator("h1")).to_have_text("Switch off the schedules of 11 jobs?")
     page.get_by_role("button", name="Switch off").click()
-    expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: stopped.")
+    expect(page.locator(".notice")).to_contain_text("11 of 11 jobs: switched off.")
     page.goto(f"{console.url}/jobinfo/bulk/delete?matching=1&author=copied")
     page.get_by_label("Type delete 11 to continue").fill("delete 11")
     page.get_by_role("button", name="Delete").click()

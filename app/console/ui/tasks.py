@@ -114,14 +114,14 @@ def title_of(task: Task) -> str:
     """Return the name of what a task does."""
     match task.kind:
         case TaskKind.CLEAR_LOGS:
-            return _("Clean the log")
+            return _("Clear the log")
         case TaskKind.IMPORT:
             return _("Import jobs")
     match bulk.read_params(task).action:
         case BulkAction.START:
-            return _("Start jobs")
+            return _("Switch schedules on")
         case BulkAction.STOP:
-            return _("Stop jobs")
+            return _("Switch schedules off")
         case BulkAction.RUN:
             return _("Run jobs once")
         case BulkAction.MOVE:
@@ -140,9 +140,9 @@ def _done_word(task: Task) -> str:
         return ""
     match bulk.read_params(task).action:
         case BulkAction.START:
-            return _("started")
+            return _("switched on")
         case BulkAction.STOP:
-            return _("stopped")
+            return _("switched off")
         case BulkAction.RUN:
             return _("queued")
         case BulkAction.MOVE:

@@ -200,7 +200,7 @@ def clearing_of(
 ) -> Clearing:
     """Return the rows to clear for a ClearType; raises InvalidInput, NotFound or PermissionDenied."""
     if kind not in list(ClearType):
-        raise InvalidInput("type", N_("The kind of cleaning is invalid"))
+        raise InvalidInput("type", N_("The log rows to clear are invalid; use a type from 1 to 9"))
     return _clearing(ClearType(kind), _scope_to_clear(session, group_id, job_id, actor), job_id, now_ms)
 
 

@@ -112,14 +112,14 @@ def test_jobs_are_started_and_stopped_with_a_result_for_each(admin: Console) -> 
     path = f"/jobinfo/bulk/start{ticked(first, second, idle)}"
     assert "cannot be switched on: 1." in text_of(admin.get(path))
     result = change(admin, path)
-    assert "2 of 3 jobs: started." in result
+    assert "2 of 3 jobs: switched on." in result
     assert "A job without a schedule cannot be switched on" in result
     assert {job_id: job.trigger_status for job_id, job in jobs_by_id().items()} == {
         first: 1,
         second: 1,
         idle: 0,
     }
-    assert "2 of 2 jobs: stopped." in change(admin, f"/jobinfo/bulk/stop{ticked(first, second)}")
+    assert "2 of 2 jobs: switched off." in change(admin, f"/jobinfo/bulk/stop{ticked(first, second)}")
     assert actions().count("job.start") == actions().count("job.stop") == 2
 
 
@@ -174,7 +174,7 @@ def test_the_right_of_the_act_is_needed_on_every_job(
     group_id = add_group()
     job_id = add_job(group_id)
     operator = normal_user(group_id, rights={group_id: frozenset({Right.OPERATE})})
-    assert "1 of 1 jobs: started." in change(operator, f"/jobinfo/bulk/start{ticked(job_id)}")
+    assert "1 of 1 jobs: switched on." in change(operator, f"/jobinfo/bulk/start{ticked(job_id)}")
     for act in ("move", "delete"):
         assert submit(operator, f"/jobinfo/bulk/{act}{ticked(job_id)}").status_code == 403
 
@@ -230,7 +230,7 @@ def test_all_that_match_the_filters_are_changed_and_no_other(admin: Console) -> 
     assert "Switch on the schedules of 12 jobs?" in text_of(asked)
     later = add_job(group_id, author="lina")
     path = "/jobinfo/bulk/start?matching=1&author=lina"
-    assert "12 of 12 jobs: started." in change(admin, path, **fields_of(asked.text))
+    assert "12 of 12 jobs: switched on." in change(admin, path, **fields_of(asked.text))
     assert {job_id for job_id, job in jobs_by_id().items() if job.trigger_status == 1} == set(ids)
     assert {other, later} & set(ids) == set()
 

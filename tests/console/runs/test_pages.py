@@ -264,7 +264,7 @@ def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id
 def test_an_unknown_cleaning_range_is_refused_at_the_field(admin: Console, group_id: int) -> None:
     page = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind="12")
     assert page.status_code == 400
-    assert "The kind of cleaning is invalid" in page.text.split('id="kind-error"')[1]
+    assert "The log rows to clear are invalid" in page.text.split('id="kind-error"')[1]
 
 
 def test_a_run_links_to_its_source_and_its_successors(admin: Console, group_id: int, job_id: int) -> None:

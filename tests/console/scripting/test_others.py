@@ -369,7 +369,7 @@ def test_clearing_keeps_the_newest(admin: Console) -> None:
     assert min(kept) == at_ms - 333_000
     assert (
         admin.call("/joblog/clearLog", jobGroup=0, jobId=0, type=10)["msg"]
-        == "The kind of cleaning is invalid"
+        == "The log rows to clear are invalid; use a type from 1 to 9"
     )
 
 

@@ -42,7 +42,7 @@ def test_a_task_in_progress_reloads_itself_with_and_without_scripts(
     for _ in range(2):
         run_tasks(admin)
     ended = admin.get(path)
-    assert "3 of 3 jobs: started." in text_of(ended)
+    assert "3 of 3 jobs: switched on." in text_of(ended)
     assert "js/task.js" not in ended.text
     assert "refresh" not in ended.text.split("</head>")[0]
 
@@ -70,7 +70,7 @@ def test_the_rest_of_a_task_is_cancelled(admin: Console, monkeypatch: pytest.Mon
     run_tasks(admin)
     result = text_of(admin.get(path))
     assert "Cancelled. Changes made before are kept." in result
-    assert "1 of 3 jobs: started." in result
+    assert "1 of 3 jobs: switched on." in result
     assert sum(job.trigger_status for job in all_rows(Job)) == 1
     assert submit(admin, cancel).status_code == 303, "it has ended: its result is shown"
     assert only_row(Task).state == "CANCELLED"
@@ -85,8 +85,8 @@ def test_a_task_is_its_users_and_the_administrators(
     other = normal_user(group_id, username="otto")
     assert other.get(path).status_code == 404
     assert submit(other, path.split("?")[0] + "/cancel").status_code == 404
-    assert "Stop jobs" not in text_of(other.get("/tasks"))
-    assert "Stop jobs" in text_of(norman.get("/tasks"))
+    assert "Switch schedules off" not in text_of(other.get("/tasks"))
+    assert "Switch schedules off" in text_of(norman.get("/tasks"))
     assert "norman" in text_of(admin.get("/tasks"))
     assert norman.get(path).status_code == admin.get(path).status_code == 200
     assert norman.get("/tasks/2147483647").status_code == 404
@@ -103,6 +103,6 @@ def test_a_task_leads_back_to_the_list_it_came_from_only_here(admin: Console) ->
 def test_tasks_are_listed_with_their_state(admin: Console) -> None:
     assert "No tasks" in text_of(admin.get("/tasks"))
     start_jobs(admin)
-    assert "Start jobs admin Waiting 0 / 3" in text_of(admin.get("/tasks"))
+    assert "Switch schedules on admin Waiting 0 / 3" in text_of(admin.get("/tasks"))
     run_tasks(admin)
-    assert "Start jobs admin Done 3 / 3" in text_of(admin.get("/tasks"))
+    assert "Switch schedules on admin Done 3 / 3" in text_of(admin.get("/tasks"))
