@@ -1,7 +1,7 @@
 """Candidate search of FAILOVER and BUSYOVER: probe instances until one accepts a run.
 
 Runs in the dispatcher's loop. Another candidate is probed every PROBE_MS, so a dead one costs no more than
-that; answers to earlier probes are accepted until the trigger time-out, so a slow one is not lost.
+that; answers to earlier probes are accepted until the trigger timeout, so a slow one is not lost.
 """
 
 import asyncio

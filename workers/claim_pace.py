@@ -34,7 +34,7 @@ OUTCOMES_WAIT_S = 1.0
 BACKLOG_WAIT_S = 0.5
 #: transactions of the longest recent duration covered by a lease: this claim, the next, writing the outcome
 LEASE_TRANSACTIONS = 3
-#: added to the trigger time-out in a lease, besides these transactions
+#: added to the trigger timeout in a lease, besides these transactions
 LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S + 0.6
 #: upper limit of the time that slow transactions add
 SLOW_MAX_S = 60.0

@@ -47,7 +47,7 @@ OVERDUE_CHECK_S = 0.1
 OUTCOMES_MAX = 2_000
 #: time in which outcomes gather before they are written
 GATHER_S = 0.01
-#: how long a stop waits for sends in flight, beyond the trigger time-out
+#: how long a stop waits for sends in flight, beyond the trigger timeout
 STOP_MARGIN_S = 3.0
 
 

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 RESTART_FIRST_S = 0.2
 RESTART_MAX_S = 30.0
 STABLE_S = 60.0
-#: seconds after which a child that has not ended is killed. The scheduler has the trigger time-out on top:
+#: seconds after which a child that has not ended is killed. The scheduler has the trigger timeout on top:
 #: its dispatcher may take 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
 STOP_TIMEOUTS_S = {"scheduler": 8.0, "monitor": 3.0}
 #: number of signals after which children are killed at once
@@ -104,7 +104,7 @@ class Supervisor:
         return 0
 
     def _end(self, child: _Child) -> None:
-        """Terminate a child and wait; kill it after its time-out, or at once after a second signal."""
+        """Terminate a child and wait; kill it after its timeout, or at once after a second signal."""
         until = time.monotonic() + stop_timeout_s(child.name, self._config)
         if child.process.is_alive():
             child.process.terminate()

@@ -1,4 +1,4 @@
-"""Evidence about a run: what answers, time-outs and probes prove, and the resolver's decision.
+"""Evidence about a run: what answers, timeouts and probes prove, and the resolver's decision.
 
 Source: docs/reference/reliability.md, sections 3 and 4; docs/reference/clients.md, sections A4 and A5.
 """

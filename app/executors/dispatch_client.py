@@ -23,7 +23,7 @@ from executor_client.protocol import Capabilities, Reply
 
 #: an idle connection is closed after this
 KEEP_ALIVE_S = 3.0
-#: a response may end this much after the time-out if connecting took long
+#: a response may end this much after the timeout if connecting took long
 LATE_S = 1.0
 #: with more open connections than this, one that becomes idle is closed at once
 KEPT_MAX = 512

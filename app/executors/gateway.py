@@ -109,7 +109,7 @@ def _reason(error: Exception, peer: Peer) -> str:
 class _ConnectionGuard:
     """Guards the connections of one call: allowed peers only, cut when the time is up.
 
-    Socket time-outs apply to each read; only the cut limits a response that arrives byte by byte.
+    Socket timeouts apply to each read; only the cut limits a response that arrives byte by byte.
     """
 
     def __init__(self, networks: tuple[Network, ...]) -> None:

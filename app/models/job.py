@@ -40,7 +40,7 @@ class Job(Base):
     executor_handler: Mapped[str | None] = mapped_column(String(255))
     executor_param: Mapped[str | None] = mapped_column(String(512))
     executor_block_strategy: Mapped[str | None] = mapped_column(String(50))
-    #: seconds; 0 or less: no time-out
+    #: seconds; 0 or less: no timeout
     executor_timeout: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     executor_fail_retry_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     glue_type: Mapped[str] = mapped_column(String(50))

@@ -226,7 +226,7 @@ def _job(
     session.add(job)
     session.flush()
     if glue != "BEAN":
-        for number, remark in enumerate(("first version", "time-out added"), 1):
+        for number, remark in enumerate(("first version", "timeout added"), 1):
             session.add(
                 GlueVersion(
                     job_id=job.id, glue_type=glue, glue_source=f"echo version {number}\n", glue_remark=remark,
@@ -317,7 +317,7 @@ def _last_runs(session: Session, jobs: list[Job], executor: str, now_ms: Millis)
         if handle_code:
             log.handle_time, log.handle_msg = (
                 now_ms - minutes * MINUTE_MS + 9 * SECOND_MS,
-                "done" if handle_code == 200 else "time-out",
+                "done" if handle_code == 200 else "timeout",
             )
         session.add(log)
         session.flush()

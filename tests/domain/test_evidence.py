@@ -57,7 +57,7 @@ def judged(**envelope: Any) -> bytes:
         ("nothing", 200, b"", REFUSED),
         ("no JSON", 200, b"OK", REFUSED),
         ("a proxy that lost its executor", 502, b"bad gateway", UNKNOWN),
-        ("a proxy that gave up waiting", 504, b"gateway time-out", UNKNOWN),
+        ("a proxy that gave up waiting", 504, b"gateway timeout", UNKNOWN),
     ],
 )
 def test_the_answers_of_all_clients(client: str, status: int, body: bytes, fate: Fate) -> None:

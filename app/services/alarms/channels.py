@@ -12,7 +12,7 @@ from app.config import MailConfig
 from app.domain.alarm_urls import label
 from app.domain.texts import N_
 
-#: time-out of each exchange with a mail server, in seconds
+#: timeout of each exchange with a mail server, in seconds
 MAIL_TIMEOUT_S = 10
 #: longest subject or title, in characters
 TITLE_MAX = 150

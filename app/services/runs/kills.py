@@ -35,7 +35,7 @@ class KillsUnderWay:
                 self._changed.notify_all()
 
     def wait(self, log_ids: Sequence[int], timeout_s: float = HELD_S) -> None:
-        """Wait until no kill of these runs is in progress, at most until the time-out."""
+        """Wait until no kill of these runs is in progress, at most until the timeout."""
         if self._log_ids:
             with self._changed:
                 self._changed.wait_for(
