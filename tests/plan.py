@@ -26,15 +26,15 @@ LONG_LAYERS = ("interop", "browser", "acceptance")
 #: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
 TEST_S = {
     "": 0.06,
-    "acceptance": 8.0,
+    "acceptance": 6.0,
     "api": 0.03,
-    "browser": 2.0,
+    "browser": 2.5,
     "console": 0.1,
     "domain": 0.02,
     "executor_client": 0.2,
     "executors": 0.05,
     "interop": 2.0,
-    "pipeline": 0.06,
+    "pipeline": 0.1,
     "services": 0.1,
     "store": 0.05,
     "workers": 0.2,
