@@ -31,7 +31,7 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
-#: one worker per processor; an idle one takes over tests of another
+#: one worker more than processors; an idle one takes over tests of another
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 #: contents of .venv: its root folder, and the hash of each installed requirements file
 STAMP = os.path.join(VENV, "installed.json")
