@@ -3,7 +3,7 @@
 
 setup         create .venv, install the requirements, unpack the browser assets, compile the translations
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments, a worker per processor
+test          setup with the test tools, then pytest with the arguments, one worker more than processors
 test-all      the same with extensive tests, and all tests on every kind of database
 check         ruff, mypy and pytest; must pass on every commit
 bench         run the named benchmark; without a name, list them

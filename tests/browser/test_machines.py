@@ -20,7 +20,7 @@ def test_an_address_is_drained_and_undrained_in_a_dialog(console: Console, open_
     page = open_page(f"/jobgroup/{console.seeded.groups[0]}")
     row(page).get_by_role("link", name=f"Drain {ADDRESS}").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("No new run is sent to it")
+    expect(dialog).to_contain_text("No new runs are sent to it")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(row(page)).to_contain_text("accepted")

@@ -57,7 +57,7 @@ def test_without_scripts_the_page_reloads_itself(open_page: OpenPage) -> None:
 
 def test_rows_to_clean_are_counted_in_a_dialog(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/joblog?jobGroup={console.seeded.groups[0]}")
-    page.get_by_role("link", name="Clear").click()
+    page.get_by_role("link", name="Clear", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.locator("select[name=kind]").select_option("1")  # older than a month
     dialog.locator("button.btn-danger, button.btn-primary").first.click()
