@@ -1,22 +1,23 @@
 """${message}
 
 Revision: ${up_revision}, after ${down_revision | comma,n}.
+Each step checks what is present, so that an interrupted upgrade can be repeated without transactional DDL.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
+revision = "${up_revision}"
+down_revision = "${down_revision}"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    """Change the schema; every step looks first, so that a broken-off upgrade can be run again."""
+    """Change the schema."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """Not offered: a backup is the way back."""
+    """Raise; restore a backup to go back."""
     raise NotImplementedError

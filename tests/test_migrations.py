@@ -447,3 +447,10 @@ def test_later_releases_of_the_original_are_adopted_too(engine: Engine) -> None:
     with read_scope() as session:
         assert session.execute(text("SELECT token FROM xxl_job_user")).scalars().all() == [None]
     assert only_row(User).disabled == 0
+
+
+def test_a_revision_is_a_number_with_a_name() -> None:
+    """Bare numbers were revisions before the first release; ``migrations/env.py`` stamps them anew."""
+    files = sorted((ROOT / "migrations" / "versions").glob("0*.py"))
+    revisions = [re.findall(r'^revision = "([^"]+)"', path.read_text(), re.MULTILINE)[0] for path in files]
+    assert revisions == ["0001", *(path.stem for path in files[1:])]
