@@ -83,7 +83,7 @@ def remove(job_id: int) -> ResponseReturnValue:
     """Delete the job."""
     job = _job(job_id, Right.EDIT)
     if request.method == "POST":
-        jobs.clear_before_removal(job_id, actor=current_actor())
+        jobs.clear_before_removal(job_id, actor=current_actor(), clock=now_ms)
         transact(partial(jobs.remove_job, job_id=job_id, actor=current_actor(), now_ms=now_ms()))
         back = way_back("jobs.index")
         return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))

@@ -89,7 +89,7 @@ def remove() -> Response:
     """Delete a job; succeeds if there is none."""
     job_id, actor = int_parameter("id"), current_actor()
     try:
-        jobs.clear_before_removal(job_id, actor=actor)
+        jobs.clear_before_removal(job_id, actor=actor, clock=now_ms)
         transact(partial(jobs.remove_job, job_id=job_id, actor=actor, now_ms=now_ms()))
     except NotFound:
         pass

@@ -13,7 +13,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.domain.texts import N_
@@ -136,18 +135,17 @@ def change_next(turn: Turn) -> None:
 
 def _change_next(session: Session, task: Task, params: BulkParams, actor: Actor, clock: Clock) -> Step:
     job_id = params.job_ids[task.done]
-    if params.action is BulkAction.REMOVE and _delete_logs(session, job_id, actor):
+    if params.action is BulkAction.REMOVE and _clear_before_removal(session, job_id, actor, clock):
         return Step()
     step = _step(session, task, params, actor, BulkOutcome.DONE)
     _change(session, params, job_id, actor=actor, clock=clock)
     return step
 
 
-def _delete_logs(session: Session, job_id: int, actor: Actor) -> bool:
-    """Delete a batch of log rows before the job itself; False where the rest fits into one transaction."""
-    job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
-    if job.trigger_status == TriggerStatus.RUNNING:
-        return False
+def _clear_before_removal(session: Session, job_id: int, actor: Actor, clock: Clock) -> bool:
+    """Switch a job off, then delete its log rows by the batch; False where the rest fits into one piece."""
+    if jobs.stop_before_removal(session, job_id, actor=actor, clock=clock):
+        return True
     return job_lists.delete_logs_batch(session, job_id) == job_lists.DELETE_BATCH
 
 

@@ -136,12 +136,19 @@ def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -
     session.expunge(job)
 
 
-def clear_before_removal(job_id: int, *, actor: Actor) -> None:
-    """Delete most log rows of a job that is about to be deleted, in short transactions."""
+def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> bool:
+    """Switch off a job that is about to be deleted, so that it gets no new runs; False where it is off."""
+    job = _lock_job(session, job_id, actor, Right.EDIT)
+    if job.trigger_status == TriggerStatus.STOPPED:
+        return False
+    _switch_off(session, job, actor, clock)
+    return True
+
+
+def clear_before_removal(job_id: int, *, actor: Actor, clock: Clock) -> None:
+    """Switch off a job that is about to be deleted and delete most of its log rows, in short transactions."""
     with session_scope() as session:
-        job = _lock_job(session, job_id, actor, Right.EDIT)
-        if job.trigger_status == TriggerStatus.RUNNING:
-            return
+        stop_before_removal(session, job_id, actor=actor, clock=clock)
     while True:
         with session_scope() as session:
             if job_lists.delete_logs_batch(session, job_id) < job_lists.DELETE_BATCH:
@@ -161,13 +168,7 @@ def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> N
 
 def stop_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch a schedule off and withdraw its unsent fires."""
-    job = _lock_job(session, job_id, actor, Right.OPERATE)
-    voided = _void(session, job, reason="stopped", clock=clock)
-    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
-        return
-    job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
-    job.update_time = voided.now_ms
-    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
+    _switch_off(session, _lock_job(session, job_id, actor, Right.OPERATE), actor, clock)
 
 
 def trigger_job(
@@ -211,6 +212,15 @@ def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
         raise InvalidInput("scheduleType", N_("A job without a schedule cannot be switched on"))
     job.trigger_next_time = _first_instant(session, job, now_ms)
     job.trigger_status, job.trigger_last_time = int(TriggerStatus.RUNNING), 0
+
+
+def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
+    voided = _void(session, job, reason="stopped", clock=clock)
+    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
+        return
+    job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
+    job.update_time = voided.now_ms
+    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
 
 
 def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:

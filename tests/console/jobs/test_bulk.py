@@ -338,14 +338,20 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
     assert (calls.count(ids[0]), calls.count(ids[2])) == (1, 1)
 
 
-def test_a_long_log_goes_in_pieces_before_its_job(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("started", [False, True], ids=["off", "on"])
+def test_a_long_log_goes_in_pieces_before_its_job(
+    admin: Console, monkeypatch: pytest.MonkeyPatch, started: bool
+) -> None:
     monkeypatch.setattr(job_lists, "DELETE_BATCH", 2)
     group_id = add_group()
     job_id = add_job(group_id)
     for _ in range(5):
         running_log(group_id, job_id, "http://127.0.0.1:1")
+    if started:
+        change(admin, f"/jobinfo/bulk/start{ticked(job_id)}")
     with statements() as seen:
         assert "1 of 1 jobs: deleted." in change(admin, f"/jobinfo/bulk/delete{ticked(job_id)}")
     assert (jobs_by_id(), all_rows(JobLog)) == ({}, [])
     commits = [number for number, sql in enumerate(seen) if sql.startswith("UPDATE xxl_job_task SET updated")]
-    assert len(commits) >= 3
+    assert len(commits) >= 3 + started
+    assert (actions().count("job.stop"), actions()[-1]) == (started, "job.remove")

@@ -279,8 +279,9 @@ def test_a_delete_leaves_no_row_of_the_job() -> None:
             assert session.scalars(select(model)).all() == []
 
 
-def test_clearing_before_a_removal_keeps_the_job_and_needs_the_right() -> None:
-    job_id = make_job()
+@pytest.mark.parametrize("started", [False, True], ids=["off", "on"])
+def test_clearing_before_a_removal_keeps_the_job_and_needs_the_right(started: bool) -> None:
+    job_id = make_job(start=started)
     with session_scope() as session:
         session.add_all(
             [
@@ -289,11 +290,14 @@ def test_clearing_before_a_removal_keeps_the_job_and_needs_the_right() -> None:
             ]
         )
     with pytest.raises(NotFound):
-        jobs.clear_before_removal(job_id, actor=Actor(user_id=7, username="x", is_admin=False))
-    jobs.clear_before_removal(job_id, actor=ADMIN)
+        jobs.clear_before_removal(
+            job_id, actor=Actor(user_id=7, username="x", is_admin=False), clock=lambda: NOW
+        )
+    assert load(job_id).trigger_status == started
+    jobs.clear_before_removal(job_id, actor=ADMIN, clock=lambda: NOW)
     with read_scope() as session:
         assert session.scalars(select(JobLog.id)).all() == []
-    assert load(job_id).id == job_id
+    assert load(job_id).trigger_status == 0
 
 
 @pytest.mark.parametrize(
