@@ -46,6 +46,8 @@ class Step:
 
     #: added to the number of objects done
     advance: int = 0
+    #: whether anything was done, also where ``advance`` is 0
+    is_progress: bool = True
     lines: Sequence[ResultLine] = ()
     finished: bool = False
     #: reason for the failure; the task ends as FAILED

@@ -43,6 +43,8 @@ class Task(Base):
     owner: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: counts the claims: an owner of an earlier one can write nothing more
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    #: claims since the last progress
+    claims: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     lease_until: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
 
 

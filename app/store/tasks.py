@@ -50,6 +50,7 @@ def claim_task(
         "state": TaskState.RUNNING.value,
         "owner": owner,
         "epoch": Task.epoch + 1,
+        "claims": Task.claims + 1,
         "lease_until": now_ms + lease_ms,
         "started_ms": func.coalesce(func.nullif(Task.started_ms, 0), now_ms),
     }

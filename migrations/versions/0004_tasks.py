@@ -58,6 +58,7 @@ TABLES: dict[str, list[sa.Column[object]]] = {
         big_number("finished_ms"),
         text("owner", 64),
         number("epoch"),
+        number("claims"),
         big_number("lease_until"),
     ],
     "xxl_job_task_line": [

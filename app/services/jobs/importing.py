@@ -91,7 +91,7 @@ def import_task(turn: Turn) -> None:
             if present != actor:
                 raise TaskRefused(RIGHTS_CHANGED)
             stored = work(session)
-            return Step() if stored is None else _finish(task, stored)
+            return Step(is_progress=False) if stored is None else _finish(task, stored)
 
         turn.commit(step)
         return stored

@@ -44,9 +44,12 @@ TURN_S = 1.0
 PAUSE_S = 0.005
 #: a piece that the database refuses so often in a row ends its task
 ATTEMPTS = 3
+#: a task claimed more often since its last progress ends the processes that work on it
+CLAIMS_MAX = 5
 #: longest wait for a wake-up signal; tasks from other hosts are found after it
 IDLE_S = 0.5
 UNEXPECTED = N_("Unexpected error; see the log of the workers")
+WORKERS_ENDED = N_("The workers ended several times while doing this task")
 DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 
@@ -126,6 +129,8 @@ class TaskRunner:
     def _run_piece(self, turn: Turn) -> None:
         """Do one piece; an error ends the task. Raises TaskLost, and DBAPIError for another attempt."""
         try:
+            if turn.task.claims > CLAIMS_MAX:
+                raise TaskRefused(WORKERS_ENDED)
             self._pieces[turn.task.kind](turn)
         except TaskLost:
             raise

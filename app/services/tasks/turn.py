@@ -85,6 +85,8 @@ class Turn:
             ],
         )
         task.done += step.advance
+        if step.is_progress:
+            task.claims = 0
         task.total = max(task.total, task.done)
         if step.finished or step.error:
             task.state = TaskState.FAILED.value if step.error else TaskState.DONE.value

@@ -21,7 +21,7 @@ from app.models.audit import AuditEntry
 from app.models.task import Task
 from app.services.jobs import bulk
 from app.services.tasks import turn as turns
-from app.services.tasks.runner import TaskRunner
+from app.services.tasks.runner import CLAIMS_MAX, TaskRunner
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import LEASE_MS, Turn
 from app.store import tasks
@@ -302,6 +302,37 @@ def test_a_process_killed_inside_a_piece_loses_that_piece_only(
     make_runner("two").tick(clock.now_ms)
     assert (stored(task_id).state, fired()) == ("DONE", [job.id for job in jobs])
     assert len(outcomes(task_id)) == 5
+
+
+def test_a_task_that_ends_its_process_is_not_begun_without_end(make_runner: MakeRunner, clock: Clock) -> None:
+    begun = list[int]()
+
+    def die(turn: Turn) -> None:
+        begun.append(turn.task.epoch)
+        raise SystemExit
+
+    task_id = submit(TaskDraft(TaskKind.IMPORT, {"text": "x"}, 1, "k"), add_user())
+    for number in range(CLAIMS_MAX):
+        with pytest.raises(SystemExit):
+            make_runner(f"node {number}", pieces={TaskKind.IMPORT.value: die}).tick(clock.now_ms)
+        clock.now_ms += LEASE_MS + 1
+    make_runner("last", pieces={TaskKind.IMPORT.value: die}).tick(clock.now_ms)
+    task = stored(task_id)
+    assert (task.state, begun) == ("FAILED", [1, 2, 3, 4, 5])
+    assert "The workers ended several times while doing this task" in (task.error or "")
+
+
+def test_progress_ends_the_count_of_claims(
+    make_runner: MakeRunner, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [make_job() for _ in range(CLAIMS_MAX + 2)]
+    task_id = submit(run_jobs(*jobs), add_user())
+    one_piece_each(monkeypatch)
+    for number in range(len(jobs)):
+        make_runner(f"node {number}").tick(clock.now_ms)
+        clock.now_ms += LEASE_MS + 1
+    assert (stored(task_id).state, stored(task_id).claims) == ("DONE", 0)
+    assert fired() == [job.id for job in jobs]
 
 
 def test_result_lines_keep_long_names(make_runner: MakeRunner) -> None:
