@@ -37,8 +37,8 @@ BUSY_TIMEOUT_MS = 5_000
 STATEMENTS_KEPT = 32
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
-#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks and lock timeouts
-_TRANSIENT_MYSQL = frozenset({1205, 1213, 1020})
+#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT
+_TRANSIENT_MYSQL = frozenset({1205, 1213, 1020, 3572})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -44,8 +44,12 @@ def find_claimable(session: Session, *, now_ms: Millis, limit: int) -> list[int]
 def claim_task(
     session: Session, task_id: int, *, owner: str, now_ms: Millis, lease_ms: Millis
 ) -> Task | None:
-    """Give a free task to a node; None where another node was first, or the task has ended."""
-    free = update(Task).where(Task.id == task_id, _is_free(now_ms))
+    """Give a free task to a node; None where another node was first, or the task has ended.
+
+    Never waits for a node that is working on it.
+    """
+    if not _lock_free(session, [task_id], _is_free(now_ms)):
+        return None
     values = {
         "state": TaskState.RUNNING.value,
         "owner": owner,
@@ -54,14 +58,15 @@ def claim_task(
         "lease_until": now_ms + lease_ms,
         "started_ms": func.coalesce(func.nullif(Task.started_ms, 0), now_ms),
     }
-    return _reread(session, task_id) if affected(session, free.values(values)) else None
+    affected(session, update(Task).where(Task.id == task_id).values(values))
+    return _reread(session, task_id)
 
 
 def renew_lease(session: Session, held: Task, *, now_ms: Millis, lease_ms: Millis) -> Task | None:
     """Lock a claimed task for a piece of its work and renew its lease; None where its owner has lost it.
 
-    Lost means cancelled, taken over, or moved on by a commit whose answer did not arrive. A take-over or a
-    cancel waits for the end of the transaction.
+    Lost means cancelled, taken over, or moved on by a commit whose answer did not arrive. There is no
+    take-over and no cancel before the end of the transaction.
     """
     same = (
         Task.id == held.id,
@@ -76,15 +81,23 @@ def renew_lease(session: Session, held: Task, *, now_ms: Millis, lease_ms: Milli
 
 def end_leases(session: Session, owner: str) -> int:
     """End the leases of a node that has just started: it holds none. Returns how many there were."""
-    own = update(Task).where(Task.state == TaskState.RUNNING, Task.owner == owner, Task.lease_until > 0)
-    return affected(session, own.values(lease_until=0))
+    own = and_(Task.state == TaskState.RUNNING, Task.owner == owner, Task.lease_until > 0)
+    ids = _lock_free(session, list(session.scalars(select(Task.id).where(own))), own)
+    return affected(session, update(Task).where(Task.id.in_(ids)).values(lease_until=0)) if ids else 0
 
 
 def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> bool:
-    """End a task after the piece in progress; False where it has ended already."""
-    going = update(Task).where(Task.id == task_id, Task.state.in_((TaskState.PENDING, TaskState.RUNNING)))
+    """End a task between two pieces; False where it has ended already.
+
+    Raises the database's error at once where a piece is in progress; SQLite waits for it first.
+    """
+    going = Task.state.in_((TaskState.PENDING, TaskState.RUNNING))
+    found = _by_id([task_id], going).with_for_update(nowait=True)
+    if session.scalar(found) is None:
+        return False
     values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
-    return affected(session, going.values(values)) == 1
+    affected(session, update(Task).where(Task.id == task_id).values(values))
+    return True
 
 
 def insert_lines(session: Session, rows: Sequence[bulk.Row]) -> None:
@@ -117,6 +130,17 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
 def _is_free(now_ms: Millis) -> ColumnElement[bool]:
     expired = and_(Task.state == TaskState.RUNNING, Task.lease_until < now_ms)
     return or_(Task.state == TaskState.PENDING, expired)
+
+
+def _lock_free(session: Session, task_ids: list[int], wanted: ColumnElement[bool]) -> list[int]:
+    """Lock and return the tasks that are as wanted, except those locked by others."""
+    return list(session.scalars(_by_id(task_ids, wanted).with_for_update(skip_locked=True)))
+
+
+def _by_id(task_ids: list[int], wanted: ColumnElement[bool]) -> "Select[tuple[int]]":
+    """Return a read by id; MySQL and MariaDB could otherwise lock rows of other tasks in an index."""
+    rows = select(Task.id).with_hint(Task, "FORCE INDEX (PRIMARY)", "mysql")
+    return rows.where(Task.id.in_(task_ids), wanted).order_by(Task.id)
 
 
 def _reread(session: Session, task_id: int) -> Task | None:

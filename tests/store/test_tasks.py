@@ -1,10 +1,13 @@
 """Background tasks in the database: claimed by one node, fenced by lease and epoch, cancelled, cleaned up."""
 
+import time
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
+from app.database_faults import Fault, fault_of
 from app.db import read_scope, session_scope, transact
 from app.models.task import Task, TaskLine
 from app.store import tasks
@@ -56,6 +59,27 @@ def test_one_of_many_nodes_claims_a_task() -> None:
     assert sum(winner is not None for winner in winners) == 1
     assert claimable(T0 + LEASE) == []
     assert only_row(Task).epoch == 1
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_no_node_and_no_cancel_waits_for_the_piece_of_another() -> None:
+    held, other = claim(make_task().id), claim(make_task("k2").id, "two")
+    assert held is not None
+    assert other is not None
+    later = T0 + LEASE + 1
+    started = time.monotonic()
+    with session_scope() as session:
+        assert tasks.renew_lease(session, held, now_ms=T0, lease_ms=LEASE) is not None
+        for task, owner in ((held, None), (other, "three")):
+            found = claim(task.id, "three", later)
+            assert (found.owner if found else None) == owner
+        assert transact(lambda session: tasks.end_leases(session, "one")) == 0
+        assert transact(lambda session: tasks.end_leases(session, "three")) == 1
+        with pytest.raises(DBAPIError) as refused, session_scope() as second:
+            tasks.cancel_task(second, held.id, now_ms=T0)
+    assert fault_of(refused.value) is Fault.BUSY
+    assert time.monotonic() - started < 2
+    assert transact(lambda session: tasks.cancel_task(session, held.id, now_ms=T0))
 
 
 def test_an_expired_lease_is_taken_over_once_and_the_old_owner_is_fenced() -> None:

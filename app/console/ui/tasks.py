@@ -12,10 +12,9 @@ from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
-from app.db import read_scope, session_scope, transact
+from app.db import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
 from app.domain.texts import Text
-from app.errors import Conflict
 from app.models.task import Task
 from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction
@@ -88,11 +87,7 @@ def show(task_id: int) -> str:
 @blueprint.post("/<int(max=2147483647):task_id>/cancel")
 def cancel(task_id: int) -> ResponseReturnValue:
     """Stop a task after the piece in progress; one that has ended meanwhile shows its result."""
-    try:
-        with session_scope() as session:
-            tasks.cancel_task(session, task_id, actor=current_actor(), now_ms=now_ms())
-    except Conflict:
-        pass
+    tasks.cancel_task(task_id, actor=current_actor(), clock=now_ms)
     return redirect(url_for("tasks.show", task_id=task_id, next=way_back("tasks.index")), 303)
 
 

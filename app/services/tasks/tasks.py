@@ -4,13 +4,18 @@ The caller of ``submit_task`` has checked the rights; they are checked again for
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from threading import Event
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Clock, Millis
+from app.database_faults import Fault, fault_of
+from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.domain.packed_text import unpack
 from app.domain.permissions import Actor
@@ -22,6 +27,8 @@ from app.store import nodes, tasks
 from app.store.paging import Page
 
 MISSING = N_("Task id is invalid")
+#: longest wait of a cancel for the end of the piece in progress, and the pause between attempts
+CANCEL_WAIT_S, CANCEL_PAUSE_S = 2.0, 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +118,27 @@ def list_tasks(session: Session, *, actor: Actor, start: int, length: int) -> Pa
     return tasks.list_tasks(session, user_id=user_id, start=start, length=length)
 
 
-def cancel_task(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """Stop a task after the piece in progress; what is done stays. Raises Conflict where it has ended."""
+def cancel_task(task_id: int, *, actor: Actor, clock: Clock) -> bool:
+    """Stop a task after the piece in progress; what is done stays. False where it has ended already.
+
+    Raises Conflict where the piece takes too long.
+    """
+    until = time.monotonic() + CANCEL_WAIT_S
+    while True:
+        try:
+            with session_scope() as session:
+                return _cancel(session, task_id, actor=actor, now_ms=clock())
+        except DBAPIError as exc:
+            if fault_of(exc) is not Fault.BUSY:
+                raise
+            if time.monotonic() >= until:
+                raise Conflict(N_("The task is busy; try again")) from exc
+        Event().wait(CANCEL_PAUSE_S)
+
+
+def _cancel(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> bool:
     task = get_task(session, task_id, actor=actor)
-    if not tasks.cancel_task(session, task.id, now_ms=now_ms):
-        raise Conflict(N_("The task has already ended"))
+    return tasks.cancel_task(session, task.id, now_ms=now_ms)
 
 
 def str_of(error: str | None) -> str:

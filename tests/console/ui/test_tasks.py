@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
 from app.clock import now_ms
+from app.db import session_scope
 from app.models.job import Job
 from app.models.node import Node
 from app.models.task import Task
@@ -73,6 +75,18 @@ def test_the_rest_of_a_task_is_cancelled(admin: Console, monkeypatch: pytest.Mon
     assert "1 of 3 jobs: switched on." in result
     assert sum(job.trigger_status for job in all_rows(Job)) == 1
     assert submit(admin, cancel).status_code == 303, "it has ended: its result is shown"
+    assert only_row(Task).state == "CANCELLED"
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_cancel_does_not_wait_for_a_long_piece(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.tasks.tasks.CANCEL_WAIT_S", 0.05)
+    cancel = start_jobs(admin).split("?")[0] + "/cancel"
+    with session_scope() as session:
+        session.scalars(select(Task).with_for_update()).all()
+        refused = submit(admin, cancel)
+        assert (refused.status_code, "The task is busy; try again" in text_of(refused)) == (409, True)
+    assert submit(admin, cancel).status_code == 303
     assert only_row(Task).state == "CANCELLED"
 
 
