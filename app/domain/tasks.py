@@ -25,6 +25,8 @@ class TaskState(StrEnum):
 
 #: states a task never leaves
 ENDED = (TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED)
+#: states of which the same form begins a new task
+UNDONE = (TaskState.FAILED, TaskState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,25 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.tasks import ENDED, TaskState
+from app.domain.tasks import ENDED, UNDONE, TaskState
 from app.models.task import Task, TaskLine
 from app.store import bulk
 from app.store.paging import Page, fetch_page
 
 
 def insert_task(session: Session, row: bulk.Row) -> tuple[Task, bool]:
-    """Store a task unless there is one with its idempotency key; return it, and whether it is new."""
+    """Store a task unless there is one with its idempotency key; return it, and whether it is new.
+
+    One that has failed or was cancelled gives its key to the new task.
+    """
     same = select(Task).where(Task.idempotency_key == row["idempotency_key"])
     found = session.scalar(same)
-    if found is not None:
+    if found is not None and found.state not in UNDONE:
         return found, False
+    if found is not None:
+        freed = update(Task).where(Task.id == found.id).values(idempotency_key=f"undone:{found.id}")
+        affected(session, freed)
+        session.expire(found)
     bulk.insert_ignore(session, Task, [row])  # another request may be storing the same one
     return session.scalars(same).one(), True
 

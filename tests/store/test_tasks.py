@@ -53,6 +53,17 @@ def test_a_key_makes_one_task_however_often_it_is_sent_at_once() -> None:
         assert tasks.insert_task(session, row("k2"))[1] is True
 
 
+@pytest.mark.parametrize(("state", "is_new"), [("DONE", False), ("FAILED", True), ("CANCELLED", True)])
+def test_a_task_that_was_not_done_gives_its_key_to_the_next(state: str, is_new: bool) -> None:
+    old = make_task(state=state)
+    made = run_concurrently(
+        *(lambda: transact(lambda s: tasks.insert_task(s, row())[0].id) for _ in range(3))
+    )
+    assert len(set(made)) == 1
+    assert (made[0] != old.id) == is_new
+    assert len(all_rows(Task)) == 1 + is_new
+
+
 def test_one_of_many_nodes_claims_a_task() -> None:
     task = make_task()
     winners = run_concurrently(*(lambda name=name: claim(task.id, name) for name in "abcd"))
