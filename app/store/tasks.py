@@ -30,6 +30,12 @@ def insert_task(session: Session, row: bulk.Row) -> tuple[Task, bool]:
     return session.scalars(same).one(), True
 
 
+def find_submitted(session: Session, idempotency_key: str) -> int | None:
+    """Return the id of the task that a form has made; None: none, or one that it may make anew."""
+    same = select(Task.id).where(Task.idempotency_key == idempotency_key, Task.state.not_in(UNDONE))
+    return session.scalar(same)
+
+
 def find_task(session: Session, task_id: int) -> Task | None:
     """Return a task or None."""
     return session.get(Task, task_id)

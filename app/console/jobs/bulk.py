@@ -14,6 +14,7 @@ from app.console.web.language import _, ngettext
 from app.db import read_scope
 from app.domain.permissions import Right, require_right
 from app.domain.tags import TAG_MAX, check_tag
+from app.domain.tasks import TaskKind
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import bulk as job_bulk
@@ -37,6 +38,11 @@ NAMED = 5
 def bulk(act: str) -> ResponseReturnValue:
     """Change the ticked jobs, or all that match the filters (``?matching=1``)."""
     action = BulkAction(act)
+    if request.method == "POST":
+        entered = job_bulk.stored_params(_params(action, list(dict.fromkeys(_requested_ids()))))
+        submitted = tasks.lead_to_submitted(TaskKind.BULK, entered, back=way_back("jobs.index"))
+        if submitted is not None:
+            return submitted
     found, left_out = _requested_jobs(action)
     if request.method == "POST":
         try:
@@ -67,9 +73,17 @@ def _requested_jobs(action: BulkAction) -> tuple[list[Job], int]:
         with read_scope() as session:
             ids, left_out = job_bulk.find_matching(session, action, requested_filter(), actor=current_actor())
         return _jobs(action, ids), left_out
+    limit = MATCHING_MAX if request.form.get("ids") else job_bulk.JOBS_MAX
+    return _jobs(action, job_bulk.check_ids(_requested_ids(), limit)), 0
+
+
+def _requested_ids() -> list[int]:
     listed = request.form.get("ids", "")
-    ids = [to_id(text) for text in listed.split(",")] if listed else ticked_ids(job_bulk.JOBS_MAX)
-    return _jobs(action, job_bulk.check_ids(ids, MATCHING_MAX if listed else job_bulk.JOBS_MAX)), 0
+    return [to_id(text) for text in listed.split(",")] if listed else ticked_ids(job_bulk.JOBS_MAX)
+
+
+def _params(action: BulkAction, ids: list[int]) -> BulkParams:
+    return BulkParams(action, ids, to_id(request.form.get("job_group", "")), request.form.get("tag", ""))
 
 
 def _jobs(action: BulkAction, ids: list[int]) -> list[Job]:
@@ -86,13 +100,11 @@ def _jobs(action: BulkAction, ids: list[int]) -> list[Job]:
 
 def _submit(action: BulkAction, found: list[Job]) -> ResponseReturnValue:
     """Submit the task; raises InvalidInput."""
-    tag = request.form.get("tag", "")
+    params = _params(action, [job.id for job in found])
     if action == BulkAction.REMOVE and len(found) > 1:
         require_phrase(deletion_phrase(len(found)))
     if action in {BulkAction.TAG, BulkAction.UNTAG}:
-        check_tag(tag)
-    group_id = to_id(request.form.get("job_group", ""))
-    params = BulkParams(action, [job.id for job in found], group_id, tag)
+        check_tag(params.tag)
     draft = job_bulk.draft_task(params, form_key=tasks.requested_form_key())
     return tasks.submit(draft, back=way_back("jobs.index"))
 

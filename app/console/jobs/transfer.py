@@ -14,6 +14,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
 from app.db import read_scope
+from app.domain.tasks import TaskKind
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.services.jobs import export as job_export
@@ -54,6 +55,11 @@ def import_file() -> ResponseReturnValue:
     text = request.form.get("text", "")
     try:
         text = _sent_text()
+        if "apply" in request.form:
+            entered = importing.entered(text)
+            submitted = tasks.lead_to_submitted(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
+            if submitted is not None:
+                return submitted
         findings = importing.import_jobs(
             read_file(text, readable_by_java=settings().shared_with_java),
             actor=current_actor(),

@@ -1,5 +1,7 @@
 """Clearing run logs: choose the rows, see their number, confirm; then a task deletes them."""
 
+from dataclasses import asdict
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -13,6 +15,7 @@ from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.db import read_scope
+from app.domain.tasks import TaskKind
 from app.errors import InvalidInput
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -54,6 +57,11 @@ def _count_or_submit(form: CleanForm) -> ResponseReturnValue:
         _number(form.kind.data),
         up_to_id=_number(request.form["up_to_id"]) if is_confirmed else None,
     )
+    back = url_for("logs.index", jobGroup=wanted.group_id or None, jobId=wanted.job_id or None)
+    if is_confirmed:
+        submitted = tasks.lead_to_submitted(TaskKind.CLEAR_LOGS, asdict(wanted), back=back)
+        if submitted is not None:
+            return submitted
     with read_scope() as session:
         rows, total = clearing.fix_rows(session, wanted, actor=current_actor(), now_ms=now_ms())
     phrase = deletion_phrase(total) if wanted.kind == ClearType.ALL else ""
@@ -65,8 +73,7 @@ def _count_or_submit(form: CleanForm) -> ResponseReturnValue:
             return _confirm(
                 form, up_to_id=rows.up_to_id, total=total, phrase=phrase, error=translate(exc.message)
             ), 400
-        draft = clearing.draft_task(rows, wanted.kind, total, form_key=tasks.requested_form_key())
-        back = url_for("logs.index", jobGroup=rows.group_id or None, jobId=rows.job_id or None)
+        draft = clearing.draft_task(rows, wanted, total, form_key=tasks.requested_form_key())
         return tasks.submit(draft, back=back)
     return _confirm(form, up_to_id=rows.up_to_id, total=total, phrase=phrase)
 

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections.abc import Mapping
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -44,11 +45,24 @@ def requested_form_key() -> str:
     return text if re.fullmatch("[0-9a-f]{32}", text) else new_form_key()
 
 
+def lead_to_submitted(
+    kind: TaskKind, entered: Mapping[str, object], *, back: str
+) -> ResponseReturnValue | None:
+    """Lead to the task that the same form has made already; None: it has made none."""
+    with read_scope() as session:
+        task_id = tasks.find_submitted(session, kind, requested_form_key(), entered, actor=current_actor())
+    return None if task_id is None else _lead_to(task_id, back=back, is_new=False)
+
+
 def submit(draft: TaskDraft, *, back: str) -> ResponseReturnValue:
     """Store a task, wake the monitors and lead to its page, which leads ``back`` in the end."""
     actor, at_ms = current_actor(), now_ms()
     task_id, is_new = transact(lambda session: tasks.submit_task(session, draft, actor=actor, now_ms=at_ms))
     send_wake_up(settings().home, TASKS)
+    return _lead_to(task_id, back=back, is_new=is_new)
+
+
+def _lead_to(task_id: int, *, back: str, is_new: bool) -> ResponseReturnValue:
     repeated = None if is_new else 1
     return redirect(url_for("tasks.show", task_id=task_id, next=back, repeated=repeated), 303)
 

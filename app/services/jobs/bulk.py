@@ -101,13 +101,17 @@ def find_matching(
 
 def draft_task(params: BulkParams, *, form_key: str) -> TaskDraft:
     """Return the task of a bulk change."""
-    stored = {
+    return TaskDraft(TaskKind.BULK, stored_params(params), len(params.job_ids), form_key)
+
+
+def stored_params(params: BulkParams) -> dict[str, object]:
+    """Return the parameters of the task: what the user entered."""
+    return {
         "action": params.action.value,
         "job_ids": list(params.job_ids),
         "group_id": params.group_id,
         "tag": params.tag,
     }
-    return TaskDraft(TaskKind.BULK, stored, len(params.job_ids), form_key)
 
 
 def read_params(task: Task) -> BulkParams:

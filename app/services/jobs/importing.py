@@ -76,7 +76,13 @@ def import_jobs(
 
 def draft_task(text: str, total: int, *, readable_by_java: bool, form_key: str) -> TaskDraft:
     """Return the task that imports the text of a file; see ``read_file`` for ``readable_by_java``."""
-    return TaskDraft(TaskKind.IMPORT, {"text": text, JAVA: readable_by_java}, total, form_key)
+    parameters = {"text": text, JAVA: readable_by_java}
+    return TaskDraft(TaskKind.IMPORT, parameters, total, form_key, entered(text))
+
+
+def entered(text: str) -> dict[str, object]:
+    """Return what the user entered of an import."""
+    return {"text": text}
 
 
 def import_task(turn: Turn) -> None:

@@ -38,9 +38,10 @@ def fix_rows(session: Session, wanted: ClearRequest, *, actor: Actor, now_ms: Mi
     return clearing, log_lists.count_to_clear(session, clearing)
 
 
-def draft_task(clearing: Clearing, kind: int, total: int, *, form_key: str) -> TaskDraft:
+def draft_task(clearing: Clearing, wanted: ClearRequest, total: int, *, form_key: str) -> TaskDraft:
     """Return the task that deletes these rows."""
-    return TaskDraft(TaskKind.CLEAR_LOGS, {"kind": kind, **asdict(clearing)}, total, form_key)
+    parameters = {"kind": wanted.kind, **asdict(clearing)}
+    return TaskDraft(TaskKind.CLEAR_LOGS, parameters, total, form_key, asdict(wanted))
 
 
 def clear_next(turn: Turn) -> None:

@@ -39,8 +39,10 @@ class TaskDraft:
     parameters: Mapping[str, object]
     #: objects to do
     total: int
-    #: of the form: with the same user, kind and parameters it makes the same task
+    #: of the form: with the same user, kind and entered values it makes the same task
     form_key: str
+    #: what the user entered, where ``parameters`` are computed from it
+    entered: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,11 @@ class Progress:
 
 def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Millis) -> tuple[int, bool]:
     """Store a task for the monitors; return its id, and False where the same form was sent before."""
-    parameters = json.dumps(draft.parameters, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    entered = draft.parameters if draft.entered is None else draft.entered
     row = {
-        "idempotency_key": _key(draft, parameters, actor),
+        "idempotency_key": _key(draft.kind, draft.form_key, entered, actor),
         "kind": draft.kind.value,
-        "parameters": parameters,
+        "parameters": _json(draft.parameters),
         "user_id": actor.user_id,
         "username": actor.username[:64],
         "address": actor.address[:64],
@@ -79,6 +81,16 @@ def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Mil
     }
     task, is_new = tasks.insert_task(session, row)
     return task.id, is_new
+
+
+def find_submitted(
+    session: Session, kind: TaskKind, form_key: str, entered: Mapping[str, object], *, actor: Actor
+) -> int | None:
+    """Return the id of the task that the same form has made already.
+
+    Looked up before any check, because the task may have changed what is checked.
+    """
+    return tasks.find_submitted(session, _key(kind, form_key, entered, actor))
 
 
 def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
@@ -147,6 +159,10 @@ def str_of(error: str | None) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _key(draft: TaskDraft, parameters: str, actor: Actor) -> str:
-    text = f"{actor.user_id}:{draft.kind}:{draft.form_key}:{parameters}"
+def _key(kind: TaskKind, form_key: str, entered: Mapping[str, object], actor: Actor) -> str:
+    text = f"{actor.user_id}:{kind}:{form_key}:{_json(entered)}"
     return sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _json(values: Mapping[str, object]) -> str:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -302,6 +302,16 @@ def test_the_same_form_sent_again_shows_the_task_it_made(admin: Console) -> None
     assert (all_rows(Fire), actions().count("job.trigger")) == ([], 2)
 
 
+def test_the_form_of_a_deletion_sent_again_shows_its_task(admin: Console) -> None:
+    group_id = add_group()
+    path = f"/jobinfo/bulk/delete{ticked(add_job(group_id), add_job(group_id))}"
+    fields = fields_of(admin.get(path).text) | {"typed": "delete 2"}
+    first = submit(admin, path, **fields)
+    assert "2 of 2 jobs: deleted." in text_of(result_of(admin, first))
+    for again in (fields, fields | {"typed": ""}):
+        assert path_after(submit(admin, path, **again)).startswith(path_after(first).split("?")[0])
+
+
 def test_another_form_or_another_user_makes_another_task(admin: Console) -> None:
     group_id = add_group()
     ids = [add_job(group_id), add_job(group_id)]

@@ -212,6 +212,18 @@ def test_everything_goes_only_after_its_number_was_typed(admin: Console) -> None
     assert ids_left() == []
 
 
+def test_the_same_form_sent_again_shows_the_task_it_made(admin: Console) -> None:
+    group_id = add_group()
+    for kind, count in ((9, 3), (1, 2)):
+        add_logs(group_id, add_job(group_id), count, days_ago=40)
+        fields = fields_of(submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=kind))
+        first = submit(admin, "/joblog/clean", **fields)
+        task = path_after(first).split("?")[0]
+        assert path_after(submit(admin, "/joblog/clean", **fields)).startswith(task + "?"), "bounds move on"
+        result_of(admin, first)
+        assert path_after(submit(admin, "/joblog/clean", **fields)).startswith(task + "?"), "nothing is left"
+
+
 def test_other_cleanings_need_nothing_typed(admin: Console) -> None:
     group_id = add_group()
     add_logs(group_id, add_job(group_id), 2, days_ago=40)
