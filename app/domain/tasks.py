@@ -23,6 +23,8 @@ class TaskState(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+#: kinds whose parameters are long and are emptied when the task ends
+EMPTIED = (TaskKind.IMPORT,)
 #: states a task never leaves
 ENDED = (TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED)
 #: states of which the same form begins a new task

@@ -22,6 +22,8 @@ class Task(Base):
     #: the same form sent twice by one user has the same key
     idempotency_key: Mapped[str] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(20))
+    #: of a bulk change, a ``BulkAction``; otherwise empty
+    action: Mapped[str] = mapped_column(String(20), default="", server_default="")
     #: JSON; emptied where it is long and the task has ended
     parameters: Mapped[str] = mapped_column(LongText)
     user_id: Mapped[int] = mapped_column(Integer)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.tasks import ENDED, UNDONE, TaskState
+from app.domain.tasks import EMPTIED, ENDED, UNDONE, TaskState
 from app.models.task import Task, TaskLine
 from app.store import bulk
 from app.store.paging import Page, fetch_page
@@ -43,7 +43,7 @@ def find_task(session: Session, task_id: int) -> Task | None:
 
 def list_tasks(session: Session, *, user_id: int | None, start: int, length: int) -> Page[Task]:
     """Return a page of the tasks of a user (None: of all), newest first."""
-    query = select(Task).order_by(Task.id.desc())
+    query = select(Task).order_by(Task.id.desc()).options(defer(Task.parameters))
     if user_id is not None:
         query = query.where(Task.user_id == user_id)
     return fetch_page(session, query, start=start, length=length)
@@ -110,6 +110,7 @@ def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> bool:
         return False
     values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
     affected(session, update(Task).where(Task.id == task_id).values(values))
+    affected(session, update(Task).where(Task.id == task_id, Task.kind.in_(EMPTIED)).values(parameters="{}"))
     return True
 
 

@@ -44,6 +44,7 @@ TABLES: dict[str, list[sa.Column[object]]] = {
         primary_key(),
         text("idempotency_key", 64, None),
         text("kind", 20, None),
+        text("action", 20),
         sa.Column("parameters", LONG_TEXT, nullable=False),
         number("user_id", None),
         text("username", 64),

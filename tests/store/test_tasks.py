@@ -1,9 +1,11 @@
 """Background tasks in the database: claimed by one node, fenced by lease and epoch, cancelled, cleaned up."""
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
@@ -28,6 +30,10 @@ def make_task(key: str = "k1", **changes: Any) -> Task:
     return save(Task(**row(key, **changes)))
 
 
+def insert_one(values: dict[str, Any]) -> int:
+    return transact(lambda session: tasks.insert_task(session, values)[0].id)
+
+
 def claim(task_id: int, owner: str = "one", now_ms: Millis = T0) -> Task | None:
     return transact(
         lambda session: tasks.claim_task(session, task_id, owner=owner, now_ms=now_ms, lease_ms=LEASE)
@@ -44,9 +50,7 @@ def claimable(now_ms: Millis) -> list[int]:
 
 
 def test_a_key_makes_one_task_however_often_it_is_sent_at_once() -> None:
-    made = run_concurrently(
-        *(lambda: transact(lambda s: tasks.insert_task(s, row())[0].id) for _ in range(4))
-    )
+    made = run_concurrently(*(partial(insert_one, row()) for _ in range(4)))
     assert set(made) == {only_row(Task).id}
     with session_scope() as session:
         assert tasks.insert_task(session, row())[1] is False
@@ -56,9 +60,7 @@ def test_a_key_makes_one_task_however_often_it_is_sent_at_once() -> None:
 @pytest.mark.parametrize(("state", "is_new"), [("DONE", False), ("FAILED", True), ("CANCELLED", True)])
 def test_a_task_that_was_not_done_gives_its_key_to_the_next(state: str, is_new: bool) -> None:
     old = make_task(state=state)
-    made = run_concurrently(
-        *(lambda: transact(lambda s: tasks.insert_task(s, row())[0].id) for _ in range(3))
-    )
+    made = run_concurrently(*(partial(insert_one, row()) for _ in range(3)))
     assert len(set(made)) == 1
     assert (made[0] != old.id) == is_new
     assert len(all_rows(Task)) == 1 + is_new
@@ -84,8 +86,8 @@ def test_no_node_and_no_cancel_waits_for_the_piece_of_another() -> None:
         for task, owner in ((held, None), (other, "three")):
             found = claim(task.id, "three", later)
             assert (found.owner if found else None) == owner
-        assert transact(lambda session: tasks.end_leases(session, "one")) == 0
-        assert transact(lambda session: tasks.end_leases(session, "three")) == 1
+        assert transact(partial(tasks.end_leases, owner="one")) == 0
+        assert transact(partial(tasks.end_leases, owner="three")) == 1
         with pytest.raises(DBAPIError) as refused, session_scope() as second:
             tasks.cancel_task(second, held.id, now_ms=T0)
     assert fault_of(refused.value) is Fault.BUSY
@@ -158,6 +160,7 @@ def test_users_list_their_own_tasks_newest_first() -> None:
     with read_scope() as session:
         page = tasks.list_tasks(session, user_id=1, start=0, length=10)
         assert [task.id for task in page.rows] == [second.id, first.id]
+        assert "parameters" in inspect(page.rows[0]).unloaded
         assert tasks.list_tasks(session, user_id=None, start=1, length=1).rows[0].id == other.id
 
 

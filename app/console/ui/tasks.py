@@ -17,7 +17,6 @@ from app.db import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
 from app.domain.texts import Text
 from app.models.task import Task
-from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction
 from app.services.tasks import tasks
 from app.services.tasks.tasks import TaskDraft
@@ -91,7 +90,7 @@ def show(task_id: int) -> str:
         error=translate(progress.error),
         title=title_of(task),
         rows=translated_lines(progress.lines),
-        action=bulk.read_params(task).action if task.kind == TaskKind.BULK else "",
+        action=task.action,
         word=_done_word(task),
         is_repeated="repeated" in request.args,
         back=way_back("tasks.index"),
@@ -120,13 +119,13 @@ def translated_lines(lines: list[ResultLine]) -> list[dict[str, object]]:
 
 
 def title_of(task: Task) -> str:
-    """Return the name of what a task does."""
+    """Return the name of what a task does; one that a newer version has submitted has none."""
     match task.kind:
         case TaskKind.CLEAR_LOGS:
             return _("Clear the log")
         case TaskKind.IMPORT:
             return _("Import jobs")
-    match bulk.read_params(task).action:
+    match task.action:
         case BulkAction.START:
             return _("Switch schedules on")
         case BulkAction.STOP:
@@ -141,13 +140,12 @@ def title_of(task: Task) -> str:
             return _("Remove a tag from jobs")
         case BulkAction.REMOVE:
             return _("Delete jobs")
+    return _("Task")
 
 
 def _done_word(task: Task) -> str:
-    """Return the past participle of a bulk action."""
-    if task.kind != TaskKind.BULK:
-        return ""
-    match bulk.read_params(task).action:
+    """Return the past participle of a bulk action; empty for other tasks."""
+    match task.action:
         case BulkAction.START:
             return _("switched on")
         case BulkAction.STOP:
@@ -162,6 +160,7 @@ def _done_word(task: Task) -> str:
             return _("tag removed")
         case BulkAction.REMOVE:
             return _("deleted")
+    return ""
 
 
 def _translated(value: object) -> object:

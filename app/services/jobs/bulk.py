@@ -101,7 +101,8 @@ def find_matching(
 
 def draft_task(params: BulkParams, *, form_key: str) -> TaskDraft:
     """Return the task of a bulk change."""
-    return TaskDraft(TaskKind.BULK, stored_params(params), len(params.job_ids), form_key)
+    stored, total = stored_params(params), len(params.job_ids)
+    return TaskDraft(TaskKind.BULK, stored, total, form_key, action=params.action.value)
 
 
 def stored_params(params: BulkParams) -> dict[str, object]:

@@ -92,19 +92,19 @@ def import_task(turn: Turn) -> None:
     stored: list[Finding] | None = None
 
     def write(work: Writing) -> list[Finding] | None:
-        def step(session: Session, task: Task, present: Actor) -> Step:
+        def step(session: Session, _task: Task, present: Actor) -> Step:
             nonlocal stored
             if present != actor:
                 raise TaskRefused(RIGHTS_CHANGED)
             stored = work(session)
-            return Step(is_progress=False) if stored is None else _finish(task, stored)
+            return Step(is_progress=False) if stored is None else _finish(stored)
 
         turn.commit(step)
         return stored
 
     findings = import_jobs(entries, actor=actor, clock=turn.clock, dry=False, write=write)
     if turn.task.state == TaskState.RUNNING:
-        turn.commit(lambda _session, task, _actor: _finish(task, findings, error=NOTHING_IMPORTED))
+        turn.commit(lambda _session, _task, _actor: _finish(findings, error=NOTHING_IMPORTED))
 
 
 def finding_detail(finding: Finding) -> dict[str, object]:
@@ -126,8 +126,7 @@ def result_lines(findings: Sequence[Finding]) -> list[ResultLine]:
     ]
 
 
-def _finish(task: Task, findings: Sequence[Finding], *, error: str = "") -> Step:
-    task.parameters = "{}"
+def _finish(findings: Sequence[Finding], *, error: str = "") -> Step:
     advance = 0 if error else len(findings)
     return Step(advance=advance, lines=result_lines(findings), finished=True, error=error)
 

@@ -43,6 +43,8 @@ class TaskDraft:
     form_key: str
     #: what the user entered, where ``parameters`` are computed from it
     entered: Mapping[str, object] | None = None
+    #: of a bulk change
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Mil
     row = {
         "idempotency_key": _key(draft.kind, draft.form_key, entered, actor),
         "kind": draft.kind.value,
+        "action": draft.action,
         "parameters": _json(draft.parameters),
         "user_id": actor.user_id,
         "username": actor.username[:64],

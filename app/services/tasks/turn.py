@@ -10,7 +10,7 @@ from app.clock import SECOND_MS, Clock, Millis
 from app.db import read_scope, transact
 from app.domain.packed_text import pack
 from app.domain.permissions import Actor, rights_by_group
-from app.domain.tasks import Step, TaskState
+from app.domain.tasks import EMPTIED, Step, TaskState
 from app.domain.texts import N_, Text
 from app.models.task import Task
 from app.store import rights, tasks, users
@@ -91,6 +91,7 @@ class Turn:
         if step.finished or step.error:
             task.state = TaskState.FAILED.value if step.error else TaskState.DONE.value
             task.error = packed(step.error) if step.error else None
+            task.parameters = "{}" if task.kind in EMPTIED else task.parameters
             task.finished_ms, task.lease_until = self.clock(), 0
         session.flush()
         return task

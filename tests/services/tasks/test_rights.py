@@ -10,6 +10,7 @@ from sqlalchemy import update
 from app.db import read_scope, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor, Right
+from app.domain.tasks import TaskKind
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
@@ -19,6 +20,8 @@ from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
 from app.services.tasks.runner import TaskRunner
+from app.services.tasks.turn import Turn
+from app.store import tasks
 from tests.factories import T0, all_rows, make_job, make_log
 from tests.services.tasks.conftest import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
@@ -83,6 +86,19 @@ def test_an_import_stores_nothing_where_the_right_is_lost(make_runner: MakeRunne
     assert (stored(task_id).state, stored(task_id).done, stored(task_id).parameters) == ("FAILED", 0, "{}")
     assert [outcome for _job, outcome, _detail in outcomes(task_id)] == ["error"]
     assert [row.id for row in all_rows(Job)] == [job.id]
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "FAILED"])
+def test_the_text_of_an_import_is_not_kept_however_it_ends(make_runner: MakeRunner, state: str) -> None:
+    def fail(_turn: Turn) -> None:
+        raise KeyError
+
+    task_id = submit(importing.draft_task("text", 1, readable_by_java=False, form_key="k"), add_user())
+    if state == "CANCELLED":
+        with session_scope() as session:
+            tasks.cancel_task(session, task_id, now_ms=T0)
+    make_runner(pieces={TaskKind.IMPORT.value: fail}).tick(T0)
+    assert (stored(task_id).state, stored(task_id).parameters) == (state, "{}")
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["disabled", "deleted"])
