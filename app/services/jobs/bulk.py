@@ -21,7 +21,7 @@ from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import Turn
+from app.services.tasks.turn import Turn, is_of_data
 from app.store import job_lists
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def read_params(task: Task) -> BulkParams:
 
 
 def change_next(turn: Turn) -> None:
-    """Change the next job. A refusal, also the database's, is the outcome of this job; the others go on."""
+    """Change the next job. A refusal, also of its data, is the outcome of this job; the others go on."""
     params = read_params(turn.task)
     error: object
     try:
@@ -131,6 +131,8 @@ def change_next(turn: Turn) -> None:
     except XxlJobError as exc:
         error = exc.args[0]
     except DBAPIError as exc:
+        if not is_of_data(exc):
+            raise
         logger.error("bulk change refused task_id=%s database_error=%s", turn.task.id, exc.orig)
         error = DATABASE_REFUSED
     turn.commit(

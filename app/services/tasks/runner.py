@@ -23,7 +23,7 @@ from app.errors import XxlJobError
 from app.models.task import Task
 from app.services.jobs import bulk, importing
 from app.services.runs import clearing
-from app.services.tasks.turn import LEASE_MS, TaskLost, TaskRefused, Turn
+from app.services.tasks.turn import LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.store import tasks
 from app.wake_up import TASKS, WakeSocket
 
@@ -42,7 +42,7 @@ HELD_MAX = 4
 TURN_S = 1.0
 #: pause between two pieces: other writers go first
 PAUSE_S = 0.005
-#: a piece that the database refuses so often in a row ends its task
+#: a piece whose data the database refuses so often in a row ends its task
 ATTEMPTS = 3
 #: a task claimed more often since its last progress ends the processes that work on it
 CLAIMS_MAX = 5
@@ -139,6 +139,8 @@ class TaskRunner:
         except XxlJobError as exc:
             turn.fail(exc.args[0])
         except DBAPIError as exc:
+            if not is_of_data(exc):
+                raise
             self._failures[turn.task.id] += 1
             if self._failures[turn.task.id] < ATTEMPTS:
                 raise

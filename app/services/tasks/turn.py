@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock, Millis
@@ -95,6 +96,16 @@ class Turn:
             task.finished_ms, task.lease_until = self.clock(), 0
         session.flush()
         return task
+
+
+def is_of_data(error: DBAPIError) -> bool:
+    """Whether the database refused the data: the same statement would fail again.
+
+    Otherwise the database is away or busy, which passes.
+    """
+    return isinstance(error, IntegrityError | DataError | ProgrammingError) and not (
+        error.connection_invalidated
+    )
 
 
 def packed(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
@@ -337,7 +337,7 @@ def test_a_database_that_refuses_one_change_undoes_and_repeats_no_other(
     def lose(session: Session, job_id: int, **given: Any) -> None:
         calls.append(job_id)
         if job_id == ids[1]:
-            raise OperationalError("INSERT", {}, Exception(1213, "deadlock"))
+            raise IntegrityError("INSERT", {}, Exception(1062, "duplicate"))
         trigger(session, job_id, **given)
 
     monkeypatch.setattr("app.services.jobs.jobs.trigger_job", lose)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from app.config import Config
@@ -199,31 +201,49 @@ def test_a_database_that_is_away_costs_time_and_no_task(make_runner: MakeRunner)
 
     def flaky(turn: Turn) -> None:
         calls.append(turn.task.id)
-        if len(calls) in {1, 2}:
+        if len(calls) < 7:
             raise OperationalError("SELECT", {}, Exception(2006, "away"))
         turn.commit(lambda _s, _t, _a: Step(advance=1, finished=True))
 
     task_id = submit(TaskDraft(TaskKind.IMPORT, {}, 1, "k"), add_user())
     runner = make_runner(pieces={TaskKind.IMPORT.value: flaky})
-    for _ in range(2):
+    for _ in range(6):
         with pytest.raises(OperationalError):
             runner.tick(T0)
     runner.tick(T0)
-    assert (stored(task_id).state, len(calls)) == ("DONE", 3)
+    assert (stored(task_id).state, len(calls)) == ("DONE", 7)
 
 
 def test_a_piece_that_is_always_refused_ends_its_task(make_runner: MakeRunner) -> None:
     def refused(_turn: Turn) -> None:
-        raise OperationalError("INSERT", {}, Exception(1205, "locked"))
+        raise DataError("INSERT", {}, Exception(1406, "too long"))
 
     task_id = submit(TaskDraft(TaskKind.IMPORT, {}, 1, "k"), add_user())
     runner = make_runner(pieces={TaskKind.IMPORT.value: refused})
     for _ in range(2):
-        with pytest.raises(OperationalError):
+        with pytest.raises(DataError):
             runner.tick(T0)
     runner.tick(T0)
     assert stored(task_id).state == "FAILED"
     assert "The database rejected" in (stored(task_id).error or "")
+
+
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_job_is_refused_for_its_data_and_never_because_the_database_is_away(
+    make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    away: DBAPIError = OperationalError("INSERT", {}, Exception(2006, "away"))
+    if not is_away:
+        away = IntegrityError("INSERT", {}, Exception(1062, "duplicate"))
+    job = make_job()
+    task_id, runner = submit(run_jobs(job), add_user()), make_runner()
+    with monkeypatch.context() as broken:
+        broken.setattr("app.services.jobs.jobs.trigger_job", Mock(side_effect=away))
+        with pytest.raises(OperationalError) if is_away else nullcontext():
+            runner.tick(T0)
+    runner.tick(T0)
+    assert [outcome for _id, outcome, _detail in outcomes(task_id)] == ["done" if is_away else "refused"]
+    assert fired() == ([job.id] if is_away else [])
 
 
 def test_a_short_task_does_not_wait_for_a_long_one(
