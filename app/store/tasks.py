@@ -99,19 +99,19 @@ def end_leases(session: Session, owner: str) -> int:
     return affected(session, update(Task).where(Task.id.in_(ids)).values(lease_until=0)) if ids else 0
 
 
-def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> bool:
-    """End a task between two pieces; False where it has ended already.
+def cancel_task(session: Session, task_id: int, *, now_ms: Millis) -> Task | None:
+    """End a task between two pieces and return it; None where it has ended already.
 
     Raises the database's error at once where a piece is in progress; SQLite waits for it first.
     """
     going = Task.state.in_((TaskState.PENDING, TaskState.RUNNING))
     found = _by_id([task_id], going).with_for_update(nowait=True)
     if session.scalar(found) is None:
-        return False
+        return None
     values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
     affected(session, update(Task).where(Task.id == task_id).values(values))
     affected(session, update(Task).where(Task.id == task_id, Task.kind.in_(EMPTIED)).values(parameters="{}"))
-    return True
+    return _reread(session, task_id)
 
 
 def insert_lines(session: Session, rows: Sequence[bulk.Row]) -> None:

@@ -9,7 +9,6 @@ from app.clock import Millis
 from app.domain.permissions import Actor
 from app.domain.tasks import Step, TaskKind
 from app.models.task import Task
-from app.services import audit
 from app.services.runs.logs import ClearType, clearing_of
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import Turn
@@ -40,35 +39,20 @@ def fix_rows(session: Session, wanted: ClearRequest, *, actor: Actor, now_ms: Mi
 
 def draft_task(clearing: Clearing, wanted: ClearRequest, total: int, *, form_key: str) -> TaskDraft:
     """Return the task that deletes these rows."""
-    parameters = {"kind": wanted.kind, **asdict(clearing)}
+    parameters = {"kind": wanted.kind, "kind_name": ClearType(wanted.kind).name, **asdict(clearing)}
     return TaskDraft(TaskKind.CLEAR_LOGS, parameters, total, form_key, asdict(wanted))
 
 
 def clear_next(turn: Turn) -> None:
-    """Delete the next batch of rows; the audit entry is written with the first one."""
+    """Delete the next batch of rows; the audit entry with their number is written when the task ends."""
     turn.commit(lambda session, task, actor: _clear_batch(session, task, actor, turn.clock()))
 
 
 def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> Step:
     bounds = json.loads(task.parameters)
     kind = bounds.pop("kind")
+    del bounds["kind_name"]
     clearing = Clearing(**bounds)
     allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    if task.done == 0:
-        _record(session, clearing, kind, task.total, actor=actor, now_ms=now_ms)
     deleted = log_lists.clear_batch(session, replace(clearing, group_id=allowed.group_id))
     return Step(advance=deleted, finished=deleted < log_lists.DELETE_BATCH)
-
-
-def _record(
-    session: Session, clearing: Clearing, kind: int, rows: int, *, actor: Actor, now_ms: Millis
-) -> None:
-    changes = {
-        "job_group": clearing.group_id,
-        "job_id": clearing.job_id,
-        "kind": ClearType(kind).name,
-        "rows": rows,
-    }
-    audit.record(
-        session, "log.clear", actor=actor, now_ms=now_ms, target=("job", clearing.job_id), changes=changes
-    )

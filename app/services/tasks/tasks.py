@@ -23,6 +23,8 @@ from app.domain.tasks import ResultLine, TaskKind, TaskState
 from app.domain.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.task import Task
+from app.services import audit
+from app.services.tasks.ending import record_end
 from app.store import nodes, tasks
 from app.store.paging import Page
 
@@ -152,8 +154,16 @@ def cancel_task(task_id: int, *, actor: Actor, clock: Clock) -> bool:
 
 
 def _cancel(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> bool:
-    task = get_task(session, task_id, actor=actor)
-    return tasks.cancel_task(session, task.id, now_ms=now_ms)
+    get_task(session, task_id, actor=actor)
+    task = tasks.cancel_task(session, task_id, now_ms=now_ms)
+    if task is None:
+        return False
+    changes = {"kind": task.kind, "done": task.done, "total": task.total}
+    audit.record(
+        session, "task.cancel", actor=actor, now_ms=now_ms, target=("task", task.id), changes=changes
+    )
+    record_end(session, task, now_ms=now_ms)
+    return True
 
 
 def str_of(error: str | None) -> str:

@@ -14,6 +14,7 @@ from app.domain.permissions import Actor, rights_by_group
 from app.domain.tasks import EMPTIED, Step, TaskState
 from app.domain.texts import N_, Text
 from app.models.task import Task
+from app.services.tasks.ending import record_end
 from app.store import rights, tasks, users
 
 #: another node takes a task over when its owner has done no piece for so long
@@ -94,6 +95,7 @@ class Turn:
             task.error = packed(step.error) if step.error else None
             task.parameters = "{}" if task.kind in EMPTIED else task.parameters
             task.finished_ms, task.lease_until = self.clock(), 0
+            record_end(session, task, now_ms=task.finished_ms)
         session.flush()
         return task
 

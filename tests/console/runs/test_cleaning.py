@@ -124,6 +124,24 @@ def test_a_long_clearing_shows_its_progress_and_one_audit_entry(
     assert len(cleared()) == 1
 
 
+def test_a_clearing_that_is_cancelled_is_audited_with_the_rows_it_deleted(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group_id = add_group()
+    add_logs(group_id, add_job(group_id), 7)
+    monkeypatch.setattr(log_lists, "DELETE_BATCH", 3)
+    asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=9)
+    path = path_after(submit(admin, "/joblog/clean", **fields_of(asked)))
+    with monkeypatch.context() as short:
+        short.setattr("app.services.tasks.runner.TURN_S", 0)
+        run_tasks(admin)
+    assert cleared() == []
+    assert submit(admin, path.split("?")[0] + "/cancel").status_code == 303
+    run_tasks(admin)
+    assert len(ids_left()) == 4
+    assert ['"rows": 3' in entry for entry in cleared()] == [True]
+
+
 def test_a_forged_form_deletes_fewer_rows_at_most_and_the_audit_is_true(admin: Console) -> None:
     group_id = add_group()
     ids = add_logs(group_id, add_job(group_id), 4)

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from app.clock import now_ms
 from app.db import session_scope
+from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.node import Node
 from app.models.task import Task
@@ -76,6 +77,10 @@ def test_the_rest_of_a_task_is_cancelled(admin: Console, monkeypatch: pytest.Mon
     assert sum(job.trigger_status for job in all_rows(Job)) == 1
     assert submit(admin, cancel).status_code == 303, "it has ended: its result is shown"
     assert only_row(Task).state == "CANCELLED"
+    cancelled = [entry for entry in all_rows(AuditEntry) if entry.action == "task.cancel"]
+    assert [(entry.username, entry.object_type, entry.object_id) for entry in cancelled] == [
+        ("admin", "task", only_row(Task).id)
+    ]
 
 
 @pytest.mark.databases("mariadb", "postgresql")

@@ -22,7 +22,7 @@ from app.services.runs.logs import ClearType
 from app.services.tasks.runner import TaskRunner
 from app.services.tasks.turn import Turn
 from app.store import tasks
-from tests.factories import T0, all_rows, make_job, make_log
+from tests.factories import T0, all_rows, make_job, make_log, only_row
 from tests.services.tasks.conftest import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -71,7 +71,12 @@ def test_clearing_stops_where_the_right_is_lost(
     runner.tick(T0)
     assert (stored(task_id).state, stored(task_id).done, total) == ("FAILED", 2, 5)
     assert len(all_rows(JobLog)) == 3
-    assert [entry.action for entry in all_rows(AuditEntry)] == ["log.clear"]
+    entry = only_row(AuditEntry)
+    assert (entry.action, entry.username, json.loads(entry.changes or "")["rows"]) == (
+        "log.clear",
+        "norman",
+        2,
+    )
 
 
 def test_an_import_stores_nothing_where_the_right_is_lost(make_runner: MakeRunner) -> None:
