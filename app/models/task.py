@@ -15,7 +15,7 @@ class Task(Base):
         Index("ux_xxl_job_task_key", "idempotency_key", unique=True),
         Index("ix_xxl_job_task_due", "state", "lease_until"),
         Index("ix_xxl_job_task_user", "user_id", "id"),
-        Index("ix_xxl_job_task_created", "created_ms"),
+        Index("ix_xxl_job_task_finished", "finished_ms"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)

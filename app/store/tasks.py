@@ -1,6 +1,6 @@
 """`xxl_job_task`, `xxl_job_task_line`: background tasks, their leases and results."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session, defer
@@ -49,9 +49,20 @@ def list_tasks(session: Session, *, user_id: int | None, start: int, length: int
     return fetch_page(session, query, start=start, length=length)
 
 
-def find_claimable(session: Session, *, now_ms: Millis, limit: int) -> list[int]:
-    """Return the ids of the oldest tasks no live node works on."""
-    return list(session.scalars(select(Task.id).where(_is_free(now_ms)).order_by(Task.id).limit(limit)))
+def find_claimable(
+    session: Session,
+    *,
+    now_ms: Millis,
+    kinds: Collection[str],
+    but_of: Collection[int] = (),
+    but: Collection[int] = (),
+) -> int | None:
+    """Return the id of the oldest task of these kinds that no live node works on.
+
+    Leaves out the tasks of the users ``but_of`` and the tasks ``but``.
+    """
+    wanted = (Task.kind.in_(kinds), Task.user_id.not_in(but_of), Task.id.not_in(but))
+    return session.scalar(select(Task.id).where(_is_free(now_ms), *wanted).order_by(Task.id).limit(1))
 
 
 def claim_task(
@@ -132,9 +143,9 @@ def count_outcomes(session: Session, task_id: int) -> dict[str, int]:
 
 
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete ended tasks created before an instant, with their lines; return how many tasks."""
-    old = select(Task.id).where(Task.created_ms < before_ms, Task.state.in_(ENDED))
-    ids = list(session.scalars(old.order_by(Task.created_ms).limit(limit)))
+    """Delete tasks that ended before an instant, with their lines; return how many tasks."""
+    old = select(Task.id).where(Task.finished_ms < before_ms, Task.state.in_(ENDED))
+    ids = list(session.scalars(old.order_by(Task.finished_ms).limit(limit)))
     if ids:
         affected(session, delete(TaskLine).where(TaskLine.task_id.in_(ids)))
         affected(session, delete(Task).where(Task.id.in_(ids)))

@@ -77,7 +77,7 @@ INDEXES = [
     ("ux_xxl_job_task_key", "xxl_job_task", ["idempotency_key"], True),
     ("ix_xxl_job_task_due", "xxl_job_task", ["state", "lease_until"], False),
     ("ix_xxl_job_task_user", "xxl_job_task", ["user_id", "id"], False),
-    ("ix_xxl_job_task_created", "xxl_job_task", ["created_ms"], False),
+    ("ix_xxl_job_task_finished", "xxl_job_task", ["finished_ms"], False),
     ("ux_xxl_job_task_line", "xxl_job_task_line", ["task_id", "number"], True),
 ]
 

@@ -44,9 +44,19 @@ def renew(held: Task, now_ms: Millis = T0) -> Task | None:
     return transact(lambda session: tasks.renew_lease(session, held, now_ms=now_ms, lease_ms=LEASE))
 
 
-def claimable(now_ms: Millis) -> list[int]:
+def claimable(now_ms: Millis, **left_out: Any) -> list[int]:
     with read_scope() as session:
-        return tasks.find_claimable(session, now_ms=now_ms, limit=10)
+        found = tasks.find_claimable(session, now_ms=now_ms, kinds=["bulk"], **left_out)
+    return [] if found is None else [found]
+
+
+def test_the_oldest_task_is_found_unless_it_is_left_out() -> None:
+    make_task("k0", kind="of a newer version")
+    first, second, third = make_task("k1"), make_task("k2"), make_task("k3", user_id=2)
+    assert claimable(T0) == [first.id]
+    assert claimable(T0, but=[first.id]) == [second.id]
+    assert claimable(T0, but_of=[1]) == [third.id]
+    assert claimable(T0, but_of=[1, 2]) == []
 
 
 def test_a_key_makes_one_task_however_often_it_is_sent_at_once() -> None:
@@ -165,7 +175,8 @@ def test_users_list_their_own_tasks_newest_first() -> None:
 
 
 def test_old_tasks_that_have_ended_are_deleted_with_their_lines() -> None:
-    old, young = make_task("a", state="DONE"), make_task("b", state="DONE", created_ms=T0 + 10)
+    old = make_task("a", state="DONE", finished_ms=T0)
+    young = make_task("b", state="DONE", finished_ms=T0 + 10)
     going = make_task("c")
     for task in (old, young):
         save(TaskLine(task_id=task.id, number=0, outcome="done"))

@@ -1,7 +1,9 @@
 """Task runner: claims background tasks and does them piece by piece; a tick of the monitor.
 
 Each piece commits its work and its progress in one transaction, so a killed runner loses nothing and repeats
-nothing: the next owner goes on after the last commit. Tasks take turns: a short one never waits long.
+nothing: the next owner goes on after the last commit. The tasks a node holds take turns of about a second, a
+longer piece such as an import included whole. No user has more than two of them, so that a short task of
+another user gets a turn beside long ones; it waits only while several users' long tasks fill all places.
 """
 
 import logging
@@ -38,6 +40,8 @@ PIECES: Mapping[str, Piece] = {
 }
 #: tasks a node works on at the same time
 HELD_MAX = 4
+#: those of one user among them
+HELD_OF_USER = 2
 #: longest turn of one task while others wait
 TURN_S = 1.0
 #: pause between two pieces: other writers go first
@@ -79,11 +83,20 @@ class TaskRunner:
         self._socket.close()
 
     def tick(self, _at_ms: Millis) -> Millis:
-        """Claim free tasks, give each held one a turn; without any, wait for a wake-up signal. Returns 0."""
+        """Claim free tasks, give each held one a turn; without any, wait for a wake-up signal. Returns 0.
+
+        An error in the turn of one task is raised after the turns of the others.
+        """
         descriptor = self._start()
         self._claim()
+        errors = list[Exception]()
         for task_id in list(self._held):
-            self._take_turn(task_id)
+            try:
+                self._take_turn(task_id)
+            except Exception as exc:
+                errors.append(exc)
+        if errors:
+            raise errors[0]
         if not self._held and not self._stop.is_set():
             select.select([descriptor] if descriptor is not None else [], [], [], IDLE_S)
             self._socket.drain()
@@ -98,9 +111,17 @@ class TaskRunner:
         return self._socket.descriptor
 
     def _claim(self) -> None:
-        with read_scope() as session:
-            ids = tasks.find_claimable(session, now_ms=self._clock(), limit=HELD_MAX)
-        for task_id in ids[: HELD_MAX - len(self._held)]:
+        """Fill the free places with the oldest tasks, of no user too many and only of kinds known here."""
+        seen = list[int]()
+        while len(self._held) < HELD_MAX:
+            held = Counter(task.user_id for task in self._held.values())
+            full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
+            find = partial(tasks.find_claimable, now_ms=self._clock(), kinds=list(self._pieces))
+            with read_scope() as session:
+                task_id = find(session, but_of=full, but=seen)
+            if task_id is None:
+                return
+            seen.append(task_id)
             claim = partial(tasks.claim_task, owner=self._node, now_ms=self._clock(), lease_ms=LEASE_MS)
             task = transact(partial(claim, task_id=task_id))
             if task is not None:

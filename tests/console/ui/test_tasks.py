@@ -119,6 +119,20 @@ def test_a_task_leads_back_to_the_list_it_came_from_only_here(admin: Console) ->
     assert 'href="//evil.example' not in admin.get(f"{path}?next=//evil.example/x").text
 
 
+@pytest.mark.parametrize("state", ["PENDING", "DONE"])
+def test_a_task_of_a_newer_version_is_shown_without_its_name(admin: Console, state: str) -> None:
+    stored = {
+        "idempotency_key": "k",
+        "kind": "newer",
+        "action": "x",
+        "parameters": "{}",
+        "created_ms": now_ms(),
+    }
+    task = save(Task(**stored, user_id=1, username="admin", state=state))
+    assert "admin" in text_of(admin.get("/tasks"))
+    assert "<h1>Task</h1>" in admin.get(f"/tasks/{task.id}").text
+
+
 def test_tasks_are_listed_with_their_state(admin: Console) -> None:
     assert "No tasks" in text_of(admin.get("/tasks"))
     start_jobs(admin)

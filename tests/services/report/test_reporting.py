@@ -338,8 +338,8 @@ def test_old_sightings_and_tasks_are_deleted(database: str, config: Config) -> N
             )
         )
         task = {"kind": "bulk", "parameters": "{}", "user_id": 1, "state": "DONE"}
-        created_ms = T0 - TASK_DAYS * DAY_MS - late_ms
-        save(Task(idempotency_key=f"a:{late_ms}", created_ms=created_ms, **task))
+        finished_ms = T0 - TASK_DAYS * DAY_MS - late_ms
+        save(Task(idempotency_key=f"a:{late_ms}", created_ms=1, finished_ms=finished_ms, **task))
     Cleaner(config).tick(T0)
     assert (only_row(LastSeen).address, only_row(Task).idempotency_key) == ("http://0", "a:0")
 

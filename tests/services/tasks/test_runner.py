@@ -187,7 +187,7 @@ def test_an_error_ends_the_task_and_no_other(
     own, unexpected = (
         submit(TaskDraft(TaskKind.IMPORT, {"text": text}, 1, "k"), actor) for text in ("own", "other")
     )
-    good = submit(run_jobs(job), actor)
+    good = submit(run_jobs(job), add_user("bob"))
     pieces = {TaskKind.IMPORT.value: fail, TaskKind.BULK.value: bulk.change_next}
     make_runner(pieces=pieces).tick(T0)
     assert [stored(task_id).state for task_id in (own, unexpected, good)] == ["FAILED", "FAILED", "DONE"]
@@ -257,6 +257,42 @@ def test_a_short_task_does_not_wait_for_a_long_one(
     short = submit(run_jobs(make_job(), key="short"), actor)
     runner.tick(T0)
     assert (stored(long).done, stored(short).state) == (2, "DONE")
+
+
+def test_long_tasks_of_one_user_leave_places_to_others(
+    make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_piece_each(monkeypatch)
+    ann, bob = add_user(), add_user("bob")
+    long = [submit(run_jobs(make_job(), make_job(), key=str(number)), ann) for number in range(5)]
+    short = submit(run_jobs(make_job()), bob)
+    runner = make_runner()
+    runner.tick(T0)
+    assert stored(short).state == "DONE"
+    assert [stored(task_id).done for task_id in long] == [1, 1, 0, 0, 0]
+    for _ in range(5):
+        runner.tick(T0)
+    assert {stored(task_id).state for task_id in long} == {"DONE"}
+
+
+def test_an_error_in_one_turn_leaves_the_others_theirs(make_runner: MakeRunner) -> None:
+    def fail_first(turn: Turn) -> None:
+        if turn.task.id == first:
+            raise OperationalError("SELECT", {}, Exception(1205, "locked"))
+        bulk.change_next(turn)
+
+    first, second = submit(run_jobs(make_job()), add_user()), submit(run_jobs(make_job()), add_user("bob"))
+    with pytest.raises(OperationalError):
+        make_runner(pieces={TaskKind.BULK.value: fail_first}).tick(T0)
+    assert (stored(first).state, stored(second).state) == ("RUNNING", "DONE")
+
+
+def test_a_task_of_a_newer_version_is_left_to_it(make_runner: MakeRunner) -> None:
+    task_id = submit(run_jobs(make_job()), add_user())
+    make_runner(pieces={}).tick(T0)
+    assert stored(task_id).state == "PENDING"
+    make_runner().tick(T0)
+    assert stored(task_id).state == "DONE"
 
 
 def test_a_signal_ends_the_wait_for_work(
