@@ -161,7 +161,9 @@ def kill_run(page: Page, labels: Labels) -> None:
     expect(page.locator("[data-toasts]")).to_contain_text(labels.killed)
     expect(page.locator("[data-run-state]")).to_contain_text(labels.failed)
     expect(page.locator(".page-head a[href$='/kill']")).to_have_count(0)
-    expect(page.locator(".log-line").filter(has_text="interrupted by a kill")).to_have_count(1, timeout=RUN_MS)
+    expect(page.locator(".log-line").filter(has_text="interrupted by a kill")).to_have_count(
+        1, timeout=RUN_MS
+    )
 
 
 @pytest.mark.parametrize(
