@@ -83,21 +83,24 @@ class TaskRunner:
         self._socket.close()
 
     def tick(self, _at_ms: Millis) -> Millis:
-        """Claim free tasks, give each held one a turn; without any, wait for a wake-up signal. Returns 0.
+        """Give each held task a turn, claim free ones; without any, wait for a wake-up signal. Returns 0.
 
+        A claimed task gets its turn before the next is claimed: if it ends the process, it takes none along.
         An error in the turn of one task is raised after the turns of the others.
         """
         descriptor = self._start()
-        self._claim()
-        errors = list[Exception]()
+        errors, seen, is_idle = list[Exception](), list[int](), True
         for task_id in list(self._held):
-            try:
-                self._take_turn(task_id)
-            except Exception as exc:
-                errors.append(exc)
+            self._try_turn(task_id, errors)
+        for _place in range(HELD_MAX - len(self._held)):
+            claimed = self._claim(seen)
+            if claimed is None:
+                break
+            is_idle = False
+            self._try_turn(claimed, errors)
         if errors:
             raise errors[0]
-        if not self._held and not self._stop.is_set():
+        if not self._held and is_idle and not self._stop.is_set():
             select.select([descriptor] if descriptor is not None else [], [], [], IDLE_S)
             self._socket.drain()
         return 0
@@ -110,23 +113,33 @@ class TaskRunner:
             return self._socket.open()
         return self._socket.descriptor
 
-    def _claim(self) -> None:
-        """Fill the free places with the oldest tasks, of no user too many and only of kinds known here."""
-        seen = list[int]()
-        while len(self._held) < HELD_MAX:
-            held = Counter(task.user_id for task in self._held.values())
-            full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
+    def _claim(self, seen: list[int]) -> int | None:
+        """Claim the oldest task of a kind known here whose user has a place left; None: there is none.
+
+        ``seen`` are those found in this tick.
+        """
+        held = Counter(task.user_id for task in self._held.values())
+        full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
+        while not self._stop.is_set():
             find = partial(tasks.find_claimable, now_ms=self._clock(), kinds=list(self._pieces))
             with read_scope() as session:
                 task_id = find(session, but_of=full, but=seen)
             if task_id is None:
-                return
+                return None
             seen.append(task_id)
             claim = partial(tasks.claim_task, owner=self._node, now_ms=self._clock(), lease_ms=LEASE_MS)
             task = transact(partial(claim, task_id=task_id))
             if task is not None:
                 logger.info("task claimed task_id=%s kind=%s done=%s", task.id, task.kind, task.done)
                 self._held[task.id] = task
+                return task.id
+        return None
+
+    def _try_turn(self, task_id: int, errors: list[Exception]) -> None:
+        try:
+            self._take_turn(task_id)
+        except Exception as exc:
+            errors.append(exc)
 
     def _take_turn(self, task_id: int) -> None:
         until = time.monotonic() + TURN_S

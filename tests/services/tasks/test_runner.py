@@ -368,11 +368,14 @@ def test_a_task_that_ends_its_process_is_not_begun_without_end(make_runner: Make
         raise SystemExit
 
     task_id = submit(TaskDraft(TaskKind.IMPORT, {"text": "x"}, 1, "k"), add_user())
+    innocent = submit(run_jobs(make_job()), add_user("bob"))
+    pieces = {TaskKind.IMPORT.value: die, TaskKind.BULK.value: bulk.change_next}
     for number in range(CLAIMS_MAX):
         with pytest.raises(SystemExit):
-            make_runner(f"node {number}", pieces={TaskKind.IMPORT.value: die}).tick(clock.now_ms)
+            make_runner(f"node {number}", pieces=pieces).tick(clock.now_ms)
         clock.now_ms += LEASE_MS + 1
-    make_runner("last", pieces={TaskKind.IMPORT.value: die}).tick(clock.now_ms)
+    make_runner("last", pieces=pieces).tick(clock.now_ms)
+    assert stored(innocent).state == "DONE"
     task = stored(task_id)
     assert (task.state, begun) == ("FAILED", [1, 2, 3, 4, 5])
     assert "The workers ended several times while doing this task" in (task.error or "")
