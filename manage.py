@@ -3,7 +3,7 @@
 
 setup         create .venv, install the requirements, unpack the browser assets, compile the translations
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments, one worker more than processors
+test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
 check         ruff, mypy and pytest; must pass on every commit
 bench         run the named benchmark; without a name, list them
@@ -31,7 +31,7 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
-#: one worker more than processors; an idle one takes over tests of another
+#: two workers a processor, at most 8; an idle one takes over tests of another
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 #: contents of .venv: its root folder, and the hash of each installed requirements file
 STAMP = os.path.join(VENV, "installed.json")

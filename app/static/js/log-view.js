@@ -13,7 +13,7 @@ const SAID_MS = 2000;
 const view = document.querySelector("[data-lines]");
 const tools = document.querySelector("[data-log-tools]");
 const status = document.querySelector("[data-log-status]");
-const words = view ? view.dataset : {};
+const labels = view ? view.dataset : {};
 
 function tool(name) {
   return tools.querySelector(`[data-${name}]`);
@@ -62,13 +62,13 @@ function start() {
   /* incremented for each opened log, which ends the polling of the previous one */
   let turn = 0;
 
-  function say(text) {
-    status.textContent = cut ? `${text} ${words.textCut}` : text;
+  function showState(text) {
+    status.textContent = cut ? `${text} ${labels.textCut}` : text;
   }
 
   function addLines(first, texts) {
     const rows = document.createDocumentFragment();
-    texts.forEach((text, index) => rows.append(makeLine(first + index, text, words.textLine)));
+    texts.forEach((text, index) => rows.append(makeLine(first + index, text, labels.textLine)));
     view.append(rows);
     while (view.childElementCount > KEPT_MAX) {
       view.firstElementChild.remove();
@@ -94,13 +94,13 @@ function start() {
 
   function notifyEnd() {
     const asked = tools.querySelector("[data-notify]");
-    if (asked && asked.checked && document.hidden) new Notification(words.textEnd, { body: document.title, tag: lines });
+    if (asked && asked.checked && document.hidden) new Notification(labels.textEnd, { body: document.title, tag: lines });
   }
 
-  function finish(wasOver) {
-    if (next === 1) say(words.textNothing);
-    else say(wasOver ? words.textLoaded : words.textEnd);
-    if (wasOver) return;
+  function finish(hadEnded) {
+    if (next === 1) showState(labels.textNothing);
+    else showState(hadEnded ? labels.textLoaded : labels.textEnd);
+    if (hadEnded) return;
     notifyEnd();
     refreshFacts();
     document.dispatchEvent(new Event("log-ended"));
@@ -122,10 +122,10 @@ function start() {
     failures += 1;
     const why = error.message && !/^\d+$/.test(error.message) ? ` (${error.message})` : "";
     if (failures >= FAILURES_MAX) {
-      say(words.textGivenUp + why);
+      showState(labels.textGivenUp + why);
       return;
     }
-    say(words.textUnreachable + why);
+    showState(labels.textUnreachable + why);
     window.setTimeout(step, RETRY_MS, rounds, own);
   }
 
@@ -151,7 +151,7 @@ function start() {
       finish(rounds <= 1);
       return;
     }
-    say(part.note ? `${words.textWaiting} (${part.note})` : words.textWaiting);
+    showState(part.note ? `${labels.textWaiting} (${part.note})` : labels.textWaiting);
     window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1, own);
   }
 
@@ -160,7 +160,7 @@ function start() {
     [next, failures, cut] = [1, 0, false];
     turn += 1;
     view.replaceChildren();
-    say(words.textWaiting);
+    showState(labels.textWaiting);
     step(0, turn);
   }
 
@@ -172,7 +172,7 @@ function start() {
       return stamp ? body.textContent.slice(stamp.textContent.length) : body.textContent;
     });
     await navigator.clipboard.writeText(texts.map((text) => `${text}\n`).join(""));
-    copyWord.textContent = words.textCopied;
+    copyWord.textContent = labels.textCopied;
     window.clearTimeout(copied);
     copied = window.setTimeout(() => (copyWord.textContent = copyLabel), SAID_MS);
   }
@@ -191,7 +191,7 @@ function start() {
   tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
   document.addEventListener("log-open", (event) => open(event.detail));
-  if (words.lines) open(words.lines);
+  if (labels.lines) open(labels.lines);
 }
 
 /* Check box: browser notification when the run ends in the background. */

@@ -124,10 +124,10 @@ def test_a_wrong_tag_is_refused_at_its_field_and_nothing_is_stored(
 def test_the_list_is_filtered_by_a_tag_in_whatever_case(admin: Console) -> None:
     group_id = add_group()
     both = add_job(group_id, tags=("Nightly", "money"))
-    one = add_job(group_id, tags=("nightly", "café"))
+    nightly = add_job(group_id, tags=("nightly", "café"))
     bare = add_job(group_id)
-    assert listed(admin, "") == {both, one, bare}
-    assert listed(admin, "tag=NIGHTLY") == {both, one}
+    assert listed(admin, "") == {both, nightly, bare}
+    assert listed(admin, "tag=NIGHTLY") == {both, nightly}
     assert (
         listed(admin, "tag=night")
         == listed(admin, "tag=cafe")
