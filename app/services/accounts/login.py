@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
-from app.domain.permissions import Actor, require_admin, rights_by_group
+from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound, TooManyAttempts
 from app.models.session import LoginSession
@@ -22,7 +22,8 @@ from app.models.throttle import Throttle
 from app.models.user import User
 from app.services import audit
 from app.services.accounts import passwords
-from app.store import rights, sessions, throttle, users
+from app.services.accounts.actors import actor_of
+from app.store import sessions, throttle, users
 from app.store.paging import Page
 from app.store.sessions import LiveLogins
 
@@ -248,13 +249,8 @@ def _is_live(row: LoginSession, now_ms: Millis) -> bool:
 
 
 def _visitor(session: Session, row: LoginSession, user: User, address: str) -> Visitor:
-    stored = {} if user.is_admin else rights.rights_of(session, user.id)
-    granted = {} if user.is_admin else rights_by_group(user.group_ids, stored)
-    actor = Actor(
-        user_id=user.id, username=user.username, is_admin=user.is_admin, rights=granted, address=address
-    )
     return Visitor(
-        actor=actor,
+        actor=actor_of(session, user, address=address),
         session_id=row.id,
         token_hash=row.token_hash,
         last_seen_ms=row.last_seen_ms,

@@ -10,17 +10,20 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Clock, Millis
 from app.db import read_scope, transact
 from app.domain.packed_text import pack
-from app.domain.permissions import Actor, rights_by_group
+from app.domain.permissions import Actor
 from app.domain.tasks import EMPTIED, Step, TaskState
 from app.domain.texts import N_, Text
 from app.models.task import Task
+from app.services.accounts.actors import actor_of
 from app.services.tasks.ending import record_end
-from app.store import rights, tasks, users
+from app.store import tasks, users
 
 #: another node takes a task over when its owner has done no piece for so long
 LEASE_MS: Millis = 10 * SECOND_MS
 #: characters of a name that its column holds
 NAME_MAX = 255
+#: reason of a piece whose data the database refuses, see ``is_of_data``
+DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 Work = Callable[[Session, Task, Actor], Step]
 
@@ -121,11 +124,4 @@ def _actor_of(session: Session, task: Task) -> Actor:
         raise TaskRefused(
             N_("The user %(user)s was deleted or disabled: the task has stopped", user=task.username)
         )
-    granted = rights_by_group(user.group_ids, {} if user.is_admin else rights.rights_of(session, user.id))
-    return Actor(
-        user_id=user.id,
-        username=user.username,
-        is_admin=user.is_admin,
-        rights={} if user.is_admin else granted,
-        address=task.address,
-    )
+    return actor_of(session, user, address=task.address)
