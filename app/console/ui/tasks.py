@@ -13,6 +13,7 @@ from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
+from app.console.web.language import lazy_gettext as _l
 from app.db import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
 from app.domain.texts import Text
@@ -31,6 +32,20 @@ POLICY = {
 
 #: field of a form, and query parameter of its page: a form sent twice makes one task
 FORM_KEY = "form_key"
+TITLES: Mapping[str, str] = {
+    TaskKind.CLEAR_LOGS: _l("Clear the log"),
+    TaskKind.IMPORT: _l("Import jobs"),
+}
+#: bulk action -> title of its task, past participle for its result
+BULK_LABELS: Mapping[str, tuple[str, str]] = {
+    BulkAction.START: (_l("Switch schedules on"), _l("switched on")),
+    BulkAction.STOP: (_l("Switch schedules off"), _l("switched off")),
+    BulkAction.RUN: (_l("Run jobs once"), _l("queued")),
+    BulkAction.MOVE: (_l("Move jobs"), _l("moved")),
+    BulkAction.TAG: (_l("Add a tag to jobs"), _l("tagged")),
+    BulkAction.UNTAG: (_l("Remove a tag from jobs"), _l("tag removed")),
+    BulkAction.REMOVE: (_l("Delete jobs"), _l("deleted")),
+}
 
 
 def new_form_key() -> str:
@@ -120,47 +135,14 @@ def translated_lines(lines: list[ResultLine]) -> list[dict[str, object]]:
 
 def title_of(task: Task) -> str:
     """Return the name of what a task does; one that a newer version has submitted has none."""
-    match task.kind:
-        case TaskKind.CLEAR_LOGS:
-            return _("Clear the log")
-        case TaskKind.IMPORT:
-            return _("Import jobs")
-    match task.action:
-        case BulkAction.START:
-            return _("Switch schedules on")
-        case BulkAction.STOP:
-            return _("Switch schedules off")
-        case BulkAction.RUN:
-            return _("Run jobs once")
-        case BulkAction.MOVE:
-            return _("Move jobs")
-        case BulkAction.TAG:
-            return _("Add a tag to jobs")
-        case BulkAction.UNTAG:
-            return _("Remove a tag from jobs")
-        case BulkAction.REMOVE:
-            return _("Delete jobs")
-    return _("Task")
+    title, _done = BULK_LABELS.get(task.action, (TITLES.get(task.kind, ""), ""))
+    return str(title or _("Task"))
 
 
 def _done_word(task: Task) -> str:
     """Return the past participle of a bulk action; empty for other tasks."""
-    match task.action:
-        case BulkAction.START:
-            return _("switched on")
-        case BulkAction.STOP:
-            return _("switched off")
-        case BulkAction.RUN:
-            return _("queued")
-        case BulkAction.MOVE:
-            return _("moved")
-        case BulkAction.TAG:
-            return _("tagged")
-        case BulkAction.UNTAG:
-            return _("tag removed")
-        case BulkAction.REMOVE:
-            return _("deleted")
-    return ""
+    _title, done = BULK_LABELS.get(task.action, ("", ""))
+    return str(done)
 
 
 def _translated(value: object) -> object:

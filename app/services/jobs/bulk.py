@@ -21,7 +21,7 @@ from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import Turn, is_of_data
+from app.services.tasks.turn import DATABASE_REFUSED, Turn, is_of_data
 from app.store import job_lists
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 JOBS_MAX = 100
 #: jobs that may match a filter all of whose jobs are changed
 MATCHING_MAX = 2_000
-DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 
 class BulkAction(StrEnum):

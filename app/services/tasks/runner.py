@@ -25,7 +25,7 @@ from app.errors import XxlJobError
 from app.models.task import Task
 from app.services.jobs import bulk, importing
 from app.services.runs import clearing
-from app.services.tasks.turn import LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
+from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.store import tasks
 from app.wake_up import TASKS, WakeSocket
 
@@ -54,7 +54,6 @@ CLAIMS_MAX = 5
 IDLE_S = 0.5
 UNEXPECTED = N_("Unexpected error; see the log of the workers")
 WORKERS_ENDED = N_("The workers ended several times while doing this task")
-DATABASE_REFUSED = N_("The database rejected the change; try again")
 
 
 class TaskRunner:

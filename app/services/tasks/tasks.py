@@ -19,7 +19,7 @@ from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.domain.packed_text import unpack
 from app.domain.permissions import Actor
-from app.domain.tasks import ResultLine, TaskKind, TaskState
+from app.domain.tasks import ENDED, ResultLine, TaskKind
 from app.domain.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.task import Task
@@ -66,7 +66,7 @@ class Progress:
     @property
     def is_going(self) -> bool:
         """Whether more will be done."""
-        return self.task.state in {TaskState.PENDING, TaskState.RUNNING}
+        return self.task.state not in ENDED
 
 
 def submit_task(session: Session, draft: TaskDraft, *, actor: Actor, now_ms: Millis) -> tuple[int, bool]:
@@ -109,7 +109,7 @@ def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
 def get_progress(session: Session, task_id: int, *, actor: Actor, now_ms: Millis) -> Progress:
     """Return how far a task is, with its results where it has ended."""
     task = get_task(session, task_id, actor=actor)
-    has_ended = task.state not in {TaskState.PENDING, TaskState.RUNNING}
+    has_ended = task.state in ENDED
     lines = [
         ResultLine(
             line.number,
