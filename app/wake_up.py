@@ -7,7 +7,8 @@ import logging
 import os
 import re
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ def send_wake_up(home: Path, folder: str = FOLDER) -> None:
     with suppress(OSError, AttributeError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         for path in (home / folder).glob("*.sock"):
-            with suppress(OSError):  # a listener that has ended, or has signals pending
-                sender.sendto(b"1", _short(path))
+            with suppress(OSError), _address(path) as address:  # it has ended, or has signals pending
+                sender.sendto(b"1", address)
 
 
 class WakeSocket:
@@ -45,7 +46,8 @@ class WakeSocket:
             self._path.unlink(missing_ok=True)
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
-            self._socket.bind(_short(self._path))
+            with _address(self._path) as address:
+                self._socket.bind(address)
         except (OSError, AttributeError) as exc:
             logger.warning("wake-up socket not opened, polling instead path=%s reason=%s", self._path, exc)
             self.close()
@@ -70,6 +72,14 @@ class WakeSocket:
             self._socket = None
 
 
-def _short(path: Path) -> str:
-    """Return the path, relative if it is too long for a socket address."""
-    return str(path) if len(os.fsencode(path)) <= PATH_BYTES_MAX else os.path.relpath(path)
+@contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """Yield the path, or one through a descriptor of its folder if it is too long for an address (Linux)."""
+    if len(os.fsencode(path)) <= PATH_BYTES_MAX:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

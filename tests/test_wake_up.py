@@ -69,14 +69,24 @@ def test_a_restarted_node_replaces_its_stale_socket(tmp_path: Path) -> None:
     killed.close()
 
 
-def test_a_home_path_too_long_for_a_socket_falls_back_to_the_poll(
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="reached through /proc, on Linux")
+def test_a_home_path_longer_than_a_socket_address_gets_its_signals(tmp_path: Path) -> None:
+    home = tmp_path / ("deep" * 20) / ("er" * 40)
+    listener = WakeSocket(home, "one")
+    descriptor = listener.open()
+    send_wake_up(home)
+    assert descriptor is not None
+    assert is_readable(descriptor)
+    listener.close()
+
+
+def test_a_node_name_too_long_for_a_socket_falls_back_to_the_poll(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    home = tmp_path / ("deep" * 20) / ("er" * 40)
     with caplog.at_level(logging.WARNING):
-        assert WakeSocket(home, "one").open() is None
+        assert WakeSocket(tmp_path, "n" * 120).open() is None
     assert "wake-up socket not opened" in caplog.text
-    send_wake_up(home)
+    send_wake_up(tmp_path)
 
 
 @pytest.mark.parametrize(
