@@ -4,7 +4,7 @@ from sqlalchemy import Integer, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
-from app.models.base import Base, EpochMillis
+from app.models.base import Base, EpochMillis, exact_text
 
 
 class Group(Base):
@@ -13,15 +13,17 @@ class Group(Base):
     __tablename__ = "xxl_job_group"
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
-    app_name: Mapped[str] = mapped_column(String(64))
+    app_name: Mapped[str] = mapped_column(exact_text(64))
     title: Mapped[str] = mapped_column(String(64))
     address_type: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: comma separated; automatic groups: sorted, from the registry
     address_list: Mapped[str | None] = mapped_column(Text)
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
-    #: overrides the global token
-    access_token: Mapped[str | None] = mapped_column(String(255))
+    #: overrides the global token; encrypted
+    access_token: Mapped[str | None] = mapped_column(Text().with_variant(String(255), "sqlite"))
+    #: the token before, still accepted while executors are given the new one; encrypted
+    former_token: Mapped[str | None] = mapped_column(Text)
     #: Apprise URLs, one per line
     alarm_urls: Mapped[str | None] = mapped_column(Text)
 

@@ -32,3 +32,5 @@ class Node(Base):
     version: Mapped[str] = mapped_column(String(32))
     #: SHA-256 of the access tokens, shortened; nodes of one database must agree
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: fingerprint of the application key, which must be the same on all nodes too; empty: an older version
+    key_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")

@@ -4,7 +4,7 @@ from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
-from app.models.base import Base, BigId, EpochMillis
+from app.models.base import Base, BigId, EpochMillis, exact_text
 
 
 class Registration(Base):
@@ -14,9 +14,9 @@ class Registration(Base):
     __table_args__ = (Index("i_g_k_v", "registry_group", "registry_key", "registry_value", unique=True),)
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
-    registry_group: Mapped[str] = mapped_column(String(50))
-    registry_key: Mapped[str] = mapped_column(String(255))
-    registry_value: Mapped[str] = mapped_column(String(255))
+    registry_group: Mapped[str] = mapped_column(exact_text(50))
+    registry_key: Mapped[str] = mapped_column(exact_text(255))
+    registry_value: Mapped[str] = mapped_column(exact_text(255))
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
     #: sent by our own client in a header: ``durable-dedup``; empty for others

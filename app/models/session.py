@@ -27,3 +27,7 @@ class LoginSession(Base):
     expires_ms: Mapped[Millis] = mapped_column(BigInteger)
     address: Mapped[str] = mapped_column(String(64), default="", server_default="")
     agent: Mapped[str] = mapped_column(String(255), default="", server_default="")
+    #: when the password was last confirmed for GLUE; 0: not yet
+    confirmed_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: 1: logged in by the OpenID provider
+    sign_on: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
