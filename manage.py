@@ -32,6 +32,8 @@ ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 #: two workers a processor, at most 8; an idle one takes over tests of another
+#: files of the program
+PROGRAM = ("app", "workers", "executor_client", "migrations", "wsgi.py", "manage.py")
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 #: contents of .venv: its root folder, and the hash of each installed requirements file
 STAMP = os.path.join(VENV, "installed.json")
@@ -225,8 +227,46 @@ def check(_arguments):
     setup(tools=True)
     checks = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), PYTEST)
     failed = [" ".join(tool) for tool in checks if subprocess.call((PYTHON, "-m") + tool) != 0]
+    searches = (("bandit", scan_code), ("pip-audit", audit_packages))
+    failed += [name for name, passes in searches if not passes()]
     print("check: " + ("failed: " + ", ".join(failed) if failed else "all passed"), flush=True)
     return len(failed)
+
+
+def scan_code():
+    """Look for insecure code; exceptions are explained in pyproject.toml and beside the lines."""
+    options = ("-q", "-c", "pyproject.toml", "-r") + PROGRAM
+    ended = subprocess.run((PYTHON, "-m", "bandit") + options, capture_output=True, text=True)
+    if ended.returncode != 0:  # otherwise its standard error has only notes about the exceptions
+        print(ended.stdout + ended.stderr, flush=True)
+    return ended.returncode == 0
+
+
+def audit_packages():
+    """Look up known vulnerabilities of the locked versions; without PyPI that is reported and passes."""
+    options = ("--disable-pip", "--require-hashes", "--format", "json", "--progress-spinner", "off")
+    arguments = (PYTHON, "-m", "pip_audit", "-r", "requirements-dev.txt") + options
+    ended = subprocess.run(arguments, capture_output=True, text=True)
+    passes, lines = read_audit(ended.stdout)
+    print("\n".join(lines), flush=True)
+    return passes
+
+
+def read_audit(report):
+    """Return whether a report of pip-audit, as JSON, passes, and the lines to print."""
+    try:
+        packages = json.loads(report)["dependencies"]
+    except (ValueError, KeyError):
+        return True, ["pip-audit: not audited, PyPI is not reachable"]
+    found = [
+        "pip-audit: %s %s: %s, fixed in %s"
+        % (package["name"], package["version"], flaw["id"], ", ".join(flaw["fix_versions"]) or "no version")
+        for package in packages
+        for flaw in package.get("vulns", ())
+    ]
+    skipped = sum("skip_reason" in package for package in packages)
+    audited = "pip-audit: %d of %d packages audited" % (len(packages) - skipped, len(packages))
+    return not found, found + [audited + ("; no data on the others" if skipped else "")]
 
 
 def bench(arguments):

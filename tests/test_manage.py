@@ -92,6 +92,36 @@ def test_catalogues_are_compiled_when_they_are_newer(monkeypatch: pytest.MonkeyP
     assert compiled.read_bytes() == first
 
 
+@pytest.mark.parametrize(
+    ("report", "passes", "text"),
+    [
+        (
+            '{"dependencies": [{"name": "flask", "version": "3.1", "vulns": []}]}',
+            True,
+            "1 of 1 packages",
+        ),
+        (
+            '{"dependencies": [{"name": "own", "skip_reason": "x"}]}',
+            True,
+            "0 of 1 packages audited; no data",
+        ),
+        (
+            '{"dependencies": [{"name": "flask", "version": "0.1", "vulns":'
+            ' [{"id": "PYSEC-1", "fix_versions": ["0.2"], "aliases": []}]}]}',
+            False,
+            "flask 0.1: PYSEC-1, fixed in 0.2",
+        ),
+        ("", True, "not audited, PyPI is not reachable"),
+    ],
+)
+def test_known_vulnerabilities_fail_the_check_and_no_network_does_not(
+    report: str, passes: bool, text: str
+) -> None:
+    result, lines = manage.read_audit(report)
+    assert result is passes
+    assert text in "\n".join(lines)
+
+
 def test_direct_requirements_are_locked_with_hashes() -> None:
     for name in ("requirements", "requirements-dev"):
         lines = (ROOT / f"{name}.in").read_text(encoding="utf-8").splitlines()

@@ -10,5 +10,5 @@ def find_revision(connection: Connection) -> str | None:
     """Return the revision of the schema; None if there is none."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # nosec B608
     return revision

@@ -40,7 +40,8 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
             bars.append(f'<a href="{base}{run.id}">{bar}</a>')
         label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=succeeded)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
-        return Markup(f'{opening} width="{len(runs) * STEP}" height="{HEIGHT}">{"".join(bars)}</svg>')
+        opening += f' width="{len(runs) * STEP}" height="{HEIGHT}"'
+        return Markup(f"{opening}>{''.join(bars)}</svg>")  # nosec B704  # escaped above
 
     return draw
 

@@ -42,15 +42,19 @@ def catalogue() -> NullTranslations:
 
 def marked(msgid: str, **params: object) -> Markup:
     """Translate a text for a template; parameters are escaped. Cached: a list row has some thirty texts."""
-    return _marked(catalogue(), msgid) if not params else Markup(catalogue().gettext(msgid)) % params
+    if not params:
+        return _marked(catalogue(), msgid)
+    return Markup(catalogue().gettext(msgid)) % params  # nosec B704  # the catalogue is ours
 
 
 def marked_count(singular: str, plural: str, num: int, **params: object) -> Markup:
     """Translate a text with a plural form for a template; parameters are escaped."""
-    return Markup(catalogue().ngettext(singular, plural, num)) % {"num": num, **params}
+    text = catalogue().ngettext(singular, plural, num)
+    return Markup(text) % {"num": num, **params}  # nosec B704  # the catalogue is ours
 
 
 @lru_cache(TEXTS_KEPT)
 def _marked(texts: NullTranslations, msgid: str) -> Markup:
     no_params: dict[str, Any] = {}
-    return Markup(texts.gettext(msgid)) % no_params  # "%%" becomes "%"
+    # "%%" becomes "%"
+    return Markup(texts.gettext(msgid)) % no_params  # nosec B704  # the catalogue is ours
