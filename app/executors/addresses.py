@@ -20,6 +20,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 METADATA = frozenset(
     ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")
 )
+#: start a query or fragment, also an empty one or decoded by a careless server: join would append behind it
+_ENDS_THE_PATH = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
 _HOST_NAME = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"
 )
@@ -50,7 +52,7 @@ def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
         return str(exc)
     if parts.scheme not in DEFAULT_PORTS:
         return N_("it must start with http:// or https://")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    if parts.username is not None or parts.password is not None or _ENDS_THE_PATH.search(address):
         return N_("it must not contain a user, a query or a fragment")
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
         return N_("it contains characters that are not allowed in an address")
