@@ -5,7 +5,9 @@ XxlJobError
 ├── InvalidInput          a field has an invalid value; with the field and what is allowed (400)
 ├── Conflict              the state of the object does not allow the action (409)
 ├── PermissionDenied      the user may not do this (403)
-├── TooManyAttempts       too many attempts; with the time to wait (429)
+├── RetryLater            not now; with the time to wait
+│   ├── TooManyAttempts   too many attempts (429)
+│   └── TooManyCalls      too many calls to executors at the same time (503)
 ├── NotConfigured         a setting, file or schema is missing or wrong; ends the start with one line
 └── ExecutorUnreachable   an executor did not answer, or with an invalid answer; with its address
 InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.cron``.
@@ -37,12 +39,20 @@ class PermissionDenied(XxlJobError):
     """The user may not do this."""
 
 
-class TooManyAttempts(XxlJobError):
-    """Too many attempts; further ones are refused unchecked until the wait has ended."""
+class RetryLater(XxlJobError):
+    """The same request may succeed after a wait."""
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class TooManyAttempts(RetryLater):
+    """Too many attempts; further ones are refused unchecked until the wait has ended."""
+
+
+class TooManyCalls(RetryLater):
+    """Too many calls to executors at the same time."""
 
 
 class NotConfigured(XxlJobError):

@@ -21,6 +21,7 @@ from app.console.web.current import OUTSIDE
 from app.db import ATTEMPTS, bind_engine, check_database, db, engine_options, is_transient
 from app.errors import NotConfigured
 from app.executors.gateway import Gateway
+from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
 from app.services.runs.logs import Caller
 
@@ -64,7 +65,9 @@ def create_app(config: Config) -> Flask:
     with app.app_context():
         bind_engine(config, db.engine)
     _set_up_migrations(app, config)
-    app.extensions["xxl_job_caller"] = Caller(Gateway(config.executor_networks), access_tokens(config)[0])
+    app.extensions["xxl_job_caller"] = Caller(
+        Gateway(config.executor_networks), access_tokens(config)[0], Permits(config.threads)
+    )
     languages.init_app(app, config)
     console.register(app)
     add_commands(app)

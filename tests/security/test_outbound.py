@@ -1,15 +1,32 @@
 """Attacks on outbound calls: executors, webhooks and addresses that lead elsewhere or never end."""
 
 import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from http.client import HTTPConnection
+from typing import Any
 
 import pytest
+from flask import Flask
+from waitress.server import create_server
 from werkzeug.test import Client
 
 from app.config import Config
+from app.console.web.current import COOKIE
+from app.db import db
+from app.executors.permits import RETRY_AFTER_S, Permits
 from app.home import access_tokens
 from app.models.registry import Registration
-from tests.console.conftest import CONTEXT, Console, admin, app, console, settings
+from app.services.runs.logs import Caller
+from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
+from tests.console.pages import token_of
+from tests.console.runs.test_pages import add_log
+from tests.eventually import eventually
 from tests.factories import all_rows
+from tests.fake_executor import Answer, FakeExecutor
 
 #: fixtures
 __all__ = ["admin", "app", "console", "settings"]
@@ -32,3 +49,146 @@ def test_an_executor_address_cannot_choose_the_whole_path(
     assert answer.get_json()["code"] == 500
     assert "query" in answer.get_json()["msg"]
     assert all_rows(Registration) == []
+
+
+#: a piece of a log that never ends: it moves on with every request
+ENDLESS = Answer.json(content={"logContent": "\n" * 240_000, "isEnd": False})
+#: threads of the console in these tests: two calls at a time, one of them a stream
+THREADS = 4
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        running.respond("log", ENDLESS)
+        yield running
+
+
+@pytest.fixture
+def log_id(admin: Console, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A run on the executor, in a console of few threads."""
+    monkeypatch.setattr("app.executors.permits.WAIT_S", 0)
+    caller: Caller = admin.app.extensions["xxl_job_caller"]
+    admin.app.extensions["xxl_job_caller"] = replace(caller, permits=Permits(THREADS))
+    group_id = add_group(addresses=executor.address)
+    job_id = add_job(group_id)
+    return add_log(job_id, group_id, executor_address=executor.address, handle_code=0, handle_time=None)
+
+
+def permits_of(console: Console) -> Permits:
+    permits = console.app.extensions["xxl_job_caller"].permits
+    assert isinstance(permits, Permits)
+    return permits
+
+
+def test_an_endless_log_is_sent_piece_by_piece_and_cut(
+    admin: Console, executor: FakeExecutor, log_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.console.runs.log_reader.WHOLE_MAX_MIB", 1)
+    answer = admin.get(f"/joblog/{log_id}/log.txt", buffered=False)
+    pieces = answer.iter_encoded()
+    for fetched in range(1, 5):
+        assert next(pieces) == b"\n" * 240_000
+        assert len(executor.requests) == fetched, "the next piece is fetched when it is wanted"
+    assert [piece.decode() for piece in pieces] == ["… [cut: the log is longer than 1 MiB]\n"]
+
+
+def test_an_endless_log_is_cut_when_its_time_is_up(
+    admin: Console, executor: FakeExecutor, log_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.console.runs.log_reader.WHOLE_MAX_S", 0)
+    assert admin.get(f"/joblog/{log_id}/log.txt").text.endswith("\n… [cut: the log did not end within 0 s]\n")
+    assert len(executor.requests) == 1
+
+
+def test_a_failure_in_the_middle_is_the_last_line(
+    admin: Console, executor: FakeExecutor, log_id: int
+) -> None:
+    executor.respond("log", ENDLESS, Answer.json(500, msg="disk gone"))
+    assert admin.get(f"/joblog/{log_id}/log.txt").text.endswith("/: disk gone]\n")
+
+
+def test_a_download_ends_with_its_client(admin: Console, executor: FakeExecutor, log_id: int) -> None:
+    answer = admin.get(f"/joblog/{log_id}/log.txt", buffered=False)
+    assert admin.get(f"/joblog/{log_id}/log.txt").status_code == 503, "one stream at a time"
+    answer.close()
+    with permits_of(admin).hold(stream=True):
+        assert len(executor.requests) == 1
+    admin.client.head(f"{CONTEXT}/joblog/{log_id}/log.txt")
+    with permits_of(admin).hold(stream=True):
+        assert len(executor.requests) == 2, "a HEAD holds nothing either"
+
+
+@contextmanager
+def served(app: Flask) -> Iterator[int]:
+    """Serve an application by waitress with few threads; the value is the port."""
+    server: Any = create_server(app, host="127.0.0.1", port=0, threads=THREADS)
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.asyncore.loop(timeout=0.05, map=server._map, count=1)
+        server.task_dispatcher.shutdown()
+        server.asyncore.close_all(server._map)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield server.effective_port
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_slow_executors_leave_threads_to_logins_and_executors(
+    admin: Console, executor: FakeExecutor, log_id: int, settings: Config
+) -> None:
+    answered = threading.Event()
+    executor.respond("log", ENDLESS.but(wait=answered))
+    cookie = admin.client.get_cookie(COOKIE)
+    assert cookie is not None
+    headers = {"Cookie": f"{COOKIE}={cookie.value}"}
+
+    def request(path: str, method: str = "GET", **more: str) -> tuple[int, str | None]:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+            connection.request(method, CONTEXT + path, body="{}" if method == "POST" else None, headers=more)
+            response = connection.getresponse()
+            return response.status, response.headers["Retry-After"]
+
+    with served(admin.app) as port, ThreadPoolExecutor(8) as pool:
+        slow = [pool.submit(request, f"/joblog/{log_id}/lines", **headers) for _ in range(2)]
+        try:
+            eventually(lambda: len(executor.requests) == 2)
+            refused = [pool.submit(request, f"/joblog/{log_id}/log.txt", **headers) for _ in range(6)]
+            assert [future.result() for future in refused] == [(503, str(RETRY_AFTER_S))] * 6
+            assert request("/toLogin")[0] == 200
+            token = {"XXL-JOB-ACCESS-TOKEN": access_tokens(settings)[0]}
+            assert request("/api/registry", "POST", **token)[0] == 200
+            with admin.app.app_context():
+                assert db.engine.pool.checkedout() == 0, "no connection is held meanwhile"  # type: ignore[attr-defined]
+        finally:
+            answered.set()
+        assert [future.result()[0] for future in slow] == [200, 200]
+
+
+def test_every_call_of_a_page_shares_the_budget(admin: Console, executor: FakeExecutor, log_id: int) -> None:
+    form = {"csrf_token": token_of(admin)}
+    with permits_of(admin).hold(), permits_of(admin).hold():
+        pages = [
+            admin.get(f"/joblog/{log_id}/log.txt"),
+            admin.get(f"/joblog/{log_id}/lines"),
+            admin.post(f"/joblog/{log_id}/kill", form),
+            admin.post("/jobgroup/1/test", form),
+            admin.post("/jobgroup/1/test-alarm", form),
+        ]
+        scripts = [
+            admin.post("/joblog/logDetailCat", {"logId": log_id, "fromLineNum": 1}),
+            admin.post("/joblog/logKill", {"id": log_id}),
+        ]
+    for answer in pages:
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+        assert "Too many calls to executors" in answer.text
+    for answer in scripts:
+        assert (answer.status_code, answer.headers["Retry-After"]) == (200, str(RETRY_AFTER_S))
+        assert answer.get_json()["code"] == 500
+    assert executor.requests == []

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.ui.listing import here
 from app.console.web.access import Access
-from app.console.web.current import current_actor, settings, translate, translate_reason
+from app.console.web.current import current_actor, executor_caller, settings, translate, translate_reason
 from app.db import read_scope
 from app.errors import TooManyAttempts
 from app.models.mute import Mute
@@ -59,7 +59,8 @@ def _page(test: AlarmTest, back: str, mute: Mute | None) -> ResponseReturnValue:
     refusal, status, headers = "", 200, {}
     if request.method == "POST":
         try:
-            sent = test_alarms.send_test(test, actor=current_actor(), config=settings(), now_ms=now_ms())
+            with executor_caller().permit():
+                sent = test_alarms.send_test(test, actor=current_actor(), config=settings(), now_ms=now_ms())
             results = {each.target: translate_reason(each.problem) for each in sent}
         except TooManyAttempts as exc:
             refusal, status, headers = translate(exc.args[0]), 429, {"Retry-After": str(exc.retry_after_s)}

@@ -1,6 +1,6 @@
 """Run pages: log list, one run with its rolling log, kill."""
 
-from flask import Blueprint, jsonify, render_template, request, url_for
+from flask import Blueprint, Response, jsonify, render_template, request, stream_with_context, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
@@ -23,7 +23,7 @@ from app.console.web.language import _
 from app.db import read_scope
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
-from app.errors import NotFound, XxlJobError
+from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.executors import groups
 from app.services.jobs import choices
 from app.services.runs import logs, rows
@@ -127,6 +127,8 @@ def lines(log_id: int) -> ResponseReturnValue:
         )
     except NotFound:
         raise
+    except TooManyCalls as exc:
+        return jsonify(error=translate_error(exc)), 503, {"Retry-After": str(exc.retry_after_s)}
     except XxlJobError as exc:
         return jsonify(error=translate_error(exc))
     return jsonify(
@@ -142,9 +144,10 @@ def lines(log_id: int) -> ResponseReturnValue:
 
 @blueprint.get(f"{ONE_LOG}/log.txt")
 def raw(log_id: int) -> ResponseReturnValue:
-    """Return the whole log as text."""
-    text = whole_text(log_id, actor=current_actor(), caller=executor_caller())
-    return text, {"Content-Type": "text/plain; charset=utf-8"}
+    """Return the whole log as text, sent while it is fetched."""
+    pieces = whole_text(log_id, actor=current_actor(), caller=executor_caller())
+    next(pieces)  # an error of the first call becomes an error page
+    return Response(stream_with_context(pieces), content_type="text/plain; charset=utf-8")
 
 
 @blueprint.route(f"{ONE_LOG}/kill", methods=["GET", "POST"])

@@ -1,8 +1,9 @@
 """Error responses: pages for browsers, the original's JSON for scripts. Internals are never disclosed.
 
 XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429,
-ExecutorUnreachable 502. The JSON endpoints answer HTTP 200 with code 500 and the text; only too many login
-attempts give HTTP 429. A database that is busy, full, read-only or away -> 503, and one line in the log.
+TooManyCalls 503, ExecutorUnreachable 502. The JSON endpoints answer HTTP 200 with code 500 and the text; only
+too many login attempts give HTTP 429. A database that is busy, full, read-only or away -> 503, and one line
+in the log.
 """
 
 import logging
@@ -26,7 +27,9 @@ from app.errors import (
     InvalidInput,
     NotFound,
     PermissionDenied,
+    RetryLater,
     TooManyAttempts,
+    TooManyCalls,
     XxlJobError,
 )
 
@@ -37,6 +40,7 @@ STATUSES: dict[type[XxlJobError], int] = {
     Conflict: 409,
     PermissionDenied: 403,
     TooManyAttempts: 429,
+    TooManyCalls: 503,
     ExecutorUnreachable: 502,
 }
 #: message for each database fault
@@ -67,7 +71,7 @@ def _on_own_error(error: XxlJobError) -> Response:
             response.status_code = 429
     else:
         response = _page(STATUSES.get(type(error), 500), text)
-    if isinstance(error, TooManyAttempts):
+    if isinstance(error, RetryLater):
         response.headers["Retry-After"] = str(error.retry_after_s)
     return response
 

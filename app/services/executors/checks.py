@@ -35,12 +35,23 @@ class Checked:
 
 
 def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> list[Checked]:
-    """Probe every instance of a group. Opens its own transactions, none across a request."""
+    """Probe every instance of a group under one permit. Opens its own transactions, none across a request.
+
+    Raises TooManyCalls.
+    """
     with read_scope() as session:
         group = groups.get_group(session, group_id, actor=actor)
         found = find_instances(session, group, now_ms=now_ms)
         addresses = [instance.address for instance in found.rows if instance.is_known][:ADDRESSES_MAX]
         token, app_name = group.access_token or caller.token, group.app_name
+    with caller.permit() as held:
+        _record_check(group_id, len(addresses), actor=actor, now_ms=now_ms)
+        peers = [Peer(address=address, app_name=app_name, token=token) for address in addresses]
+        with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
+            return list(pool.map(lambda peer: _check(held.gateway, peer), peers))
+
+
+def _record_check(group_id: int, addresses: int, *, actor: Actor, now_ms: Millis) -> None:
     with session_scope() as session:
         audit.record(
             session,
@@ -48,11 +59,8 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
             actor=actor,
             now_ms=now_ms,
             target=("group", group_id),
-            changes={"addresses": len(addresses)},
+            changes={"addresses": addresses},
         )
-    peers = [Peer(address=address, app_name=app_name, token=token) for address in addresses]
-    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
-        return list(pool.map(lambda peer: _check(caller.gateway, peer), peers))
 
 
 def _check(gateway: Gateway, peer: Peer) -> Checked:

@@ -4,7 +4,9 @@ Functions that send a request to an executor open their own transactions before 
 """
 
 from calendar import monthrange
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from zoneinfo import ZoneInfo
@@ -19,7 +21,8 @@ from app.domain.texts import N_
 from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
 from app.executors.calls import Peer
-from app.executors.gateway import Gateway
+from app.executors.gateway import LOG_TIMEOUT_S, Gateway
+from app.executors.permits import Permits
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
@@ -76,10 +79,24 @@ class LogPiece:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Access of the console to executors: the gateway, and the token for groups without their own."""
+    """Access of the console to executors: the gateway, and the token for groups without their own.
+
+    Every use of the gateway is inside ``permit``, and no database transaction is open meanwhile.
+    """
 
     gateway: Gateway
     token: str
+    #: None: a permit is held already
+    permits: Permits | None = None
+
+    @contextmanager
+    def permit(self, *, stream: bool = False) -> Iterator["Caller"]:
+        """Hold one permit during the block, for the calls by the caller it gives; raises TooManyCalls."""
+        if self.permits is None:
+            yield self
+            return
+        with self.permits.hold(stream=stream):
+            yield replace(self, permits=None)
 
 
 def list_logs(
@@ -120,15 +137,21 @@ def get_log(session: Session, log_id: int, *, actor: Actor, right: Right = Right
     return log
 
 
-def read_log(log_id: int, from_line_num: int, *, actor: Actor, caller: Caller) -> LogPiece:
-    """Read lines of a run's log from its executor; raises ExecutorUnreachable. Opens its own transaction."""
+def read_log(
+    log_id: int, from_line_num: int, *, actor: Actor, caller: Caller, timeout_s: float = LOG_TIMEOUT_S
+) -> LogPiece:
+    """Read lines of a run's log from its executor, in LOG_TIMEOUT_S at most. Opens its own transaction.
+
+    Raises ExecutorUnreachable and TooManyCalls.
+    """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller)
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
-    found = caller.gateway.read_log(peer, request)
+    with caller.permit():
+        found = caller.gateway.read_log(peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S))
     nothing_new = found.from_line_num > found.to_line_num
     is_end = True if nothing_new and log.handle_code > 0 else found.is_end
     return LogPiece(found.from_line_num, found.to_line_num, found.log_content, is_end)
@@ -148,7 +171,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         if log.handle_code != HandleCode.NONE:
             raise Conflict(N_("The run has ended already"))
         peer = _peer(session, log, caller)
-    with kills.hold(log.id):
+    with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
         if reply.code != SUCCESS:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")

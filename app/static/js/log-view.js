@@ -112,7 +112,10 @@ function start() {
       window.location.reload();
       return null;
     }
-    if (!answer.ok) throw new Error(String(answer.status));
+    if (!answer.ok) {
+      const { error } = await answer.json().catch(() => ({}));
+      throw new Error(error || String(answer.status));
+    }
     const part = await answer.json();
     if (part.error) throw new Error(part.error);
     return part;

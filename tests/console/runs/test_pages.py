@@ -243,7 +243,7 @@ def test_the_whole_log_is_downloaded_as_text(admin: Console, group_id: int, job_
             "log", log_answer(1, 2, "one\r\ntwo\n"), log_answer(3, 3, "<script>three"), log_answer(4, 3, "")
         )
         answer = admin.get(f"/joblog/{log_id}/log.txt")
-    assert answer.text == "one\ntwo\n<script>three\n"
+        assert answer.text == "one\ntwo\n<script>three\n"
     assert answer.content_type == "text/plain; charset=utf-8"
 
 
