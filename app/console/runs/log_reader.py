@@ -85,7 +85,8 @@ def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:
             if time.monotonic() >= until:
                 cut = translate(N_("the log did not end within %(seconds)s s", seconds=WHOLE_MAX_S))
         if cut:
-            yield f"… [{translate(N_('cut: %(reason)s', reason=cut))}]\n"
+            mark = translate(N_("cut: %(reason)s", reason=cut))
+            yield f"… [{mark}]\n"
 
 
 def split_lines(content: str) -> list[str]:
