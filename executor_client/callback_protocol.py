@@ -18,6 +18,10 @@ from executor_client.lenient_json import (
     whole_number,
 )
 
+#: results accepted in one request. Our client sends 50. Java sends all it has: those that came in during its
+#: last attempt, which takes 3 s at most; a failed attempt's results go to a file and are sent by themselves
+ELEMENTS_MAX = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class CallbackItem:
@@ -71,7 +75,8 @@ class CallbackBatch:
 
 
 def parse_callbacks(body: bytes) -> CallbackBatch:
-    """Parse an array of results, or the ``{"callbackList": […]}`` of 3.5; raise ``ValueError``.
+    """Parse an array of results, or the ``{"callbackList": […]}`` of 3.5; raise ``ValueError``,
+    also for more than ELEMENTS_MAX.
 
     ``null`` counts as an empty array. Unreadable elements do not affect the others.
     """
@@ -98,6 +103,10 @@ def _callback_elements(body: bytes) -> list[Any]:
         value = value["callbackList"]
     if not isinstance(value, list):
         raise Unreadable(f"an array of results is expected, not {kind_of(value)}")
+    if len(value) > ELEMENTS_MAX:
+        raise Unreadable(
+            f"{len(value)} results in one request, at most {ELEMENTS_MAX} are accepted; send them in several"
+        )
     return value
 
 
