@@ -4,14 +4,17 @@ Source: docs/reference/protocol.md, section 2.
 """
 
 import logging
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from app.clock import now_ms
 from app.config import Network
 from app.db import transact
+from app.domain.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.runs.callbacks import CallbackStore
-from executor_client.callback_protocol import CallbackBatch, parse_callbacks
+from executor_client.callback_protocol import parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
     FAIL,
@@ -24,24 +27,41 @@ from executor_client.protocol import (
 
 logger = logging.getLogger(__name__)
 
+#: reply for the run of a group that takes another token
+NOT_OF_TOKEN = "the access token is not that of the run's executor group"
 
-def callback(body: bytes, store: CallbackStore) -> Reply:
-    """Store results in any form that executors of 2.2 to 3.4 send; skip unreadable elements."""
+
+#: refused elements of one request that the log names
+REFUSED_NAMED = 3
+
+
+class CallbackAnswer(NamedTuple):
+    """Reply to a callback, and the log ids in it that belong to groups the token does not act for."""
+
+    reply: Reply
+    foreign: Sequence[int] = ()
+
+
+def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
+    """Store results in any form that executors of 2.2 to 3.4 send; skip elements that cannot be used.
+
+    Those are unreadable ones, and runs of groups the token does not act for.
+    """
     try:
         batch = parse_callbacks(body)
     except ValueError as exc:
-        return Reply(FAIL, f"callback refused: {exc}")
-    store.store(batch.items)
-    for reason in batch.rejected:
-        logger.warning("callback element refused reason=%s", reason)
-    if batch.rejected and not batch.items:
-        return Reply(FAIL, f"callback refused: {_first_reason(batch)}")
-    return Reply(SUCCESS)
-
-
-def _first_reason(batch: CallbackBatch) -> str:
-    more = len(batch.rejected) - 1
-    return batch.rejected[0] + (f" (and {more} more)" if more else "")
+        logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
+    foreign = store.store(batch.items, scope).foreign
+    if batch.rejected:
+        reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
+        logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
+    unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
+    if unusable and {item.log_id for item in batch.items} <= set(foreign):
+        more = len(unusable) - 1
+        text = unusable[0] + (f" (and {more} more)" if more else "")
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign)
+    return CallbackAnswer(Reply(SUCCESS), foreign)
 
 
 def read_registration(body: bytes) -> RegistryRequest:

@@ -31,3 +31,8 @@ class Group(Base):
     def addresses(self) -> list[str]:
         """The addresses as a list."""
         return [text.strip() for text in (self.address_list or "").split(",") if text.strip()]
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Its own access tokens, the one to send first; empty: the global token."""
+        return tuple(filter(None, (self.access_token, self.former_token))) if self.access_token else ()

@@ -33,11 +33,10 @@ def set_addresses(session: Session, group_id: int, address_list: str | None, *, 
     return affected(session, automatic.values(address_list=address_list, update_time=now_ms)) == 1
 
 
-def list_tokens(session: Session) -> dict[str, str]:
-    """Return appname -> access token of the groups that have their own."""
-    rows = session.execute(
-        select(Group.app_name, Group.access_token).where(
-            Group.access_token.is_not(None), Group.access_token != ""
-        )
-    )
-    return {row.app_name: row.access_token or "" for row in rows}
+def find_with_token(session: Session) -> list[Group]:
+    """Return the groups that have an access token of their own."""
+    return [
+        group
+        for group in session.scalars(select(Group).where(Group.access_token.is_not(None)))
+        if group.tokens
+    ]

@@ -69,6 +69,12 @@ def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]
     return {row[0]: RunState._make(row) for row in bulk.read_rows(session, rows)}
 
 
+def find_group_ids(session: Session, log_ids: Collection[int]) -> dict[int, int]:
+    """Return log id -> the executor group it was sent to, for the runs that exist."""
+    rows = select(JobLog.id, JobLog.job_group).where(JobLog.id.in_(sorted(log_ids)))
+    return {row.id: row.job_group for row in bulk.read_rows(session, rows)}
+
+
 def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
     """Return log id -> when the run was triggered; an executor names its log file after both."""
     rows = session.execute(select(JobLog.id, JobLog.trigger_time).where(JobLog.id.in_(log_ids)))

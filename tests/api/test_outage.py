@@ -114,7 +114,7 @@ def test_an_internal_error_is_an_envelope_too(
     Source: docs/reference/protocol.md, section 2.4.
     """
 
-    def broken(_self: CallbackStore, _items: object) -> int:
+    def broken(_self: CallbackStore, _items: object, _scope: object) -> int:
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(CallbackStore, "store", broken)

@@ -9,8 +9,10 @@ from sqlalchemy.orm import Session
 from app.batch_writer import BatchWriter
 from app.clock import now_ms
 from app.domain.enums import HandleCode
+from app.domain.token_scope import TokenScope
 from app.pipeline import complete
 from app.services.runs.kills import kills
+from app.store import logs
 from executor_client.callback_protocol import CallbackItem
 
 logger = logging.getLogger(__name__)
@@ -19,11 +21,25 @@ logger = logging.getLogger(__name__)
 CLOSE_TIMEOUT_S = 10.0
 
 
-class _Stored(NamedTuple):
-    """Number of runs ended by a request, and its late callbacks: log id, code, code of the row."""
+#: late callbacks of one request that are logged, one line each
+LATE_LOGGED = 10
+
+
+class Stored(NamedTuple):
+    """Effect of a request: number of runs it ended, late callbacks, runs that its token may not report."""
 
     won: int
+    #: log id, code, code of the row
     late: list[tuple[int, int, int]]
+    #: log ids of runs of groups that the token does not act for
+    foreign: list[int]
+
+
+class _Batch(NamedTuple):
+    """Results of one request, and the groups its token acts for."""
+
+    items: tuple[CallbackItem, ...]
+    scope: TokenScope
 
 
 class CallbackStore:
@@ -32,43 +48,77 @@ class CallbackStore:
     def __init__(self) -> None:
         self._writer = BatchWriter("callbacks")
 
-    def store(self, items: tuple[CallbackItem, ...]) -> int:
-        """Commit results and return how many of them ended a run.
+    def store(self, items: tuple[CallbackItem, ...], scope: TokenScope) -> Stored:
+        """Commit the results of runs within the scope; return what became of them.
 
         Successes of a run that is being killed wait for the kill first, see ``kills``.
         """
         kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
         if not items:
-            return 0
-        stored = self._writer.submit(items, _store)
-        for log_id, code, has_code in stored.late:
+            return Stored(0, [], [])
+        stored = self._writer.submit(_Batch(items, scope), _store)
+        for log_id, code, has_code in stored.late[:LATE_LOGGED]:
             logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
-        return stored.won
+        if len(stored.late) > LATE_LOGGED:
+            logger.info("callbacks ignored count=%s", len(stored.late))
+        return stored
 
     def close(self) -> None:
         """Write the queued results, then end the thread."""
         self._writer.close(CLOSE_TIMEOUT_S)
 
 
-def _store(session: Session, batches: Sequence[tuple[CallbackItem, ...]]) -> list[_Stored]:
+def _store(session: Session, batches: Sequence[_Batch]) -> list[Stored]:
     """Store the results of several requests in one transaction."""
     at_ms = now_ms()
-    items = [item for batch in batches for item in batch if item.handle_code != HandleCode.NONE]
+    foreign = _find_foreign(session, batches)
+    reported = [
+        [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in refused]
+        for batch, refused in zip(batches, foreign, strict=True)
+    ]
     results = [
         complete.callback_result(item.log_id, item.handle_code, item.handle_msg)
+        for items in reported
         for item in items
-        if 0 < item.log_id < 2**63
+        if _is_log_id(item.log_id)
     ]
     done = complete.complete(session, results, now_ms=at_ms)
     won = set(done.won)
     return [
-        _Stored(
-            sum(item.log_id in won for item in batch),
+        Stored(
+            sum(item.log_id in won for item in items),
             [
                 (item.log_id, item.handle_code, done.late[item.log_id])
-                for item in batch
-                if item.handle_code != HandleCode.NONE and item.log_id in done.late
+                for item in items
+                if item.log_id in done.late
             ],
+            sorted(refused),
+        )
+        for items, refused in zip(reported, foreign, strict=True)
+    ]
+
+
+def _is_log_id(number: int) -> bool:
+    return 0 < number < 2**63
+
+
+def _find_foreign(session: Session, batches: Sequence[_Batch]) -> list[frozenset[int]]:
+    """Return, per request, the log ids of runs that its token does not act for; one statement for all."""
+    limited = {
+        item.log_id
+        for batch in batches
+        if not batch.scope.covers_all
+        for item in batch.items
+        if _is_log_id(item.log_id)
+    }
+    if not limited:
+        return [frozenset()] * len(batches)
+    group_ids = logs.find_group_ids(session, limited)
+    return [
+        frozenset(
+            item.log_id
+            for item in batch.items
+            if item.log_id in group_ids and not batch.scope.covers(group_ids[item.log_id])
         )
         for batch in batches
     ]

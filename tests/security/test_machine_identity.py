@@ -1,0 +1,150 @@
+"""Machine identity: a token acts on runs and registrations of its own groups only, and names match exactly.
+
+Attacks of the security review, sent through the executor API.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.api import ExecutorApi
+from app.config import Config
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.log import JobLog
+from executor_client.callback_protocol import ELEMENTS_MAX
+from tests.api.conftest import NETWORKS, TOKEN, Executor, console_stub
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
+from tests.statements import statements
+
+WRONG_TOKEN = "The access token is wrong."
+FIRST_TOKEN, SECOND_TOKEN = "only-for-the-first", "only-for-the-second"
+
+
+def api_config(config: Config) -> Config:
+    return replace(config, access_tokens=(TOKEN,), executor_networks=NETWORKS)
+
+
+@pytest.fixture
+def executor(database: str, config: Config) -> Iterator[Executor]:
+    """Executor client with the API that it calls; groups are made before the first call."""
+    api = ExecutorApi(console_stub, api_config(config))
+    yield Executor(api)
+    api.callbacks.close()
+
+
+def job_of(token: str | None, **overrides: Any) -> Job:
+    """Return a job in a new group with this token."""
+    group = make_group(app_name=f"app-{token}", access_token=token)
+    return make_job(job_group=group.id, **overrides)
+
+
+def item(log_id: int, message: str = "forged") -> dict[str, Any]:
+    return {"logId": log_id, "logDateTim": T0, "handleCode": 200, "handleMsg": message}
+
+
+def call_back(executor: Executor, *items: Any, token: str) -> int:
+    return executor.call("callback", json.dumps(items), token=token)[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "given"),
+    [(SECOND_TOKEN, FIRST_TOKEN), (SECOND_TOKEN, TOKEN), (None, FIRST_TOKEN)],
+    ids=["another group's token", "the global token", "a group's token for a group without"],
+)
+def test_a_foreign_token_ends_no_run(executor: Executor, own: str | None, given: str) -> None:
+    job_of(FIRST_TOKEN)
+    run = make_run(job_of(own, child_jobid="7"))
+    assert call_back(executor, item(run.id), token=given) == 500
+    row = only_row(JobLog)
+    assert (row.handle_code, row.handle_msg) == (0, None)
+    assert [fire.log_id for fire in all_rows(Fire)] == [run.id], "no child fire, and the run goes on"
+    assert call_back(executor, item(run.id, "own"), token=own or TOKEN) == 200
+    assert (only_row(JobLog).handle_msg or "").startswith("own\n>>> child jobs")
+
+
+def test_each_element_of_a_callback_is_checked(executor: Executor, caplog: pytest.LogCaptureFixture) -> None:
+    own, foreign, unprotected = (make_run(job_of(token)) for token in (FIRST_TOKEN, SECOND_TOKEN, None))
+    runs = [own, foreign, unprotected]
+    with caplog.at_level(logging.WARNING):
+        assert call_back(executor, *(item(run.id, "x") for run in runs), token=FIRST_TOKEN) == 200
+    assert {log.id: log.handle_code for log in all_rows(JobLog)} == {
+        own.id: 200,
+        foreign.id: 0,
+        unprotected.id: 0,
+    }
+    assert [record.getMessage() for record in caplog.records] == [
+        f"callbacks refused, the runs belong to other groups count=2 log_ids={foreign.id}, {unprotected.id}"
+    ]
+    assert FIRST_TOKEN not in caplog.text
+
+
+def test_a_run_of_a_deleted_group_takes_the_global_token(executor: Executor) -> None:
+    job_of(FIRST_TOKEN)
+    group = make_group(access_token=SECOND_TOKEN)
+    run = make_run(make_job(job_group=group.id))
+    remove(group)
+    for token, code in ((FIRST_TOKEN, 500), (TOKEN, 200)):
+        assert call_back(executor, item(run.id), token=token) == code
+    assert only_row(JobLog).handle_code == 200
+
+
+def test_results_of_unknown_runs_are_ignored_for_every_token(executor: Executor) -> None:
+    job_of(FIRST_TOKEN)
+    for token in (FIRST_TOKEN, TOKEN):
+        assert call_back(executor, item(4711), item(0), item(-5), item(2**63 - 1), token=token) == 200
+
+
+def test_without_tokens_of_groups_the_check_costs_no_statement(executor: Executor, config: Config) -> None:
+    run = make_run(make_job())
+    call_back(executor, token=TOKEN)  # reads the tokens
+    with statements() as executed:
+        assert call_back(executor, item(run.id), token=TOKEN) == 200
+    unguarded = len(executed)
+    job_of(FIRST_TOKEN)
+    guarded = Executor(ExecutorApi(console_stub, api_config(config)))
+    call_back(guarded, token=TOKEN)
+    run = make_run(make_job())
+    with statements() as executed:
+        assert call_back(guarded, item(run.id), token=TOKEN) == 200
+    assert len(executed) == unguarded + 1, "one for all elements together"
+    guarded.api.callbacks.close()
+
+
+@pytest.mark.parametrize("element", ["0", "{}", '{"logId":"x"}'])
+def test_a_flood_of_elements_is_refused_at_once(
+    executor: Executor, element: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = "[" + ",".join([element] * (ELEMENTS_MAX + 1)) + "]"
+    code, message = executor.call("callback", body)
+    assert (code, message) == (
+        500,
+        f"callback refused: {ELEMENTS_MAX + 1} results in one request, at most {ELEMENTS_MAX} are accepted;"
+        " send them in several",
+    )
+    assert len(caplog.records) == 1
+
+
+def test_unreadable_elements_are_logged_in_one_line(
+    executor: Executor, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, _ = executor.call("callback", json.dumps([0] * 77))
+    assert code == 500
+    assert len(caplog.records) == 1
+    assert "count=77" in caplog.text
+
+
+def test_late_results_are_logged_up_to_a_number(executor: Executor, caplog: pytest.LogCaptureFixture) -> None:
+    job = make_job()
+    runs = [make_run(job) for _ in range(30)]
+    items = [item(run.id) for run in runs]
+    assert call_back(executor, *items, token=TOKEN) == 200
+    with caplog.at_level(logging.INFO):
+        assert call_back(executor, *items, token=TOKEN) == 200
+    late = [record for record in caplog.records if "callback" in record.getMessage()]
+    assert len(late) < len(items)
+    assert "count=30" in late[-1].getMessage()
