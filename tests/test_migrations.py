@@ -384,6 +384,35 @@ NOT_YET = {
 }
 
 
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "gbk", "utf8mb4 COLLATE utf8mb4_unicode_520_ci"])
+def test_names_are_exact_whatever_the_character_set_was(engine: Engine, charset: str) -> None:
+    make_2_4_1(engine)
+    tables = ("xxl_job_group", "xxl_job_registry")
+    execute(engine, *(f"ALTER TABLE {table} CONVERT TO CHARACTER SET {charset}" for table in tables))
+    migrate(engine.url.render_as_string(hide_password=False))
+    execute(engine, "UPDATE alembic_version SET version_num = '0004_tasks'")
+    migrate(engine.url.render_as_string(hide_password=False))  # repeated after an interruption
+    assert lacks(engine) == []
+    execute(
+        engine,
+        "UPDATE xxl_job_group SET app_name = 'app'",
+        *(
+            f"INSERT INTO xxl_job_group (app_name, title) VALUES ('{name}', 't')"
+            for name in ("APP", "\u00e1pp")
+        ),
+        *(
+            "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
+            f" VALUES ('EXECUTOR', '{name}', 'http://10.0.0.1:9999/', now())"
+            for name in ("APP", "\u00e1pp")
+        ),
+    )
+    for table, column in (("xxl_job_group", "app_name"), ("xxl_job_registry", "registry_key")):
+        with engine.connect() as connection:
+            found = connection.scalars(text(f"SELECT DISTINCT {column} FROM {table} WHERE {column} = 'app'"))
+            assert list(found) == ["app"]
+
+
 @pytest.mark.parametrize("revision", ["0010", "0008", "0005", "0002"])
 def test_a_database_from_before_the_first_release_is_upgraded(engine: Engine, revision: str) -> None:
     tables = {"ON_LOG": "xxl_job_log", "ON_ALARM": "xxl_job_alarm"}

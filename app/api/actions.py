@@ -5,6 +5,7 @@ Source: docs/reference/protocol.md, section 2.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from app.clock import now_ms
@@ -65,13 +66,23 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
 
 
 def read_registration(body: bytes) -> RegistryRequest:
-    """Parse a registration; raises InvalidInput, for an empty body with XXL-JOB's message."""
+    """Parse a registration; raises InvalidInput, for an empty body with XXL-JOB's message.
+
+    The token is checked for the name returned here, and the database finds rows by it. So blanks around it
+    are cut off, which MySQL's comparison ignores, and a name that shows as another one is refused.
+    """
     if not body.strip() or body.strip() == b"null":
         raise InvalidInput("registryKey", MSG_ILLEGAL_ARGUMENT)
     try:
-        return RegistryRequest.from_wire(load_json(body))
+        sent = RegistryRequest.from_wire(load_json(body))
     except ValueError as exc:
         raise InvalidInput("registryKey", f"registration refused: {exc}") from exc
+    app_name = sent.registry_key.strip()
+    if not app_name.isprintable():
+        raise InvalidInput(
+            "registryKey", "registration refused: registryKey contains invisible characters or other blanks"
+        )
+    return replace(sent, registry_group=sent.registry_group.strip(), registry_key=app_name)
 
 
 def registry(request: RegistryRequest, capabilities: Capabilities, networks: tuple[Network, ...]) -> Reply:

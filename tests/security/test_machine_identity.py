@@ -13,12 +13,16 @@ import pytest
 
 from app.api import ExecutorApi
 from app.config import Config
+from app.db import session_scope
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.registry import Registration
 from executor_client.callback_protocol import ELEMENTS_MAX
 from tests.api.conftest import NETWORKS, TOKEN, Executor, console_stub
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
+from tests.plan import every_database
 from tests.statements import statements
 
 WRONG_TOKEN = "The access token is wrong."
@@ -148,3 +152,74 @@ def test_late_results_are_logged_up_to_a_number(executor: Executor, caplog: pyte
     late = [record for record in caplog.records if "callback" in record.getMessage()]
     assert len(late) < len(items)
     assert "count=30" in late[-1].getMessage()
+
+
+ADDRESS = "http://10.1.2.3:9999/"
+#: spellings that the default collation of MySQL and MariaDB takes for ``sec-case-app``, and blanks it ignores
+SPELLINGS = [
+    "SEC-CASE-APP",
+    "sec-case-app ",
+    " sec-case-app",
+    "s\u00e9c-case-app",
+    "sec-case-app\u3000",
+    "sec-case-app\u00a0",
+    "sec-case-app\x00",
+    "sec-case\u200b-app",
+    "\uff53ec-case-app",
+]
+
+
+def age(row: Registration) -> None:
+    """Set the last heartbeat back to T0, so that another one shows."""
+    with session_scope() as session:
+        session.merge(row).update_time = T0
+
+
+def registration(app_name: str, address: str = ADDRESS) -> str:
+    return json.dumps({"registryGroup": "EXECUTOR", "registryKey": app_name, "registryValue": address})
+
+
+@every_database
+def test_another_spelling_of_a_name_reaches_no_registration(executor: Executor) -> None:
+    make_group(app_name="sec-case-app", address_type=0, address_list=None, access_token=FIRST_TOKEN)
+    assert executor.call("registry", registration("sec-case-app"), token=FIRST_TOKEN)[0] == 200
+    (own,) = all_rows(Registration)
+    age(own)
+    for name in SPELLINGS:
+        for action in ("registry", "registryRemove"):
+            executor.call(action, registration(name), token=TOKEN)
+        kept = only_row(Registration, id=own.id)
+        assert (kept.registry_key, kept.update_time) == ("sec-case-app", T0), f"{name!r} reached it"
+        assert only_row(Group).address_list == ADDRESS, name
+
+
+@every_database
+@pytest.mark.parametrize("name", ["sec-case-app ", "\tsec-case-app\u3000", "sec-case-app\x00"])
+def test_blanks_around_a_name_are_ignored(executor: Executor, name: str) -> None:
+    make_group(app_name="sec-case-app", address_type=0, address_list=None, access_token=FIRST_TOKEN)
+    assert executor.call("registry", registration(name), token=TOKEN) == (500, WRONG_TOKEN)
+    assert executor.call("registry", registration(name), token=FIRST_TOKEN)[0] == 200
+    assert only_row(Registration).registry_key == "sec-case-app"
+    assert executor.call("registryRemove", registration(name), token=FIRST_TOKEN)[0] == 200
+    assert all_rows(Registration) == []
+
+
+@pytest.mark.parametrize("name", ["sec\u200b-app", "sec\u00a0app", "sec\napp", "sec\u202eapp"])
+def test_a_name_that_shows_as_another_is_refused(executor: Executor, name: str) -> None:
+    for action in ("registry", "registryRemove"):
+        code, message = executor.call(action, registration(name), token=TOKEN)
+        assert code == 500
+        assert "registryKey" in (message or "")
+    assert all_rows(Registration) == []
+
+
+@every_database
+def test_names_that_differ_in_case_only_are_two_applications(executor: Executor) -> None:
+    for name in ("abcd", "ABCD"):
+        make_group(app_name=name, address_type=0, address_list=None)
+        assert executor.call("registry", registration(name, f"http://{name}:9999/"), token=TOKEN)[0] == 200
+    assert executor.call("registryRemove", registration("ABCD", "http://abcd:9999/"), token=TOKEN)[0] == 200
+    assert {group.app_name: group.address_list for group in all_rows(Group)} == {
+        "abcd": "http://abcd:9999/",
+        "ABCD": "http://ABCD:9999/",
+    }
