@@ -21,10 +21,12 @@ from app.log_setup import set_up_logging
 
 logger = logging.getLogger("wsgi")
 
-#: idle connections and stalled request bodies are closed after this
+#: idle connections are closed after this; for unfinished requests see ConnectionLimits
 CHANNEL_TIMEOUT_S = 60
 CLEANUP_INTERVAL_S = 10
 CONNECTION_LIMIT = 2_000
+#: part of the connections that one address may hold: a quarter
+ADDRESS_PART = 4
 #: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
@@ -82,21 +84,24 @@ def main() -> None:
 
 
 def _prepare(config: Config) -> Any:
-    from waitress import create_server
-
     from app.api import BODY_MAX
     from app.services import startup
+    from executor_client.http_server import ConnectionLimits, create_http_server
 
     app = _create_app(config)
     startup.prepare(config)
+    connection_limit = _connection_limit()
+    # behind a proxy every connection comes from its address
+    address_max = None if config.proxy_count else connection_limit // ADDRESS_PART
     try:
-        return create_server(
+        return create_http_server(
             app,
+            ConnectionLimits(address_max=address_max),
             host=config.host,
             port=config.port,
             threads=config.threads,
             ident=None,
-            connection_limit=_connection_limit(),
+            connection_limit=connection_limit,
             channel_timeout=CHANNEL_TIMEOUT_S,
             cleanup_interval=CLEANUP_INTERVAL_S,
             asyncore_use_poll=True,

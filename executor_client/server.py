@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import waitress.server
 import waitress.wasyncore
 from flask import Blueprint, Flask, Response, request
 
 from executor_client.endpoints import BODY_MAX_BYTES, Endpoints, Request
 from executor_client.errors import StartRefused
+from executor_client.http_server import ConnectionLimits, create_http_server
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import CAPABILITIES_HEADER, CONTENT_TYPE, FAIL, TOKEN_HEADER, Reply
 
@@ -20,7 +20,10 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 SERVER_THREADS = 16
 #: an idle connection is closed after this, as in XXL-JOB
 IDLE_CONNECTION_S = 90
+CLEANUP_INTERVAL_S = 10
 CONNECTION_MAX = 1_000
+#: most connections of one address: an admin is one, so half of all
+LIMITS = ConnectionLimits(address_max=CONNECTION_MAX // 2)
 
 
 class Service:
@@ -103,13 +106,15 @@ class OwnServer:
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}
         self._stopping = threading.Event()
-        self._server = waitress.server.create_server(
+        self._server = create_http_server(
             app,
+            LIMITS,
             map=self._channels,
             sockets=[self._socket],
             threads=SERVER_THREADS,
             connection_limit=CONNECTION_MAX,
             channel_timeout=IDLE_CONNECTION_S,
+            cleanup_interval=CLEANUP_INTERVAL_S,
             max_request_body_size=BODY_MAX_BYTES,
             clear_untrusted_proxy_headers=True,
             ident=None,
