@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Set up, run and check the program: ``python3 manage.py COMMAND [ARGUMENTS]``, or ``make COMMAND ARGS="…"``.
 
-setup         create .venv, install the requirements, unpack the browser assets, compile the translations
+setup         create .venv, install the requirements, unpack browser assets and data, compile the translations
 run           setup, then console, workers and a demo executor until Ctrl-C
 test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
@@ -39,6 +39,7 @@ PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal
 STAMP = os.path.join(VENV, "installed.json")
 VENDOR = os.path.join(ROOT, "app", "static", "vendor")
 VENDOR_STAMP = os.path.join(VENDOR, "unpacked")
+DATA = os.path.join(ROOT, "app", "data")
 #: the oldest version the program runs on; the locks are resolved for it
 OLDEST_PYTHON = "3.11"
 #: interpreters searched for on PATH if this one is too old
@@ -54,6 +55,8 @@ ASSETS = (
     ("codemirror", "nicegui/elements/codemirror/dist/*.js"),
     ("echarts", "nicegui/elements/echart/dist/*.js"),
 )
+#: files of the program that are not served: folder under data/, and path in a wheel
+DATA_FILES = (("", "django/contrib/auth/common-passwords.txt.gz"),)
 TRANSLATIONS = os.path.join("app", "translations")
 #: functions that mark a text, besides gettext and ngettext
 KEYWORDS = ("_l", "N_", "lazy_gettext")
@@ -132,24 +135,27 @@ def install(requirements, covered_by=None):
 
 
 def unpack_assets():
-    """Fill app/static/vendor/ from the pinned wheels, completely or not at all."""
-    stamp = "%s %r" % (file_hash("requirements-assets.txt"), ASSETS)
-    if os.path.exists(VENDOR_STAMP) and read_text(VENDOR_STAMP) == stamp:
+    """Fill app/static/vendor/ and app/data/ from the pinned wheels, each completely or not at all."""
+    stamp = "%s %r" % (file_hash("requirements-assets.txt"), ASSETS + DATA_FILES)
+    if os.path.exists(VENDOR_STAMP) and os.path.isdir(DATA) and read_text(VENDOR_STAMP) == stamp:
         return
-    print("Unpacking the browser assets ...", flush=True)
+    print("Unpacking the browser assets and the list of passwords ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="vendor-", dir=VENV) as work:
         options = ("--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", "requirements-assets.txt")
         pip("download", "-d", work, *options, failure="downloading the browser assets failed")
         for wheel in glob.glob(os.path.join(work, "*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(work)
-        new = os.path.join(work, "vendor")
-        for folder, pattern in ASSETS:
-            copy_assets(os.path.join(work, pattern), os.path.join(new, folder))
-        write_text(os.path.join(new, "unpacked"), stamp)
-        shutil.rmtree(VENDOR, ignore_errors=True)
-        os.makedirs(os.path.dirname(VENDOR), exist_ok=True)
-        os.rename(new, VENDOR)
+        # the folder with the stamp comes last
+        for folder, files in ((DATA, DATA_FILES), (VENDOR, ASSETS)):
+            new = os.path.join(work, "new", os.path.basename(folder))
+            for below, pattern in files:
+                copy_assets(os.path.join(work, pattern), os.path.join(new, below))
+            if folder == VENDOR:
+                write_text(os.path.join(new, os.path.basename(VENDOR_STAMP)), stamp)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(os.path.dirname(folder), exist_ok=True)
+            os.rename(new, folder)
 
 
 def copy_assets(pattern, folder):

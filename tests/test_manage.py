@@ -2,8 +2,10 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,34 @@ def test_known_vulnerabilities_fail_the_check_and_no_network_does_not(
     result, lines = manage.read_audit(report)
     assert result is passes
     assert text in "\n".join(lines)
+
+
+def test_wheels_are_unpacked_again_when_a_folder_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(manage, "VENV", str(tmp_path))
+    monkeypatch.setattr(manage, "VENDOR", str(tmp_path / "app" / "vendor"))
+    monkeypatch.setattr(manage, "VENDOR_STAMP", str(tmp_path / "app" / "vendor" / "unpacked"))
+    monkeypatch.setattr(manage, "DATA", str(tmp_path / "app" / "data"))
+    monkeypatch.setattr(manage, "ASSETS", (("css", "some/*.css"),))
+    downloads = []
+
+    def download(*arguments: str, failure: str) -> None:
+        downloads.append(failure)
+        with zipfile.ZipFile(Path(arguments[2]) / "all.whl", "w") as wheel:
+            for name in ("some/a.css", "some/b.js", manage.DATA_FILES[0][1]):
+                wheel.writestr(name, name)
+
+    monkeypatch.setattr(manage, "pip", download)
+    for _ in range(2):
+        manage.unpack_assets()
+    data = tmp_path / "app" / "data" / "common-passwords.txt.gz"
+    assert [path.name for path in (tmp_path / "app" / "vendor" / "css").iterdir()] == ["a.css"]
+    assert data.is_file()
+    assert len(downloads) == 1
+    shutil.rmtree(data.parent)
+    manage.unpack_assets()
+    assert data.is_file()
 
 
 def test_direct_requirements_are_locked_with_hashes() -> None:

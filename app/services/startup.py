@@ -18,6 +18,7 @@ from app.home import first_password
 from app.models.user import User
 from app.services import audit, demo, nodes
 from app.services.accounts import passwords
+from app.services.accounts.password_list import common_passwords
 from app.store import group_lists, locks, schema, users
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ ADDRESSES_NAMED = 5
 
 def prepare(config: Config) -> None:
     """Check and complete the database before the console serves. Raises NotConfigured with one line."""
+    common_passwords()
     engine = bind_engine(config)
     check_schema(engine)
     with session_scope() as session:

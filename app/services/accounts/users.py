@@ -19,6 +19,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
 from app.services import audit
 from app.services.accounts import login, passwords
+from app.services.accounts.password_list import common_passwords
 from app.services.jobs.rules import required_text
 from app.store import favourites, group_lists, rights, saved_views, sessions, users
 from app.store.paging import Page
@@ -92,7 +93,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     """Store a new user; return the id. Administrators only."""
     require_admin(actor)
     username = _username(draft.username)
-    check_new_password(draft.password, username=username)
+    check_new_password(draft.password, username=username, common=common_passwords())
     # hashed before the first statement, since it takes long
     stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     if users.is_name_taken(session, username):
@@ -122,7 +123,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     _refuse_own(user_id, actor)
     stored = None
     if draft.password.strip():
-        check_new_password(draft.password, username=draft.username)
+        check_new_password(draft.password, username=draft.username, common=common_passwords())
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     before = (user.role, user.disabled)
@@ -160,7 +161,7 @@ def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None
 
     The check of the old password counts as a login attempt.
     """
-    check_new_password(new, username=actor.username)
+    check_new_password(new, username=actor.username, common=common_passwords())
     if not old:
         raise InvalidInput("oldPassword", N_("Enter the old password"))
     login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
@@ -191,7 +192,7 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     """
     require_admin(actor)
     username = draft.username
-    check_new_password(draft.password, username=username)
+    check_new_password(draft.password, username=username, common=common_passwords())
     stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = users.find_by_name(session, username)
     if user is None:
