@@ -20,13 +20,14 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import bind_engine, check_database, session_scope
+from app.db import bind_engine, check_database, read_scope, session_scope
 from app.domain.enums import ScheduleType
 from app.domain.permissions import system_actor
 from app.domain.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
 from app.errors import XxlJobError
 from app.services import demo, startup
-from app.services.accounts import users
+from app.services.accounts import users, weak_passwords
+from app.services.accounts.password_list import common_passwords
 from app.services.accounts.users import UserDraft
 
 #: configuration fields that are never printed
@@ -161,13 +162,18 @@ def create_user(
 @with_appcontext
 @one_line_errors
 def check_config() -> None:
-    """Print the settings without secrets, and check database and schema."""
+    """Print the settings without secrets, check database and schema, and warn of common passwords."""
     config = _config()
     for field in fields(config):
         if field.name not in SECRET_FIELDS and field.repr:
             click.echo(f"{field.name}: {_shown(getattr(config, field.name))}")
     _check_database()
     click.echo("database and schema: ok")
+    common_passwords()
+    with read_scope() as session:
+        weak = weak_passwords.count(session)
+    if weak:
+        click.echo(f"warning: users with a common password: {weak}; see the list of users in the console")
 
 
 @click.command("seed-demo")

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from app.clock import Millis, monotonic_ms, now_ms
+from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
 from app.config import Config
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
@@ -13,6 +13,7 @@ from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.services import nodes
+from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
@@ -53,6 +54,7 @@ class Monitor:
             Loop("alarms", self.tick_alarms),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard)),
             Loop("report", skip_if_clock_off(Reporter(config).tick, guard)),
+            Loop("passwords", warn_of_weak_passwords),
             Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard)),
         ]
 
@@ -107,6 +109,12 @@ def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
         return tick(at_ms) if guard.look() else CLOCK_WAIT_MS
 
     return guarded
+
+
+def warn_of_weak_passwords(_at_ms: Millis) -> Millis:
+    """Log the users with a weak password, once a day."""
+    weak_passwords.warn()
+    return DAY_MS
 
 
 class RegistryRound:

@@ -160,3 +160,14 @@ class AlarmState(StrEnum):
     MUTED = "MUTED"
     #: sent, and the recovery has been announced
     CLOSED = "CLOSED"
+
+
+class WeakPassword(IntEnum):
+    """What is known of a user's password (`xxl_job_user.weak_password`)."""
+
+    #: not known to be common
+    NO = 0
+    #: common: browsers must change it, scripts still log in
+    GRACE = 1
+    #: common, and refused to scripts as well
+    REFUSED = 2

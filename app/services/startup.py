@@ -17,7 +17,7 @@ from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
 from app.services import audit, demo, nodes
-from app.services.accounts import passwords
+from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
 from app.store import group_lists, locks, schema, users
 
@@ -41,7 +41,9 @@ def prepare(config: Config) -> None:
             logger.info("sample group and job created app_name=%s", demo.APP_NAME)
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     ensure_admin(config, now_ms=now_ms())
+    weak_passwords.mark_adopted()  # before the hashes are wrapped
     wrap_adopted_hashes(config)
+    weak_passwords.warn()
     warn_of_addresses(config)
 
 

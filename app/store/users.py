@@ -4,7 +4,7 @@ from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
-from app.domain.enums import Role
+from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.models.user import User
 from app.store.ordering import SortKey, ordering
@@ -66,15 +66,39 @@ def lock_enabled_admins(session: Session) -> list[User]:
 
 
 def list_users(
-    session: Session, *, username: str, role: int, start: int, length: int, order: Order = UNSORTED
+    session: Session,
+    *,
+    username: str,
+    role: int,
+    start: int,
+    length: int,
+    order: Order = UNSORTED,
+    weak_only: bool = False,
 ) -> Page[User]:
-    """Return a page of users, by name unless another order is given; a negative ``role`` means all."""
+    """Return a page of users, by name unless another order is given; a negative ``role`` means all.
+
+    ``weak_only``: only those with a weak password.
+    """
     query = select(User).order_by(*ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id)))
     if username:
         query = query.where(contains(User.username, username))
     if role >= 0:
         query = query.where(User.role == role)
+    if weak_only:
+        query = query.where(User.weak_password != WeakPassword.NO)
     return fetch_page(session, query, start=start, length=length)
+
+
+def weak_names(session: Session) -> list[str]:
+    """Return the names of the enabled users with a weak password."""
+    query = select(User.username).where(User.weak_password != WeakPassword.NO, User.disabled == 0)
+    return list(session.scalars(query.order_by(User.username)))
+
+
+def count_weak(session: Session) -> int:
+    """Return how many enabled users have a weak password."""
+    query = select(func.count()).where(User.weak_password != WeakPassword.NO, User.disabled == 0)
+    return session.scalar(query) or 0
 
 
 def all_users(session: Session) -> list[User]:

@@ -72,7 +72,7 @@ def log_in() -> BaseResponse:
     return redirection
 
 
-def check_login(values: Any) -> Login:
+def check_login(values: Any, *, scripted: bool = False) -> Login:
     """Log in with the parameters of the original: ``userName``, ``password``, ``ifRemember=on``."""
     attempt = Attempt(
         username=values.get("userName") or "",
@@ -80,5 +80,6 @@ def check_login(values: Any) -> Login:
         remember=values.get("ifRemember") == "on",
         address=remote_address(),
         agent=request.headers.get("User-Agent", ""),
+        scripted=scripted,
     )
     return login.log_in(attempt, now_ms=now_ms(), keep_hash=settings().shared_with_java)

@@ -82,7 +82,7 @@ def change_password() -> ResponseReturnValue:
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(password_form=form), 400
-    if user.must_change_password and user.is_admin:
+    if user.visitor.must_change and user.is_admin:
         forget_first_password(settings())
     response = done("password", url_for("auth.login_page"))
     delete_cookie(response)
@@ -197,5 +197,6 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
         start_choices=start_choices(views),
         start=start,
         must_change=user.must_change_password,
+        is_initial=user.visitor.must_change,
         home=context_path(),
     )

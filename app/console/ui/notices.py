@@ -31,6 +31,7 @@ TEXTS = {
     "unmuted": lazy_gettext("Alarms are on again. One message lists what is still failing."),
     "password": lazy_gettext("The password was changed. Log in with the new one."),
     "ended": lazy_gettext("The login was ended. Its user has to log in again."),
+    "grace_ended": lazy_gettext("Scripts can no longer log in with the common password."),
     "starred": lazy_gettext("Added to your favourites."),
     "unstarred": lazy_gettext("Removed from your favourites."),
     "view_saved": lazy_gettext("The view is saved and shown above the filters."),

@@ -1,5 +1,5 @@
 """Users: administration, logins, audit."""
 
-from app.console.users import pages
+from app.console.users import pages, weak_passwords
 
-MODULES = (pages,)
+MODULES = (pages, weak_passwords)

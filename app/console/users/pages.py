@@ -21,7 +21,7 @@ from app.domain.permissions import Right, parse_rights
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services import audit as trail
-from app.services.accounts import login, users
+from app.services.accounts import login, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
 from app.store.audit import AuditFilter
@@ -46,6 +46,7 @@ def index() -> ResponseReturnValue:
         username=request.args.get("username", "").strip(),
         role=whole_number("role", -1),
         order=requested_order(USERS),
+        weak_only=request.args.get("weak") == "1",
     )
     actor = current_actor()
     with read_scope() as session:
@@ -53,12 +54,21 @@ def index() -> ResponseReturnValue:
             session, user_filter, actor=actor, start=requested_start(), length=requested_length()
         )
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
+        with_grace = weak_passwords.users_with_grace(session, actor=actor)
     role = {0: _("Normal user"), 1: _("Administrator")}.get(user_filter.role, "")
-    active = chips([("role", _("Role"), role), ("username", _("User name"), user_filter.username)])
+    weak = _("Common") if user_filter.weak_only else ""
+    active = chips(
+        [
+            ("role", _("Role"), role),
+            ("username", _("User name"), user_filter.username),
+            ("weak", _("Password"), weak),
+        ]
+    )
     return render_template(
         "users/index.html",
         rows=page.rows,
         filter=user_filter,
+        with_grace=len(with_grace),
         active=active,
         paging=paging(page.total),
         sorting=Sorting(USERS, user_filter.order),

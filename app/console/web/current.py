@@ -12,6 +12,7 @@ from flask_login import current_user as _current_user
 
 from app.config import Config
 from app.domain.cron.fields import InvalidCronExpression
+from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor
 from app.domain.texts import N_, Text
 from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
@@ -55,8 +56,13 @@ class LoggedIn:
 
     @property
     def must_change_password(self) -> bool:
-        """Whether the first password must be changed before anything else."""
-        return self.visitor.must_change
+        """Whether the password must be changed before anything else.
+
+        A weak one by browsers only, until the grace of scripts is ended; they use the JSON endpoints alone.
+        """
+        weak = self.visitor.weak_password
+        has_grace = weak == WeakPassword.GRACE and is_scripting() and not is_from_browser()
+        return self.visitor.must_change or (weak != WeakPassword.NO and not has_grace)
 
     @property
     def language(self) -> str:
@@ -169,6 +175,14 @@ def delete_cookie(response: Response) -> None:
 def is_scripting() -> bool:
     """Whether the request is for one of the original's JSON endpoints."""
     return (request.blueprint or "").startswith("scripting")
+
+
+def is_from_browser() -> bool:
+    """Whether a browser sent the request.
+
+    ``Sec-Fetch-Site`` shows it; to hosts without TLS browsers omit it, but send ``Origin`` with every POST.
+    """
+    return "Sec-Fetch-Site" in request.headers or "Origin" in request.headers
 
 
 def translate(message: str) -> str:

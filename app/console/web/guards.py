@@ -42,6 +42,7 @@ from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import PermissionDenied
 from app.services.accounts import login
+from app.services.accounts.weak_passwords import REFUSED_TO_SCRIPTS
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = SAFE_METHODS | {"POST"}
@@ -236,7 +237,7 @@ def _check_access(user: LoggedIn, access: Access) -> Response | None:
     if access is Access.FIRST:
         return None
     if user.must_change_password:
-        return _to_password_change()
+        return _to_password_change(user)
     if access is Access.LOGIN or (access is Access.ADMIN and user.is_admin):
         return None
     if access is not Access.ADMIN and user.actor.has_anywhere(Right(access.value)):
@@ -244,7 +245,11 @@ def _check_access(user: LoggedIn, access: Access) -> Response | None:
     raise PermissionDenied(N_("permission denied"))
 
 
-def _to_password_change() -> Response:
+def _to_password_change(user: LoggedIn) -> Response:
     if is_scripting():
-        raise PermissionDenied(N_("Change your initial password in the console first"))
+        raise PermissionDenied(
+            N_("Change your initial password in the console first")
+            if user.visitor.must_change
+            else REFUSED_TO_SCRIPTS
+        )
     return found(url_for("account.show"))

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
+from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound, TooManyAttempts
@@ -21,7 +22,7 @@ from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.services import audit
-from app.services.accounts import passwords
+from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.store import sessions, throttle, users
 from app.store.paging import Page
@@ -57,6 +58,8 @@ class Attempt:
     remember: bool
     address: str
     agent: str
+    #: by the endpoint of scripts, not by the page
+    scripted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Visitor:
     token_hash: str
     last_seen_ms: Millis
     must_change: bool
+    #: see ``WeakPassword``
+    weak_password: int
     language: str
     time_zone: str
 
@@ -98,16 +103,24 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput("password", N_("Wrong user name or password"))
     renewed = passwords.hash_password(password) if stored and _is_to_renew(stored, keep_hash) else None
+    is_common = weak_passwords.is_common(password, username)
 
-    def finish(session: Session) -> Login:
+    def finish(session: Session) -> Login | None:
         user = users.find_by_name(session, username)
         if user is None or user.disabled or user.password != stored:  # changed during the check
             raise InvalidInput("password", N_("Wrong user name or password"))
         user.password = renewed or user.password
+        user.weak_password = weak_passwords.updated_mark(user.weak_password, is_common=is_common)
         _release_attempt(session, username, address, now_ms=now_ms)
+        if attempt.scripted and user.weak_password == WeakPassword.REFUSED:
+            return None
         return open_session(session, user, attempt, now_ms=now_ms)
 
-    return transact(finish)
+    made = transact(finish)
+    if made is None:  # a right password is no failure to count
+        _record_refusal(username, address, now_ms=now_ms)
+        raise InvalidInput("password", weak_passwords.REFUSED_TO_SCRIPTS)
+    return made
 
 
 def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> None:
@@ -149,7 +162,7 @@ def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Mill
         token,
         user.username,
         actor,
-        passwords.must_change(user.password),
+        passwords.must_change(user.password) or (bool(user.weak_password) and not attempt.scripted),
         life_ms // SECOND_MS if attempt.remember else None,
     )
 
@@ -255,6 +268,7 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
         token_hash=row.token_hash,
         last_seen_ms=row.last_seen_ms,
         must_change=passwords.must_change(user.password),
+        weak_password=WeakPassword.NO if row.sign_on else user.weak_password,
         language=user.language,
         time_zone=user.time_zone,
     )

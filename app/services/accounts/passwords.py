@@ -18,6 +18,8 @@ from argon2.exceptions import InvalidHashError, VerificationError
 FIRST_PREFIX = "first:"
 MD5_PREFIX = "md5:"
 SHA256_PREFIX = "sha256:"
+#: hex digits of an MD5 and of a SHA-256
+BARE_LENGTHS = (32, 64)
 
 _hasher = PasswordHasher()
 #: limits parallel hashes: each takes 64 MiB, and a burst of logins must not exhaust the memory
@@ -51,11 +53,11 @@ def verify(stored: str | None, password: str) -> bool:
     """Whether ``password`` matches; takes the same time for None (no such user)."""
     if stored is None or is_bare(stored):
         _matches(_dummy(), password)
-        return stored is not None and hmac.compare_digest(_fast_hash(password, len(stored)), stored.lower())
+        return stored is not None and hmac.compare_digest(fast_hash(password, len(stored)), stored.lower())
     text = stored.removeprefix(FIRST_PREFIX)
     for prefix, length in ((MD5_PREFIX, 32), (SHA256_PREFIX, 64)):
         if text.startswith(prefix):
-            return _matches(text.removeprefix(prefix), _fast_hash(password, length))
+            return _matches(text.removeprefix(prefix), fast_hash(password, length))
     return _matches(text, password)
 
 
@@ -68,7 +70,8 @@ def is_outdated(stored: str) -> bool:
         return True
 
 
-def _fast_hash(password: str, length: int) -> str:
+def fast_hash(password: str, length: int) -> str:
+    """Return the bare hash of an adopted database in lower-case hex; ``length`` is one of BARE_LENGTHS."""
     make = hashlib.md5 if length == 32 else hashlib.sha256
     return make(password.encode(), usedforsecurity=False).hexdigest()
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope
-from app.domain.enums import Role
+from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
@@ -56,6 +56,8 @@ class UserFilter:
     username: str = ""
     role: int = -1
     order: Order = UNSORTED
+    #: only users with a weak password
+    weak_only: bool = False
 
 
 def list_users(
@@ -70,6 +72,7 @@ def list_users(
         start=start,
         length=length,
         order=wanted.order,
+        weak_only=wanted.weak_only,
     )
 
 
@@ -132,7 +135,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
     if stored is not None:
-        user.password = stored
+        user.password, user.weak_password = stored, WeakPassword.NO
     if stored is not None or (user.role, user.disabled) != before:
         sessions.delete_of_user(session, user.id)
     session.flush()
@@ -172,7 +175,7 @@ def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None
         user = users.lock_user(session, actor.user_id)
         if user is None:
             raise NotFound(MISSING)
-        user.password = stored
+        user.password, user.weak_password = stored, WeakPassword.NO
         sessions.delete_of_user(session, user.id)
         audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
@@ -197,7 +200,7 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     user = users.find_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))
-    user.password, user.disabled = stored, 0
+    user.password, user.disabled, user.weak_password = stored, 0, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     login.forget_failures(session, username)
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))

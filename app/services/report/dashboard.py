@@ -14,6 +14,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.services.accounts import weak_passwords
 from app.services.alarms import muted_alarms, mutes
 from app.services.alarms.mutes import Muted
 from app.store import day_counts, drains, group_lists, last_seen, overview, recent_runs, reporting
@@ -90,6 +91,8 @@ class Board:
     offline: list[Offline]
     #: groups whose instances are all drained, so that every run fails
     drained: list[Group]
+    #: users with a weak password; for administrators only, else 0
+    weak_passwords: int
     #: active mutes; not a problem in themselves
     muted: list[Muted]
 
@@ -100,7 +103,15 @@ class Board:
         return sum(
             map(
                 bool,
-                (not self.scheduling, self.is_skewed, self.failing, self.unresolved, self.waiting, executors),
+                (
+                    not self.scheduling,
+                    self.is_skewed,
+                    self.failing,
+                    self.unresolved,
+                    self.waiting,
+                    executors,
+                    self.weak_passwords,
+                ),
             )
         )
 
@@ -164,6 +175,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=_offline(session, groups),
         drained=_all_drained(session, groups)[:SHOWN],
+        weak_passwords=weak_passwords.count(session) if actor.is_admin else 0,
         muted=mutes.list_muted(session, actor, now_ms=now_ms),
     )
 
