@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.errors import NotConfigured
+from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
 
 Network = IPv4Network | IPv6Network
 
@@ -100,6 +101,7 @@ class Config:
     node_name: str = ""
     threads: int = 32
     mail: MailConfig = field(default_factory=MailConfig)
+    oidc: OidcConfig = field(default_factory=OidcConfig)
     #: Apprise URLs that receive every alarm
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
 
@@ -114,15 +116,18 @@ class Config:
         values = _collect(os.environ if environ is None else environ, dotenv)
         settings: dict[str, Any] = {}
         mail: dict[str, Any] = {}
+        oidc: dict[str, Any] = {}
+        parts = {"MAIL": mail, "OIDC": oidc}
         for variable, text in values.items():
             name, parse = SETTINGS[variable]
             try:
-                target = mail if variable.startswith("XXL_JOB_MAIL_") else settings
-                target[name] = parse(text)
+                parts.get(variable.split("_")[2], settings)[name] = parse(text)
             except ValueError as exc:
                 shown = "" if variable in SECRET_VARIABLES else f"={text!r}"
                 raise NotConfigured(f"{variable}{shown}: {exc}") from exc
         settings["mail"] = MailConfig(**mail)
+        named = values.keys() & OIDC_SETTINGS
+        settings["oidc"] = checked(oidc, named, public_url=settings.get("public_url", ""))
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
         home = Path(settings.get("home", "instance")).absolute()
@@ -272,7 +277,7 @@ def _retention(text: str) -> int:
     return days if days >= MIN_RETENTION_DAYS else 0
 
 
-#: variable -> (field of Config or MailConfig, parser that raises ValueError with what is expected)
+#: variable -> (field of Config or of a part, parser that raises ValueError with what is expected)
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOME": ("home", Path),
     "XXL_JOB_DATABASE_URL": ("database_url", _database_url),
@@ -303,6 +308,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_MAIL_PASSWORD": ("password", _text),
     "XXL_JOB_MAIL_FROM": ("sender", _text),
     "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
+    **OIDC_SETTINGS,
 }
 #: variables whose values never appear in error messages
 SECRET_VARIABLES = frozenset(
@@ -312,5 +318,6 @@ SECRET_VARIABLES = frozenset(
         "XXL_JOB_DATABASE_URL",
         "XXL_JOB_MAIL_PASSWORD",
         "XXL_JOB_ALARM_URLS",
+        "XXL_JOB_OIDC_CLIENT_SECRET",
     }
 )

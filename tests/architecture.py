@@ -20,6 +20,7 @@ BASE = (
     "app.clock",
     "app.errors",
     "app.config",
+    "app.oidc_config",
     "app.home",
     "app.log_setup",
     "app.wake_up",

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from app.config import CLIENT_VARIABLES, DEFAULT_NETWORKS, SECRET_VARIABLES, SETTINGS, Config, system_zone
+from app.domain.permissions import Right
 from app.errors import NotConfigured
+from app.oidc_config import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 WHOLE = "a whole number from"
@@ -138,7 +140,7 @@ def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: st
 
 def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
-    mail = {name for name in names if name.startswith("MAIL_")}
+    mail = {name for name in names if name.startswith(("MAIL_", "OIDC_"))}
     assert {name for name, *_ in GOOD} == names - mail
     free = {"HOME", "HOST", "ALLOWED_HOSTS", "PUBLIC_URL", "NODE_NAME", "ALARM_URLS"}
     assert {name for name, *_ in BAD} == names - free - mail | {"MAIL_PORT", "MAIL_SECURITY"}
@@ -162,6 +164,91 @@ def test_mail_has_its_own_settings() -> None:
         "tls",
     )
     assert "word" not in repr(mail)
+
+
+PROVIDER = {
+    "OIDC_ISSUER": "https://id.example/realms/ops",
+    "OIDC_CLIENT_ID": "xxl-job",
+    "PUBLIC_URL": "https://jobs.example/xxl-job-admin",
+}
+
+
+def test_sign_on_has_its_own_settings() -> None:
+    oidc = read(
+        **PROVIDER,
+        OIDC_CLIENT_SECRET="client-word",
+        OIDC_SCOPES="openid, groups",
+        OIDC_USERNAME_CLAIM="email",
+        OIDC_GROUPS_CLAIM="realm_access.roles",
+        OIDC_ADMIN_VALUES="job admins, root",
+        OIDC_RIGHTS="payments-ops=payments:operate,edit; CN=viewers,DC=x=*:view",
+        OIDC_LABEL="Example login",
+    ).oidc
+    assert oidc == OidcConfig(
+        issuer="https://id.example/realms/ops",
+        client_id="xxl-job",
+        client_secret="client-word",
+        scopes=("openid", "groups"),
+        username_claim="email",
+        groups_claim="realm_access.roles",
+        admin_values=("job admins", "root"),
+        rights=(
+            Grant("payments-ops", "payments", frozenset({"operate", "edit"})),
+            Grant("CN=viewers,DC=x", "*", frozenset({"view"})),
+        ),
+        label="Example login",
+    )
+    assert "client-word" not in repr(oidc)
+    assert read(**PROVIDER, OIDC_FIRST_ADMIN="ann").oidc.first_admin == "ann"
+    assert read().oidc.issuer == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        *(
+            ("ISSUER", text, "expected https://HOST")
+            for text in (
+                "id.example",
+                "http://id.example",
+                "https://u:p@id.example",
+                "https://id.example/?x=1",
+                "https://",
+                "http://localhost.example/",
+                "https://[::1",
+            )
+        ),
+        ("SCOPES", "profile email", "with openid among them"),
+        *(("RIGHTS", text, "expected VALUE=APPNAME") for text in ("ops", "ops=view", "=x:view", "ops=:view")),
+        ("RIGHTS", "ops=payments:root", "unknown right 'root'"),
+        ("RIGHTS", "ops=payments:", "unknown right ''"),
+    ],
+)
+def test_invalid_settings_of_the_sign_on_are_refused(name: str, text: str, reason: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        read(**{**PROVIDER, f"OIDC_{name}": text})
+    assert str(caught.value).startswith(f"XXL_JOB_OIDC_{name}=")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"OIDC_ISSUER": ""}, "XXL_JOB_OIDC_CLIENT_ID needs XXL_JOB_OIDC_ISSUER"),
+        ({"OIDC_CLIENT_ID": ""}, "needs XXL_JOB_OIDC_CLIENT_ID"),
+        ({"PUBLIC_URL": ""}, "needs XXL_JOB_PUBLIC_URL"),
+        ({"PUBLIC_URL": "http://jobs.example"}, "needs XXL_JOB_PUBLIC_URL"),
+        ({"OIDC_FIRST_ADMIN": "ann", "OIDC_ADMIN_VALUES": "root"}, "set one of them"),
+    ],
+)
+def test_a_sign_on_that_cannot_work_is_refused(changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotConfigured, match=reason):
+        read(**{**PROVIDER, **changes})
+
+
+def test_a_claim_can_grant_every_right() -> None:
+    assert tuple(Right) == RIGHTS
+    assert {field for field, _ in OIDC_SETTINGS.values()} == set(OidcConfig.__slots__)
 
 
 def test_defaults_without_any_variable() -> None:
