@@ -9,6 +9,9 @@ XxlJobError
 │   ├── TooManyAttempts   too many attempts (429)
 │   └── TooManyCalls      too many calls to executors at the same time (503)
 ├── NotConfigured         a setting, file or schema is missing or wrong; ends the start with one line
+├── SignOnRefused         the OpenID provider's answer does not log a user in; with the reason (403)
+│   └── SignOnExpired     it does not belong to a sign-on that this browser started (400)
+├── ProviderUnreachable   the OpenID provider did not answer (503)
 └── ExecutorUnreachable   an executor did not answer, or with an invalid answer; with its address
 InvalidCronExpression (ValueError) is beside the parser, in ``app.domain.cron``.
 """
@@ -57,6 +60,25 @@ class TooManyCalls(RetryLater):
 
 class NotConfigured(XxlJobError):
     """A setting, a file or the schema is missing or wrong: the program cannot start."""
+
+
+class SignOnRefused(XxlJobError):
+    """The OpenID provider's answer does not log a user in."""
+
+    def __init__(self, message: str, *, reason: str, username: str = "") -> None:
+        super().__init__(message)
+        #: for the audit: what was wrong, in English
+        self.reason = reason
+        #: user name the provider gave; empty: unknown
+        self.username = username
+
+
+class SignOnExpired(SignOnRefused):
+    """The answer does not belong to a sign-on that this browser started within the last minutes."""
+
+
+class ProviderUnreachable(XxlJobError):
+    """The OpenID provider did not answer."""
 
 
 class ExecutorUnreachable(XxlJobError):

@@ -64,9 +64,11 @@ LAYERS: dict[str, Layer] = {
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
+    # all calls to the OpenID provider
+    "app.sign_on": Layer(("app.domain",), ("authlib", "joserfc", "cryptography", "requests", "urllib3")),
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
-        ("app.pipeline", "app.store", "app.executors", *DATABASE, "app.domain"),
+        ("app.pipeline", "app.store", "app.executors", "app.sign_on", *DATABASE, "app.domain"),
         (*SQLALCHEMY, "alembic", "apprise", "argon2"),
     ),
     "app.console": Layer(

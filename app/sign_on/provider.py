@@ -1,0 +1,243 @@
+"""OpenID provider: discovery, authorization URL, code exchange, ID token. All calls to it start here.
+
+Calls are made in the thread of a request, at most CALLS_MAX at a time: a provider that hangs leaves the
+other threads to local logins and executors.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import requests
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.requests_client import OAuth2Session
+from authlib.oidc.core.claims import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from app.domain.texts import N_
+from app.errors import ProviderUnreachable, SignOnRefused
+from app.oidc_config import OidcConfig, is_safe_url
+from app.sign_on.pending import Pending
+from app.sign_on.provider_http import secure
+
+logger = logging.getLogger(__name__)
+
+#: calls to the provider in flight; further requests are refused at once
+CALLS_MAX = 4
+#: metadata and keys are read again after this time
+KEPT_S = 3_600
+#: keys are read again for an unknown key id at most this often
+KEYS_EVERY_S = 60
+#: after a failure the provider is not called for this time
+PAUSE_S = 3
+#: accepted difference of the clocks, in seconds
+LEEWAY_S = 60
+#: signatures by a key pair only: never "none", never an HMAC
+ALGORITHMS = [
+    *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
+    "EdDSA",
+    "Ed25519",
+]
+#: raised by libraries for JSON of another shape than expected
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+UNREACHABLE = N_("The identity provider cannot be reached. Try again later, or use a local account.")
+INVALID = N_("The identity provider's answer is invalid. The change history has the reason.")
+
+
+class Provider:
+    """Client of one OpenID provider; thread-safe. Its first call is made when a user signs on."""
+
+    def __init__(
+        self, config: OidcConfig, *, redirect_uri: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._config = config
+        self._redirect_uri = redirect_uri
+        self._clock = clock
+        self._calls = threading.BoundedSemaphore(CALLS_MAX)
+        self._lock = threading.Lock()
+        self._metadata: dict[str, Any] = {}
+        self._metadata_at = 0.0
+        self._keys = KeySet([])
+        self._keys_at = 0.0
+        self._paused_until = 0.0
+
+    def authorization_url(self, pending: Pending) -> str:
+        """Return the URL that starts a sign-on. Raises ProviderUnreachable."""
+        with self._call():
+            endpoint = self._endpoint("authorization_endpoint")
+        with self._client() as client:
+            url, _state = client.create_authorization_url(
+                endpoint, state=pending.state, code_verifier=pending.verifier, nonce=pending.nonce
+            )
+        return str(url)
+
+    def redeem(self, code: str, pending: Pending, *, now_s: int) -> dict[str, Any]:
+        """Exchange a code for the claims of its user; ``sub`` is a non-empty text.
+
+        Raises SignOnRefused for a code, token or claim that is not valid, and ProviderUnreachable.
+        """
+        with self._call(), self._client() as client:
+            token = self._fetch_token(client, code, pending)
+            claims = self._verified(token, pending, now_s=now_s)
+            wanted = {self._config.username_claim, self._config.groups_claim.partition(".")[0]}
+            if not wanted <= claims.keys() and "userinfo_endpoint" in self._metadata:
+                claims = self._userinfo(client, str(claims["sub"])) | claims
+            return claims
+
+    def logout_url(self, back: str) -> str:
+        """Return the URL that ends the provider's session; empty if it has none or cannot be reached."""
+        try:
+            with self._call():
+                if "end_session_endpoint" not in self._read_metadata():
+                    return ""
+                endpoint = self._endpoint("end_session_endpoint")
+        except ProviderUnreachable:
+            return ""
+        query = urlencode({"client_id": self._config.client_id, "post_logout_redirect_uri": back})
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
+
+    def is_issuer(self, issuer: str) -> bool:
+        """Whether an answer names this provider; empty: it names none."""
+        return issuer in {"", self._config.issuer}
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Take one of the calls; turn every failure of HTTP and JSON into ProviderUnreachable."""
+        if not self._calls.acquire(blocking=False):
+            logger.warning("openid provider not called reason=too many calls in flight")
+            raise ProviderUnreachable(UNREACHABLE)
+        try:
+            yield
+        except (requests.RequestException, ValueError, RecursionError) as exc:
+            logger.warning("openid provider unreachable issuer=%s reason=%s", self._config.issuer, exc)
+            raise ProviderUnreachable(UNREACHABLE) from exc
+        finally:
+            self._calls.release()
+
+    def _client(self) -> Any:
+        """Return Authlib's client, a ``requests.Session``."""
+        offered = self._metadata.get("token_endpoint_auth_methods_supported") or []
+        method = "client_secret_post" if "client_secret_post" in offered else "client_secret_basic"
+        client = OAuth2Session(
+            self._config.client_id,
+            self._config.client_secret or None,
+            token_endpoint_auth_method=method if self._config.client_secret else "none",
+            scope=" ".join(self._config.scopes),
+            redirect_uri=self._redirect_uri,
+            code_challenge_method="S256",
+            leeway=0,
+        )
+        secure(client)
+        return client
+
+    def _fetch_token(self, client: Any, code: str, pending: Pending) -> Mapping[str, Any]:
+        address = self._endpoint("token_endpoint")
+        with _refused("code"):
+            token: Mapping[str, Any] = client.fetch_token(
+                address, grant_type="authorization_code", code=code, code_verifier=pending.verifier
+            )
+        return token
+
+    def _verified(self, token: Mapping[str, Any], pending: Pending, *, now_s: int) -> dict[str, Any]:
+        """Return the claims of the ID token after all checks."""
+        expected = {"iss": self._config.issuer, "aud": self._config.client_id}
+        signed = self._decoded(str(token.get("id_token", "")))
+        claims = CodeIDToken(
+            signed.claims,
+            signed.header,
+            {name: {"essential": True, "value": value} for name, value in expected.items()},
+            {
+                "nonce": pending.nonce,
+                "client_id": self._config.client_id,
+                "access_token": token.get("access_token"),
+            },
+        )
+        with _refused("ID token"):
+            claims.validate(now_s, LEEWAY_S)
+        if not claims["sub"]:
+            raise SignOnRefused(INVALID, reason="ID token: empty sub")
+        return dict(claims)
+
+    def _decoded(self, text: str) -> jwt.Token:
+        keys = self._read_keys()
+        with _refused("ID token"):
+            try:
+                return jwt.decode(text, keys, algorithms=ALGORITHMS)
+            except InvalidKeyIdError:  # signed with a new key?
+                keys = self._read_keys(max_age_s=KEYS_EVERY_S)
+                return jwt.decode(text, keys, algorithms=ALGORITHMS)
+
+    def _userinfo(self, client: Any, subject: str) -> dict[str, Any]:
+        address = self._endpoint("userinfo_endpoint")
+        with _refused("userinfo"):
+            claims = _json_object(client.get(address))
+        if claims.get("sub") != subject:
+            raise SignOnRefused(INVALID, reason="userinfo of another subject")
+        return claims
+
+    def _endpoint(self, name: str) -> str:
+        """Return an endpoint of the metadata, which must be as safe as the issuer."""
+        endpoint = self._read_metadata().get(name)
+        scheme = urlsplit(self._config.issuer).scheme
+        if not isinstance(endpoint, str) or not endpoint.startswith(f"{scheme}://"):
+            raise ValueError(f"{name} of the metadata is not a URL with {scheme}")
+        if not is_safe_url(endpoint.partition("?")[0]):
+            raise ValueError(f"{name} of the metadata is not a safe URL")
+        return endpoint
+
+    def _read_metadata(self) -> dict[str, Any]:
+        with self._lock:
+            if not self._metadata or self._clock() - self._metadata_at > KEPT_S:
+                metadata = self._get(self._config.issuer.rstrip("/") + "/.well-known/openid-configuration")
+                if metadata.get("issuer") != self._config.issuer:
+                    raise ValueError(f"the metadata is of the issuer {metadata.get('issuer')!r}")
+                self._metadata, self._metadata_at = metadata, self._clock()
+            return self._metadata
+
+    def _read_keys(self, *, max_age_s: float = KEPT_S) -> KeySet:
+        address = self._endpoint("jwks_uri")
+        with self._lock:
+            if not self._keys or self._clock() - self._keys_at > max_age_s:
+                found = self._get(address)
+                try:
+                    self._keys = KeySet.import_key_set(found)
+                except (JoseError, *MALFORMED) as exc:
+                    raise ValueError(f"the keys of the provider cannot be read: {exc}") from exc
+                self._keys_at = self._clock()
+            return self._keys
+
+    def _get(self, address: str) -> Any:
+        """Return a JSON object of the provider; after a failure none is requested for PAUSE_S."""
+        if self._clock() < self._paused_until:
+            raise requests.ConnectionError("the last call failed a moment ago")
+        try:
+            with self._client() as client:
+                return _json_object(client.get(address, withhold_token=True))
+        except requests.RequestException:
+            self._paused_until = self._clock() + PAUSE_S
+            raise
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Turn the errors of an answer that is not valid into SignOnRefused."""
+    try:
+        yield
+    except (OAuthError, JoseError, *MALFORMED) as exc:
+        if isinstance(exc, requests.RequestException):  # some are a ValueError too
+            raise
+        raise SignOnRefused(INVALID, reason=f"{what}: {exc}") from exc
+
+
+def _json_object(answer: requests.Response) -> dict[str, Any]:
+    answer.raise_for_status()
+    found = answer.json()
+    if not isinstance(found, dict):
+        raise ValueError(f"{answer.url} answers no JSON object")
+    return found
