@@ -61,9 +61,10 @@ def page_list() -> Response:
         author=text_or_empty("author"),
     )
     start, length = page_range()
+    actor = current_actor()
     with read_scope() as session:
-        page = jobs.list_jobs(session, job_filter, actor=current_actor(), start=start, length=length)
-        return table(page, [job_row(job) for job in page.rows])
+        page = jobs.list_jobs(session, job_filter, actor=actor, start=start, length=length)
+        return table(page, [job_row(job, actor) for job in page.rows])
 
 
 @blueprint.post("/jobinfo/add")

@@ -6,6 +6,7 @@ Source: docs/reference/clients.md, section B3.
 from typing import Any
 
 from app.console.web.envelope import date_text
+from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -25,8 +26,9 @@ def group_row(group: Group) -> dict[str, Any]:
     }
 
 
-def job_row(job: Job) -> dict[str, Any]:
-    """Return a job."""
+def job_row(job: Job, actor: Actor) -> dict[str, Any]:
+    """Return a job; its source is empty for an actor without the GLUE right on its group."""
+    source = job.glue_source if actor.may(job.job_group, Right.GLUE) else ""
     return {
         "id": job.id,
         "jobGroup": job.job_group,
@@ -45,7 +47,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "executorTimeout": job.executor_timeout,
         "executorFailRetryCount": job.executor_fail_retry_count,
         "glueType": job.glue_type,
-        "glueSource": job.glue_source,
+        "glueSource": source,
         "glueRemark": job.glue_remark,
         "glueUpdatetime": date_text(job.glue_updatetime),
         "childJobId": job.child_jobid,

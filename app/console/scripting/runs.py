@@ -59,10 +59,10 @@ def page_list() -> Response:
 @blueprint.route("/joblog/getJobsByGroup", methods=["GET", "POST"])
 def jobs_by_group() -> Response:
     """List the jobs of a group; empty without access to it."""
-    group_id = int_parameter("jobGroup")
+    group_id, actor = int_parameter("jobGroup"), current_actor()
     with read_scope() as session:
         return envelope(
-            [job_row(job) for job in jobs.list_jobs_of_group(session, group_id, actor=current_actor())]
+            [job_row(job, actor) for job in jobs.list_jobs_of_group(session, group_id, actor=actor)]
         )
 
 

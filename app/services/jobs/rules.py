@@ -111,9 +111,14 @@ def check_draft(
 
 
 def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None:
-    """Check that the actor may move the job to the group; a GLUE job needs the GLUE right there, too."""
+    """Check that the actor may move the job to the group; a GLUE job needs the GLUE right on both.
+
+    Without it on the old group, the actor could not read the code that the new group would show.
+    """
     _check_group(lookup, group_id, actor)
-    if group_id != job.job_group and job.glue_type != GlueType.BEAN and not actor.may(group_id, Right.GLUE):
+    if group_id == job.job_group or job.glue_type == GlueType.BEAN:
+        return
+    if not all(actor.may(each, Right.GLUE) for each in (job.job_group, group_id)):
         raise PermissionDenied(N_("permission denied"))
 
 
