@@ -1,14 +1,13 @@
 """Executor addresses: which may be called, and the URLs of calls to them."""
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from app.config import Network
+from app.domain.networks import is_allowed, is_metadata_name
 from app.domain.texts import N_
 from app.errors import InvalidInput
-
-IPAddress = IPv4Address | IPv6Address
 
 #: length of the column that stores an address
 ADDRESS_MAX = 255
@@ -16,10 +15,6 @@ ADDRESS_MAX = 255
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
-#: cloud metadata services inside private ranges (AWS, Google, Alibaba, Oracle); link-local is always refused
-METADATA = frozenset(
-    ip_address(text) for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")
-)
 #: start a query or fragment, also an empty one or decoded by a careless server: join would append behind it
 _ENDS_THE_PATH = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
 _HOST_NAME = re.compile(
@@ -71,25 +66,12 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
         literal = ip_address(host)
     except ValueError:
         is_name = _HOST_NAME.fullmatch(host) and not re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host)
-        return None if is_name else N_("its host is neither a name nor an IP address")
-    return (
-        None
-        if is_allowed(literal, networks)
-        else N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
-    )
-
-
-def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
-    """Whether an IP address may be called.
-
-    It must be in an allowed network; link-local (metadata services), multicast and unspecified ones are
-    refused.
-    """
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA:
-        return False
-    return any(address in network for network in networks if network.version == address.version)
+        if not is_name:
+            return N_("its host is neither a name nor an IP address")
+        allowed = not is_metadata_name(host)
+    else:
+        allowed = is_allowed(literal, networks)
+    return None if allowed else N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
 
 
 def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:

@@ -5,8 +5,9 @@ from ipaddress import ip_address
 import pytest
 
 from app.config import Config
+from app.domain.networks import is_allowed, read_literal
 from app.errors import InvalidInput
-from app.executors.addresses import check_address, is_allowed, join
+from app.executors.addresses import check_address, join
 
 NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 ALLOWED = [
@@ -80,6 +81,8 @@ REFUSED = {
     "http://[fd00:ec2::254]/": "outside",
     "http://100.100.100.200/": "outside",
     "http://192.0.0.192/": "outside",
+    "http://metadata.google.internal/": "outside",
+    "http://METADATA.google.internal./": "outside",
     "http://2130706433:9999/": "neither a name nor",
     "http://127.1:9999/": "neither a name nor",
     "http://0x7f000001:9999/": "neither a name nor",
@@ -125,6 +128,9 @@ def test_a_wider_network_never_allows_link_local_and_metadata_addresses() -> Non
         "100.100.100.200",
         "fd00:ec2::254",
         "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "168.63.129.16",
     ):
         assert not is_allowed(ip_address(address), all_networks), address
 
@@ -146,3 +152,25 @@ def test_without_a_network_no_address_is_allowed() -> None:
 )
 def test_exactly_one_slash_precedes_the_action(address: str, url: str) -> None:
     assert join(address, "run") == url
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("169.254.169.254", "169.254.169.254"),
+        ("2852039166", "169.254.169.254"),
+        ("0xa9fea9fe", "169.254.169.254"),
+        ("0251.0376.0251.0376", "169.254.169.254"),
+        ("169.0xfe.43518", "169.254.169.254"),
+        ("169.254.169.254.", "169.254.169.254"),
+        ("[fd00:ec2::254]", "fd00:ec2::254"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_every_form_of_an_ip_address_is_read(host: str, address: str) -> None:
+    assert read_literal(host) == ip_address(address)
+
+
+@pytest.mark.parametrize("host", ["", "a.example", "1.2.3.4.5", "行", "1.2.3.4\0"])
+def test_a_name_is_no_ip_address(host: str) -> None:
+    assert read_literal(host) is None
