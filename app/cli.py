@@ -31,7 +31,7 @@ from app.services.accounts.password_list import common_passwords
 from app.services.accounts.users import UserDraft
 
 #: configuration fields that are never printed
-SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "alarm_urls"})
+SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "secret_key", "alarm_urls"})
 MAX_COUNT = 1_000
 
 

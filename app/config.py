@@ -38,6 +38,8 @@ MIN_RETENTION_DAYS = 7
 #: well-known tokens, such as the default of XXL-JOB
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
+#: of the application key
+MIN_KEY_LENGTH = 32
 LANGUAGES = ("zh_CN", "zh_TW", "en")
 
 
@@ -83,6 +85,8 @@ class Config:
     #: accepted tokens, of which the first is sent; empty: the file in the home folder (see ``app.home``)
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     admin_password: str = field(default="", repr=False)
+    #: application key: seals stored tokens, signs forms; empty: the file in the home folder
+    secret_key: str = field(default="", repr=False)
     time_zone: str = "UTC"
     language: str = "zh_CN"
     trigger_timeout_s: int = 3
@@ -255,6 +259,14 @@ def _password(text: str) -> str:
     return text
 
 
+def _secret_key(text: str) -> str:
+    if len(text) < MIN_KEY_LENGTH:
+        raise ValueError(
+            f"expected at least {MIN_KEY_LENGTH} characters, such as 64 random hexadecimal digits"
+        )
+    return text
+
+
 def _zone_name(text: str) -> str:
     if not _is_zone(text):
         raise ValueError("expected the IANA name of a time zone, such as Asia/Shanghai")
@@ -287,6 +299,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
+    "XXL_JOB_SECRET_KEY": ("secret_key", _secret_key),
     "XXL_JOB_TIMEZONE": ("time_zone", _zone_name),
     "XXL_JOB_LANGUAGE": ("language", _choice(*LANGUAGES)),
     "XXL_JOB_TRIGGER_TIMEOUT": ("trigger_timeout_s", _whole(1, 10)),
@@ -315,6 +328,7 @@ SECRET_VARIABLES = frozenset(
     {
         "XXL_JOB_ACCESS_TOKEN",
         "XXL_JOB_ADMIN_PASSWORD",
+        "XXL_JOB_SECRET_KEY",
         "XXL_JOB_DATABASE_URL",
         "XXL_JOB_MAIL_PASSWORD",
         "XXL_JOB_ALARM_URLS",

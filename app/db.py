@@ -20,7 +20,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import Config
 from app.errors import NotConfigured
+from app.home import secret_key
 from app.models.base import Base, use_zone
+from app.sealing import use_key
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
 
@@ -83,6 +85,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     unbind_engine()
     engine = engine or create_engine(config.database_url, **engine_options(config))
     use_zone(config.time_zone)
+    use_key(partial(secret_key, config))
     if not event.contains(engine, "before_cursor_execute", _note_start):
         _listen(engine)
     if not event.contains(Session, "after_commit", _wake_dispatchers):

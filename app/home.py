@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
+from app.config import MIN_KEY_LENGTH, MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
 from app.errors import NotConfigured
 
 TOKEN_FILE = "access_token"
@@ -71,9 +71,18 @@ def access_tokens(config: Config) -> tuple[str, ...]:
 
 
 def secret_key(config: Config) -> str:
-    """Return the key that signs forms; generated at the first start."""
+    """Return the application key, which seals stored tokens and signs forms.
+
+    Configured, else stored at the first start. Raises NotConfigured if the stored one is too short.
+    """
+    if config.secret_key:
+        return config.secret_key
     prepare_home(config.home)
-    return secret_file(config.home / SECRET_KEY_FILE, secrets.token_hex(32))[0]
+    path = config.home / SECRET_KEY_FILE
+    key, _ = secret_file(path, secrets.token_hex(32))
+    if len(key) < MIN_KEY_LENGTH:
+        raise NotConfigured(f"{path}: expected a key of at least {MIN_KEY_LENGTH} characters")
+    return key
 
 
 def first_password(config: Config) -> str:

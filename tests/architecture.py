@@ -29,7 +29,7 @@ BASE = (
     "executor_client.version",
     "executor_client.lenient_json",
 )
-DATABASE = ("app.models", "app.db", "app.database_faults", "app.batch_writer")
+DATABASE = ("app.sealing", "app.models", "app.db", "app.database_faults", "app.batch_writer")
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = (
     "flask",
@@ -57,9 +57,13 @@ class Layer:
 #: longest name first: the first match is a module's layer
 LAYERS: dict[str, Layer] = {
     "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
-    "app.models": Layer(("app.domain.enums",), SQLALCHEMY),
+    "app.sealing": Layer(libraries=("cryptography",)),
+    "app.models": Layer(("app.domain.enums", "app.sealing"), SQLALCHEMY),
     "app.write_queue": Layer(),
-    "app.db": Layer(("app.models", "app.domain.enums", "app.write_queue"), (*SQLALCHEMY, "flask_sqlalchemy")),
+    "app.db": Layer(
+        ("app.sealing", "app.models", "app.domain.enums", "app.write_queue"),
+        (*SQLALCHEMY, "flask_sqlalchemy"),
+    ),
     "app.database_faults": Layer(("app.db", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),

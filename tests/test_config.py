@@ -48,6 +48,7 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("ACCESS_TOKEN", f"{TOKEN} , {OTHER}", "access_tokens", (TOKEN, OTHER)),
     ("ACCESS_TOKEN", "x" * 16, "access_tokens", ("x" * 16,)),
     ("ADMIN_PASSWORD", "12345678", "admin_password", "12345678"),
+    ("SECRET_KEY", "k" * 32, "secret_key", "k" * 32),
     ("TIMEZONE", "Asia/Shanghai", "time_zone", "Asia/Shanghai"),
     ("LANGUAGE", "EN", "language", "en"),
     ("LANGUAGE", "zh_tw", "language", "zh_TW"),
@@ -98,6 +99,7 @@ BAD: list[tuple[str, str, str]] = [
     ("ACCESS_TOKEN", "ein-schlüssel-mit-umlaut", "printable ASCII"),
     ("ACCESS_TOKEN", "a-token\nwith-a-line-end", "printable ASCII"),
     ("ADMIN_PASSWORD", "1234567", "8 to 128"),
+    ("SECRET_KEY", "k" * 31, "expected at least 32 characters"),
     ("ADMIN_PASSWORD", "x" * 129, "8 to 128"),
     *(
         ("TIMEZONE", text, "IANA name")
@@ -324,11 +326,12 @@ def test_secrets_are_not_shown() -> None:
     config = read(
         ACCESS_TOKEN=TOKEN,
         ADMIN_PASSWORD="a-password",
+        SECRET_KEY="the-key-of-the-application-itself",
         DATABASE_URL="mysql+pymysql://u:database-secret@h/d",
         ALARM_URLS="json://channel-secret@h",
         HOME="/srv/xxl-job",
     )
-    for secret in (TOKEN, "a-password", "database-secret", "channel-secret"):
+    for secret in (TOKEN, "a-password", "the-key-of", "database-secret", "channel-secret"):
         assert secret not in repr(config)
 
 

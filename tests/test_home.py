@@ -60,7 +60,9 @@ def test_configured_secrets_win_and_write_nothing(tmp_path: Path) -> None:
         home=tmp_path / "home",
         access_tokens=("a-token-of-some-length", "another-one"),
         admin_password="a-password",
+        secret_key="k" * 32,
     )
+    assert secret_key(config) == "k" * 32
     assert access_tokens(config) == ("a-token-of-some-length", "another-one")
     assert first_password(config) == "a-password"
     assert not config.home.exists()
@@ -71,6 +73,12 @@ def test_a_weak_stored_token_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "access_token").write_text(text)
     with pytest.raises(NotConfigured, match="access_token: expected a token of at least 16 characters"):
         access_tokens(Config(home=tmp_path))
+
+
+def test_a_short_stored_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("x" * 31)
+    with pytest.raises(NotConfigured, match="secret_key: expected a key of at least 32 characters"):
+        secret_key(Config(home=tmp_path))
 
 
 def test_a_manually_stored_token_is_used(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """`xxl_job_group`: executor groups."""
 
-from sqlalchemy import Integer, SmallInteger, String, Text
+from sqlalchemy import BigInteger, Integer, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
 from app.models.base import Base, EpochMillis, exact_text
+from app.models.sealed import SealedText
 
 
 class Group(Base):
@@ -20,10 +21,12 @@ class Group(Base):
     address_list: Mapped[str | None] = mapped_column(Text)
     update_time: Mapped[Millis | None] = mapped_column(EpochMillis)
 
-    #: overrides the global token; encrypted
-    access_token: Mapped[str | None] = mapped_column(Text().with_variant(String(255), "sqlite"))
-    #: the token before, still accepted while executors are given the new one; encrypted
-    former_token: Mapped[str | None] = mapped_column(Text)
+    #: overrides the global token
+    access_token: Mapped[str | None] = mapped_column(SealedText)
+    #: the token before, valid as well while executors are given the new one
+    former_token: Mapped[str | None] = mapped_column(SealedText)
+    #: since when both are valid; 0: only one is
+    changeover_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: Apprise URLs, one per line
     alarm_urls: Mapped[str | None] = mapped_column(Text)
 

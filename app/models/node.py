@@ -30,7 +30,7 @@ class Node(Base):
     #: how far its clock is ahead of the database's; 0 also if they are not compared (consoles, SQLite)
     skew_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[str] = mapped_column(String(32))
-    #: SHA-256 of the access tokens, shortened; nodes of one database must agree
+    #: fingerprints of the access tokens, made with the application key; nodes of one database must agree
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: fingerprint of the application key, which must be the same on all nodes too; empty: an older version
     key_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")

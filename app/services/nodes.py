@@ -1,4 +1,4 @@
-"""Nodes: heartbeats of console and workers, and the check that they share an access token."""
+"""Nodes: heartbeats of console and workers, and the checks that they share key and access token."""
 
 import logging
 import socket
@@ -15,13 +15,12 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
+from app.sealing import sealer
+from app.services import sealed_tokens
 from app.store import nodes
 from executor_client.version import VERSION
 
 logger = logging.getLogger(__name__)
-
-#: characters of a token's SHA-256 that nodes compare
-FINGERPRINT_LENGTH = 16
 
 
 def node_name(config: Config) -> str:
@@ -32,33 +31,51 @@ def node_name(config: Config) -> str:
 
 
 def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
-    """Register a node. Raises NotConfigured if a live node of this database has other access tokens.
+    """Register a node.
 
-    While a token is being replaced, two are valid; nodes agree if they share one of them.
+    Raises NotConfigured if a live node of this database has another application key or other access tokens,
+    or if a stored token cannot be read with this key. While a token is being replaced, two are valid; nodes
+    agree if they share one of them.
     """
-    own = [
-        sha256(b"xxl-job-token:" + token.encode()).hexdigest()[:FINGERPRINT_LENGTH]
-        for token in access_tokens(config)
-    ]
+    key = sealer().key_fingerprint
+    tokens = [sealer().fingerprint(token) for token in access_tokens(config)]
     name = node_name(config)
     with read_scope() as session:
         for node in nodes.find_live(session, now_ms=now_ms):
-            if (node.name, node.kind) != (name, kind) and not _agree(node, own):
-                where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
-                raise NotConfigured(
-                    f"{where}: the node {node.name} ({node.kind}) on the same database"
-                    " uses another access token"
-                )
+            if (node.name, node.kind) != (name, kind):
+                _require_same_key(config, node, key)
+                _require_same_token(config, node, tokens)
+    sealed_tokens.check(config)
     transact(
         lambda session: nodes.start_node(
-            session, name, kind, version=VERSION, token_fingerprint=",".join(own), now_ms=now_ms
+            session,
+            name,
+            kind,
+            version=VERSION,
+            token_fingerprint=",".join(tokens),
+            key_fingerprint=key,
+            now_ms=now_ms,
         )
     )
 
 
-def _agree(node: Node, own: list[str]) -> bool:
+def _require_same_key(config: Config, node: Node, own: str) -> None:
+    if node.key_fingerprint not in ("", own):
+        raise NotConfigured(
+            f"{sealed_tokens.place_of_key(config)}: the node {node.name} ({node.kind}) on the same database"
+            " uses another application key; copy its file secret_key to the home folder of this node,"
+            " or set XXL_JOB_SECRET_KEY to the same value on all nodes"
+        )
+
+
+def _require_same_token(config: Config, node: Node, own: list[str]) -> None:
+    """Compare with a node of the same key; fingerprints of an older version are not comparable."""
     theirs = [text for text in node.token_fingerprint.split(",") if text]
-    return not theirs or bool(set(theirs) & set(own))
+    if node.key_fingerprint and theirs and not set(theirs) & set(own):
+        where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
+        raise NotConfigured(
+            f"{where}: the node {node.name} ({node.kind}) on the same database uses another access token"
+        )
 
 
 def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> Millis:

@@ -1,4 +1,4 @@
-"""Start-up checks: schema, lock row, first administrator, one access token for all nodes."""
+"""Start-up checks: schema, lock row, first administrator, one key and access token for all nodes."""
 
 import logging
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.errors import NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
-from app.services import audit, demo, nodes
+from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
 from app.store import group_lists, locks, schema, users
@@ -40,6 +40,7 @@ def prepare(config: Config) -> None:
         if demo.add_sample(session, actor=system_actor("start"), clock=now_ms):
             logger.info("sample group and job created app_name=%s", demo.APP_NAME)
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
+    sealed_tokens.seal_plain()
     ensure_admin(config, now_ms=now_ms())
     weak_passwords.mark_adopted()  # before the hashes are wrapped
     wrap_adopted_hashes(config)

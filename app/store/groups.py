@@ -1,8 +1,9 @@
 """Executor groups and their address lists."""
 
 from collections.abc import Collection
+from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import Text, select, type_coerce, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -31,6 +32,32 @@ def set_addresses(session: Session, group_id: int, address_list: str | None, *, 
     """Store the address list of an automatic group; False if it has become manual in the meantime."""
     automatic = update(Group).where(Group.id == group_id, Group.address_type == AddressType.AUTOMATIC)
     return affected(session, automatic.values(address_list=address_list, update_time=now_ms)) == 1
+
+
+class StoredToken(NamedTuple):
+    """A token of a group as it is stored: sealed, or plain as older versions and other programs write it."""
+
+    group_id: int
+    app_name: str
+    column: str
+    stored: str
+
+
+def find_stored_tokens(session: Session) -> list[StoredToken]:
+    """Return all tokens of groups as stored."""
+    found = []
+    for column in (Group.access_token, Group.former_token):
+        stored = type_coerce(column, Text)
+        rows = session.execute(select(Group.id, Group.app_name, stored).where(column.is_not(None)))
+        found += [StoredToken(row[0], row[1], column.key, row[2]) for row in rows if row[2]]
+    return found
+
+
+def replace_stored_token(session: Session, token: StoredToken, stored: str) -> bool:
+    """Replace the stored form of a token unless it has been changed since it was read."""
+    column = type_coerce(getattr(Group, token.column), Text)
+    unchanged = update(Group).where(Group.id == token.group_id, column == token.stored)
+    return affected(session, unchanged.values({token.column: type_coerce(stored, Text)})) == 1
 
 
 def find_with_token(session: Session) -> list[Group]:

@@ -10,7 +10,14 @@ from app.models.node import NODE_DEAD_MS, Node
 
 
 def start_node(
-    session: Session, name: str, kind: NodeKind, *, version: str, token_fingerprint: str, now_ms: Millis
+    session: Session,
+    name: str,
+    kind: NodeKind,
+    *,
+    version: str,
+    token_fingerprint: str,
+    now_ms: Millis,
+    key_fingerprint: str = "",
 ) -> int:
     """Record the start of a node; return its epoch, one more than at its last start."""
     node = session.scalar(select(Node).where(Node.name == name, Node.kind == kind).with_for_update())
@@ -21,6 +28,7 @@ def start_node(
     node.started_ms = node.heartbeat_ms = now_ms
     node.version = version
     node.token_fingerprint = token_fingerprint
+    node.key_fingerprint = key_fingerprint
     return node.epoch
 
 
@@ -33,6 +41,12 @@ def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis, skew_ms
 def end_node(session: Session, name: str, kind: NodeKind) -> None:
     """Record an orderly stop: the node counts as dead at once."""
     affected(session, update(Node).where(Node.name == name, Node.kind == kind).values(heartbeat_ms=0))
+
+
+def clear_plain_fingerprints(session: Session) -> int:
+    """Delete the token fingerprints of older versions, made without the application key; return how many."""
+    plain = update(Node).where(Node.key_fingerprint == "", Node.token_fingerprint != "")
+    return affected(session, plain.values(token_fingerprint=""))
 
 
 def find_live(session: Session, *, now_ms: Millis) -> list[Node]:

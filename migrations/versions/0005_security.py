@@ -28,7 +28,10 @@ def exact_text(name: str, length: int, *, nullable: bool = False) -> sa.Column[s
 
 
 COLUMNS: dict[str, list[sa.Column[object]]] = {
-    "xxl_job_group": [sa.Column("former_token", sa.Text())],
+    "xxl_job_group": [
+        sa.Column("former_token", sa.Text().with_variant(sa.String(255), "sqlite")),
+        number("changeover_ms", sa.BigInteger),
+    ],
     "xxl_job_session": [number("confirmed_ms", sa.BigInteger), number("sign_on")],
     "xxl_job_user": [number("weak_password"), exact_text("identity", 255, nullable=True)],
     "xxl_job_node": [sa.Column("key_fingerprint", sa.String(64), nullable=False, server_default="")],

@@ -18,6 +18,8 @@ from tests.acceptance.programs import Program, Programs, free_port, wait_for
 from tests.eventually import eventually
 
 TOKEN = "acceptance-token-0123456789"
+#: nodes of one database share it, whatever their home folders
+SECRET_KEY = "acceptance-key-0123456789-0123456789"
 APPNAME = "recorder"
 
 
@@ -45,6 +47,7 @@ class Cluster:
             "XXL_JOB_DATABASE_URL": self.database_url,
             "XXL_JOB_PORT": str(self.port),
             "XXL_JOB_ACCESS_TOKEN": TOKEN,
+            "XXL_JOB_SECRET_KEY": SECRET_KEY,
             "XXL_JOB_ADMIN_PASSWORD": ADMIN_PASSWORD,
             "XXL_JOB_TIMEZONE": "UTC",
             "PYTHONUNBUFFERED": "1",

@@ -1,0 +1,100 @@
+"""Sealing: encryption of stored secrets, and fingerprints, with the application key of this process.
+
+The sealed form is ``enc1:`` and a Fernet token (AES-128 in CBC mode with HMAC-SHA-256). Keys are derived
+from the application key by HKDF-SHA-256, a different one for each purpose. The module is beside ``db``
+because a column type needs it.
+"""
+
+import hmac
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from hashlib import sha256
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+#: marks sealed texts; another algorithm gets another number
+PREFIX = "enc1:"
+#: unsealed texts kept per key: those of all groups are read every few milliseconds
+UNSEALED_KEPT = 1_024
+#: characters of a fingerprint
+FINGERPRINT_LENGTH = 16
+
+
+class CannotUnseal(Exception):
+    """A text was sealed with another key, or has been changed."""
+
+
+class Sealer:
+    """Seals texts with an application key, which is read at the first use. Thread-safe."""
+
+    def __init__(self, read_key: Callable[[], str]) -> None:
+        self._read_key = read_key
+        self._unsealed = lru_cache(UNSEALED_KEPT)(self._unseal)
+
+    def seal(self, text: str) -> str:
+        """Return the sealed form of a text, each time another one."""
+        return PREFIX + self._fernet.encrypt(text.encode()).decode()
+
+    def unseal(self, stored: str) -> str:
+        """Return the text of a sealed form; one without the prefix is returned unchanged.
+
+        Raises CannotUnseal.
+        """
+        return self._unsealed(stored) if is_sealed(stored) else stored
+
+    def fingerprint(self, text: str) -> str:
+        """Return a fingerprint that can be neither compared nor tried out without the application key."""
+        return hmac.new(self._fingerprint_key, text.encode(), sha256).hexdigest()[:FINGERPRINT_LENGTH]
+
+    @property
+    def key_fingerprint(self) -> str:
+        """Fingerprint of the application key itself."""
+        return self._derive(b"fingerprint of the key").hex()[:FINGERPRINT_LENGTH]
+
+    def _unseal(self, stored: str) -> str:
+        try:
+            return self._fernet.decrypt(stored.removeprefix(PREFIX)).decode()
+        except InvalidToken as exc:
+            raise CannotUnseal from exc
+
+    @cached_property
+    def _fernet(self) -> Fernet:
+        return Fernet(urlsafe_b64encode(self._derive(b"stored secrets")))
+
+    @cached_property
+    def _fingerprint_key(self) -> bytes:
+        return self._derive(b"fingerprints")
+
+    def _derive(self, purpose: bytes) -> bytes:
+        key = HKDF(SHA256(), 32, salt=None, info=b"xxl-job " + purpose)
+        return key.derive(self._read_key().encode())
+
+
+def is_sealed(stored: str) -> bool:
+    """Whether a stored text is in the sealed form."""
+    return stored.startswith(PREFIX)
+
+
+class _Process:
+    """Sealer of this process, set when the engine is bound."""
+
+    def __init__(self) -> None:
+        self.sealer: Sealer | None = None
+
+
+_process = _Process()
+
+
+def use_key(read_key: Callable[[], str]) -> None:
+    """Set where the application key comes from; it is read when a secret is sealed or read."""
+    _process.sealer = Sealer(read_key)
+
+
+def sealer() -> Sealer:
+    """Return the sealer of this process."""
+    if _process.sealer is None:
+        raise RuntimeError("no engine is bound")
+    return _process.sealer

@@ -1,0 +1,51 @@
+"""Sealed tokens: the tokens of groups in the database can be read, and none is stored in plain."""
+
+import logging
+
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.db import read_scope, transact
+from app.errors import NotConfigured
+from app.home import SECRET_KEY_FILE
+from app.sealing import CannotUnseal, is_sealed, sealer
+from app.store import groups, nodes
+
+logger = logging.getLogger(__name__)
+
+
+def place_of_key(config: Config) -> str:
+    """Return where the application key of this node comes from, for messages."""
+    return "XXL_JOB_SECRET_KEY" if config.secret_key else str(config.home / SECRET_KEY_FILE)
+
+
+def check(config: Config) -> None:
+    """Raise NotConfigured if a stored token was sealed with another application key."""
+    with read_scope() as session:
+        stored = groups.find_stored_tokens(session)
+    for token in stored:
+        try:
+            sealer().unseal(token.stored)
+        except CannotUnseal as exc:
+            raise NotConfigured(
+                f"{place_of_key(config)}: the access token of the executor group {token.app_name}"
+                " was encrypted with another application key; restore the file secret_key that belongs"
+                " to this database, or set XXL_JOB_SECRET_KEY to its content (deploy/README.md, Backup)"
+            ) from exc
+
+
+def seal_plain() -> int:
+    """Seal the tokens that an older version stored in plain, and delete its fingerprints; return how many.
+
+    After ``check``, so that no token is sealed with a key the others cannot be read with.
+    """
+    sealed = transact(_seal_plain)
+    if sealed:
+        logger.warning("tokens of executor groups encrypted count=%s", sealed)
+    return sealed
+
+
+def _seal_plain(session: Session) -> int:
+    nodes.clear_plain_fingerprints(session)
+    plain = [token for token in groups.find_stored_tokens(session) if not is_sealed(token.stored)]
+    return sum(groups.replace_stored_token(session, token, sealer().seal(token.stored)) for token in plain)
