@@ -29,6 +29,11 @@ CLIENT_VARIABLES = frozenset(
         "XXL_JOB_EXECUTOR_LOG_PATH",
         "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS",
         "XXL_JOB_EXECUTOR_ALLOW_GLUE",
+        "XXL_JOB_EXECUTOR_SCRIPT_CPU_SECONDS",
+        "XXL_JOB_EXECUTOR_SCRIPT_MEMORY_MB",
+        "XXL_JOB_EXECUTOR_SCRIPT_FILE_MB",
+        "XXL_JOB_EXECUTOR_SCRIPT_PROCESSES",
+        "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES",
     }
 )
 #: default networks of executor addresses: loopback and the private ranges

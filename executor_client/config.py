@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from executor_client.errors import StartRefused
+from executor_client.script_limits import FILE_MAX_MB, ScriptLimits
 
 #: languages ``allow_glue`` may name
 GLUE_LANGUAGES = ("python", "shell", "php", "nodejs", "powershell")
@@ -17,6 +18,8 @@ TOKEN_FILE = "access_token"
 #: well-known tokens, refused like those shorter than MIN_TOKEN_LENGTH, except on loopback
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
+#: a larger limit of scripts would overflow those of the operating system
+LIMIT_MAX_DIGITS = 9
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 ANY_HOSTS = frozenset({"0.0.0.0", "::"})
 
@@ -71,6 +74,12 @@ class ExecutorConfig:
     home: Path = Path("instance")
     #: languages of GLUE scripts that may run
     allow_glue: frozenset[str] = frozenset()
+    #: limits of each process of a GLUE script, see ScriptLimits; 0: none
+    script_cpu_s: int = 0
+    script_memory_mb: int = 0
+    script_file_mb: int = FILE_MAX_MB
+    script_processes: int = 0
+    script_open_files: int = 0
     #: serve ``GET /metrics``
     metrics: bool = False
     #: copy a handler's ``logging`` records into its job log
@@ -156,6 +165,17 @@ class ExecutorConfig:
         return self.log_path or self.home / "executor-logs"
 
     @property
+    def script_limits(self) -> ScriptLimits:
+        """Limits of GLUE scripts."""
+        return ScriptLimits(
+            self.script_cpu_s,
+            self.script_memory_mb,
+            self.script_file_mb,
+            self.script_processes,
+            self.script_open_files,
+        )
+
+    @property
     def journal_path(self) -> Path:
         """Journal file: one per app name and port."""
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
@@ -212,6 +232,13 @@ def parse_days(text: str) -> int:
         raise ValueError(f"{text!r} is not a number of days") from exc
 
 
+def parse_limit(text: str) -> int:
+    """Parse a limit of scripts; 0 means none."""
+    if text.isascii() and text.isdigit() and len(text) <= LIMIT_MAX_DIGITS:
+        return int(text)
+    raise ValueError(f"{text!r} is not a limit (a whole number, 0 for none)")
+
+
 VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_ADMIN_ADDRESSES": ("admin_addresses", split_list),
     "XXL_JOB_EXECUTOR_APPNAME": ("appname", str),
@@ -221,6 +248,11 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_EXECUTOR_LOG_PATH": ("log_path", Path),
     "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": ("log_retention_days", parse_days),
     "XXL_JOB_EXECUTOR_ALLOW_GLUE": ("allow_glue", parse_languages),
+    "XXL_JOB_EXECUTOR_SCRIPT_CPU_SECONDS": ("script_cpu_s", parse_limit),
+    "XXL_JOB_EXECUTOR_SCRIPT_MEMORY_MB": ("script_memory_mb", parse_limit),
+    "XXL_JOB_EXECUTOR_SCRIPT_FILE_MB": ("script_file_mb", parse_limit),
+    "XXL_JOB_EXECUTOR_SCRIPT_PROCESSES": ("script_processes", parse_limit),
+    "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES": ("script_open_files", parse_limit),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", split_list),
     "XXL_JOB_HOME": ("home", Path),
 }

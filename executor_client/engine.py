@@ -44,7 +44,13 @@ class Engine:
         self._journal = Journal(config.journal_path)
         self._watchdog = Watchdog()
         parts = Parts(
-            self._journal, self._watchdog, self.counters, config.timing, config.log_root, self._wake.set
+            self._journal,
+            self._watchdog,
+            self.counters,
+            config.timing,
+            config.log_root,
+            config.script_limits,
+            self._wake.set,
         )
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)

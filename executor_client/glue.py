@@ -13,6 +13,7 @@ from pathlib import Path
 from executor_client.context import JobContext
 from executor_client.errors import RunFailed
 from executor_client.processes import Command, ProcessTree, allowed_environment
+from executor_client.script_limits import OutputTail, ScriptLimits
 
 #: folders below the log root
 SOURCE_FOLDER = "gluesource"
@@ -42,6 +43,14 @@ LANGUAGES = {
     "GLUE_NODEJS": Language("nodejs", "GLUE(Nodejs)", ("node", "nodejs"), ".js"),
     "GLUE_POWERSHELL": Language("powershell", "GLUE(PowerShell)", ("pwsh", "powershell"), ".ps1"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSettings:
+    """Folder below which scripts and their work folders are kept, and limits of each script."""
+
+    root: Path
+    limits: ScriptLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +104,21 @@ class GlueScript:
 
 
 def run_script(
-    script: GlueScript, root: Path, context: JobContext, on_started: Callable[[ProcessTree], None]
+    script: GlueScript,
+    settings: ScriptSettings,
+    context: JobContext,
+    on_started: Callable[[ProcessTree], None],
 ) -> None:
     """Run a script and wait; raise RunFailed unless it exits with 0. ``on_started`` gets the process tree."""
     try:
-        command = script.command(root, context)
+        command = script.command(settings.root, context)
         context.log("script %s", command.argv[1])
-        tree = ProcessTree(command)
+        tree = ProcessTree(settings.limits.limited(command))
     except (OSError, ValueError) as exc:
         raise RunFailed(f"cannot start the script: {exc}") from exc
     on_started(tree)
-    code = tree.follow(context._write)
+    output = OutputTail(context._write)
+    code = tree.follow(output.write)
     if code != 0:
-        raise RunFailed(f"script exit value({code}) is failed")
+        reached = settings.limits.reached(code, output.text)
+        raise RunFailed(f"script exit value({code}) is failed" + (f": {reached}" if reached else ""))

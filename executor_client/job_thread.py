@@ -8,7 +8,7 @@ from collections.abc import Callable
 from executor_client.clock import local_stamp, now_ms
 from executor_client.context import entered
 from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable, RunFailed
-from executor_client.glue import GlueScript
+from executor_client.glue import GlueScript, ScriptSettings
 from executor_client.handlers import Handler
 from executor_client.parts import Parts, Termination
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
@@ -203,7 +203,8 @@ class JobThread:
             parts.journal.record_process(run.run_id, identity)
 
         if isinstance(self.handler, GlueScript):
-            return ScriptWork(self.handler, run.context, parts.log_root, parts.timing, record_process)
+            settings = ScriptSettings(parts.log_root, parts.script_limits)
+            return ScriptWork(self.handler, run.context, settings, parts.timing, record_process)
         if self.handler.process:
             return ChildWork(self.handler, run, parts.timing, record_process)
         return FunctionWork(self.handler, run.context, parts.timing)

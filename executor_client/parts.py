@@ -13,6 +13,7 @@ from executor_client.journal import Journal
 from executor_client.metrics import Counters
 from executor_client.protocol import SUCCESS
 from executor_client.run import Run, RunResult, Work
+from executor_client.script_limits import ScriptLimits
 from executor_client.watchdog import Watchdog
 
 #: a handler that does not end is interrupted again at this period
@@ -30,6 +31,7 @@ class Parts:
     counters: Counters
     timing: Timing
     log_root: Path
+    script_limits: ScriptLimits
     #: called when a result is on disk
     result_stored: Callable[[], None]
 

@@ -16,7 +16,7 @@ from typing import Any
 from executor_client.config import Timing
 from executor_client.context import JobContext, JobLogHandler
 from executor_client.errors import Interruption, RunFailed
-from executor_client.glue import GlueScript, run_script
+from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
 from executor_client.processes import Command, ProcessTree
@@ -97,18 +97,18 @@ class ScriptWork(_TreeWork):
         self,
         script: GlueScript,
         context: JobContext,
-        root: Path,
+        settings: ScriptSettings,
         timing: Timing,
         record_process: Callable[[str], None],
     ) -> None:
         super().__init__(timing, record_process)
         self._script = script
         self._context = context
-        self._root = root
+        self._settings = settings
 
     def run(self) -> None:
         """Run the script; raise RunFailed unless it exits with 0."""
-        run_script(self._script, self._root, self._context, self._started)
+        run_script(self._script, self._settings, self._context, self._started)
 
 
 class ChildWork(_TreeWork):

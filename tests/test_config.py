@@ -10,6 +10,7 @@ from app.config import CLIENT_VARIABLES, DEFAULT_NETWORKS, SECRET_VARIABLES, SET
 from app.domain.permissions import Right
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
+from executor_client.config import VARIABLES
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 WHOLE = "a whole number from"
@@ -309,9 +310,11 @@ def test_an_unknown_name_is_refused_with_a_suggestion(name: str, suggestion: str
 
 
 def test_variables_of_other_programs_are_ignored() -> None:
+    client_only = set(VARIABLES) - set(SETTINGS)
+    assert client_only == CLIENT_VARIABLES
     assert (
         Config.from_env(
-            {"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(CLIENT_VARIABLES, "x")},
+            {"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(client_only, "x")},
             dotenv=None,
         ).port
         == 8080

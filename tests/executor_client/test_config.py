@@ -22,6 +22,11 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
             "XXL_JOB_EXECUTOR_LOG_PATH": str(tmp_path / "logs"),
             "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": "7",
             "XXL_JOB_EXECUTOR_ALLOW_GLUE": "Python, shell",
+            "XXL_JOB_EXECUTOR_SCRIPT_CPU_SECONDS": "60",
+            "XXL_JOB_EXECUTOR_SCRIPT_MEMORY_MB": "512",
+            "XXL_JOB_EXECUTOR_SCRIPT_FILE_MB": "0",
+            "XXL_JOB_EXECUTOR_SCRIPT_PROCESSES": "500",
+            "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES": "256",
             "XXL_JOB_ACCESS_TOKEN": f"{TOKEN},{TOKEN}2",
             "XXL_JOB_HOME": str(tmp_path),
         }
@@ -35,6 +40,11 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         log_path=tmp_path / "logs",
         log_retention_days=7,
         allow_glue=frozenset({"python", "shell"}),
+        script_cpu_s=60,
+        script_memory_mb=512,
+        script_file_mb=0,
+        script_processes=500,
+        script_open_files=256,
         access_tokens=(TOKEN, TOKEN + "2"),
         home=tmp_path,
     )
@@ -73,6 +83,8 @@ def test_a_keyword_overrides_the_variable() -> None:
         ("XXL_JOB_EXECUTOR_PORT", "-1", "is not a port"),
         ("XXL_JOB_EXECUTOR_PORT", "²", "is not a port"),
         ("XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS", "x", "is not a number of days"),
+        ("XXL_JOB_EXECUTOR_SCRIPT_CPU_SECONDS", "-1", "is not a limit"),
+        ("XXL_JOB_EXECUTOR_SCRIPT_FILE_MB", "10G", "is not a limit"),
     ],
 )
 def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) -> None:
