@@ -76,13 +76,14 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         return not (self.requests or self.request or self.total_outbufs_len or self.will_close)
 
     def is_overdue(self, limits: ConnectionLimits, now_s: float) -> bool:
-        """Return whether a request has taken too long to arrive, or none has come for ``channel_timeout``."""
-        if self.requests:
+        """Return whether a request has taken too long to arrive."""
+        if self.request is None or self.requests or self.total_outbufs_len:
             return False
-        waited_s = now_s - self.since_s
-        if self.request is None:
-            return waited_s > float(self.adj.channel_timeout)
-        return waited_s > limits.allowed_s(self.request)
+        return now_s - self.since_s > limits.allowed_s(self.request)
+
+    def is_quiet(self, now: float) -> bool:
+        """Return whether nothing was sent or received for ``channel_timeout``; ``now``: epoch seconds."""
+        return not self.requests and now - float(self.last_activity) > float(self.adj.channel_timeout)
 
     def cut(self) -> None:
         """Close the connection in the next pass of the loop, even if its client reads nothing."""
@@ -118,10 +119,10 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         return None
 
     def maintenance(self, now: float) -> None:
-        """Close overdue connections; called every ``cleanup_interval``."""
+        """Close overdue and quiet connections; called every ``cleanup_interval``."""
         now_s = monotonic_s()
         for channel in self._channels():
-            if channel.is_overdue(self._limits, now_s):
+            if channel.is_overdue(self._limits, now_s) or channel.is_quiet(now):
                 channel.cut()
 
     def _channels(self) -> list[LimitedChannel]:

@@ -288,6 +288,23 @@ def test_idle_connections_are_closed_after_a_time() -> None:
         assert read_all(idle) == b""
 
 
+def test_a_client_that_does_not_read_its_answer_is_closed() -> None:
+    called = threading.Event()
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        called.set()
+        start_response("200 OK", [])
+        return [b"x" * 8_000_000]
+
+    with (
+        serving(application, ConnectionLimits(), channel_timeout=1) as server,
+        connect(server.effective_port) as connection,
+    ):
+        connection.sendall(POST + b"\r\n")
+        assert called.wait(TIMEOUT_S)
+        eventually(lambda: channels_of(server) == 0)
+
+
 @pytest.mark.parametrize(
     ("address", "origin"),
     [
