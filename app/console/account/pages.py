@@ -40,7 +40,7 @@ from app.domain.list_filters import ListName
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.home import forget_first_password
-from app.services.accounts import login, saved_views, users
+from app.services.accounts import login, login_list, saved_views, users
 
 blueprint = Blueprint("account", __name__)
 POLICY = {
@@ -142,10 +142,10 @@ def end_login(login_id: int) -> ResponseReturnValue:
     user, at_ms = _user(), now_ms()
     if request.method == "POST":
         with session_scope() as session:
-            login.end_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+            login_list.end_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
         return done("ended", url_for("account.show"))
     with read_scope() as session:
-        row = login.get_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
+        row = login_list.get_login(session, user.actor.user_id, login_id, actor=user.actor, now_ms=at_ms)
     return confirm_page(sessions.confirm_end_one(row), back=url_for("account.show"))
 
 
@@ -155,12 +155,12 @@ def end_other_logins() -> ResponseReturnValue:
     user, at_ms = _user(), now_ms()
     if request.method == "POST":
         with session_scope() as session:
-            login.end_logins(
+            login_list.end_logins(
                 session, user.actor.user_id, keep_id=user.visitor.session_id, actor=user.actor, now_ms=at_ms
             )
         return done("ended", url_for("account.show"))
     with read_scope() as session:
-        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
+        live = login_list.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=at_ms)
     return confirm_page(
         sessions.confirm_end_others(user.username, max(0, live.total - 1)), back=url_for("account.show")
     )
@@ -182,7 +182,7 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
     configured = _("As configured (%(zone)s)", zone=settings().time_zone)
     own.time_zone.choices = [("", configured), *((name, name) for name in zone_names())]
     with read_scope() as session:
-        live = login.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
+        live = login_list.list_logins(session, user.actor.user_id, actor=user.actor, now_ms=now_ms())
         views, start = (
             saved_views.list_views(session, user.actor),
             saved_views.start_page(session, user.actor.user_id),

@@ -21,7 +21,7 @@ from app.domain.permissions import Right, parse_rights
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services import audit as trail
-from app.services.accounts import login, users, weak_passwords
+from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
 from app.store.audit import AuditFilter
@@ -131,7 +131,7 @@ def list_logins(user_id: int) -> ResponseReturnValue:
     """List the logins of a user."""
     user, own_id = _user(user_id), _own_login(user_id)
     with read_scope() as session:
-        page = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms())
+        page = login_list.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms())
     return render_template("users/logins.html", user=user, page=page, own_id=own_id, is_own=bool(own_id))
 
 
@@ -144,10 +144,10 @@ def end_login(user_id: int, login_id: int) -> ResponseReturnValue:
     back = url_for("users.list_logins", user_id=user_id)
     if request.method == "POST":
         with session_scope() as session:
-            login.end_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+            login_list.end_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
         return done("ended", back)
     with read_scope() as session:
-        row = login.get_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
+        row = login_list.get_login(session, user_id, login_id, actor=current_actor(), now_ms=now_ms())
     return confirm_page(sessions.confirm_end_one(row), back=back)
 
 
@@ -157,10 +157,10 @@ def end_logins(user_id: int) -> ResponseReturnValue:
     user, own_id, back = _user(user_id), _own_login(user_id), url_for("users.list_logins", user_id=user_id)
     if request.method == "POST":
         with session_scope() as session:
-            login.end_logins(session, user_id, keep_id=own_id, actor=current_actor(), now_ms=now_ms())
+            login_list.end_logins(session, user_id, keep_id=own_id, actor=current_actor(), now_ms=now_ms())
         return done("ended", back)
     with read_scope() as session:
-        count = login.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
+        count = login_list.list_logins(session, user_id, actor=current_actor(), now_ms=now_ms()).total
     question = (
         sessions.confirm_end_others(user.username, max(0, count - 1))
         if own_id

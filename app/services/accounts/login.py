@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Actor, require_admin
+from app.domain.permissions import Actor
 from app.domain.texts import N_
-from app.errors import InvalidInput, NotFound, TooManyAttempts
+from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
@@ -25,8 +25,6 @@ from app.services import audit
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.store import sessions, throttle, users
-from app.store.paging import Page
-from app.store.sessions import LiveLogins
 
 #: limits without "remember me": since the last use, and in all
 IDLE_MS = 12 * 60 * MINUTE_MS
@@ -35,8 +33,6 @@ REMEMBERED_IDLE_MS = 90 * DAY_MS
 REMEMBERED_ABSOLUTE_MS = 365 * DAY_MS
 #: the last-seen time is written at most this often
 LAST_SEEN_EVERY_MS = MINUTE_MS
-#: logins shown of one user; scripts that log in for every call leave many
-LISTED_MAX = 50
 
 #: failures of an account before it has to wait; the first wait, doubled each time; the longest
 FREE_FAILURES = 5
@@ -192,54 +188,6 @@ def close_session(session: Session, visitor: Visitor, *, now_ms: Millis) -> None
     sessions.delete_by_hash(session, [visitor.token_hash])
     audit.record(
         session, "logout", actor=visitor.actor, now_ms=now_ms, target=("user", visitor.actor.user_id)
-    )
-
-
-def list_logins(session: Session, user_id: int, *, actor: Actor, now_ms: Millis) -> Page[LoginSession]:
-    """Return the live logins of a user, last seen first. Those of others for administrators only."""
-    _require_own(user_id, actor)
-    return sessions.live_of_user(session, _live_logins(user_id, now_ms), length=LISTED_MAX)
-
-
-def get_login(
-    session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis
-) -> LoginSession:
-    """Return a live login of a user. Those of others for administrators only."""
-    _require_own(user_id, actor)
-    row = sessions.find_live(session, _live_logins(user_id, now_ms), session_id)
-    if row is None:
-        raise NotFound(N_("This login has ended already"))
-    return row
-
-
-def end_login(session: Session, user_id: int, session_id: int, *, actor: Actor, now_ms: Millis) -> None:
-    """End one login of a user."""
-    row = get_login(session, user_id, session_id, actor=actor, now_ms=now_ms)
-    changes = {"address": row.address, "agent": row.agent, "since_ms": row.created_ms}
-    if not sessions.delete_one(session, session_id, user_id=user_id):
-        raise NotFound(N_("This login has ended already"))
-    audit.record(session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes=changes)
-
-
-def end_logins(session: Session, user_id: int, *, keep_id: int, actor: Actor, now_ms: Millis) -> int:
-    """End the logins of a user except ``keep_id`` (0: none); return how many were live."""
-    _require_own(user_id, actor)
-    ended = sessions.count_live(session, _live_logins(user_id, now_ms), but_id=keep_id)
-    sessions.delete_of_user(session, user_id, but_id=keep_id)
-    audit.record(
-        session, "login.end", actor=actor, now_ms=now_ms, target=("user", user_id), changes={"logins": ended}
-    )
-    return ended
-
-
-def _require_own(user_id: int, actor: Actor) -> None:
-    if user_id != actor.user_id:
-        require_admin(actor)
-
-
-def _live_logins(user_id: int, now_ms: Millis) -> LiveLogins:
-    return LiveLogins(
-        user_id, now_ms, seen_from_ms=now_ms - IDLE_MS, remembered_from_ms=now_ms - REMEMBERED_IDLE_MS
     )
 
 
