@@ -66,6 +66,11 @@ def touch(session: Session, session_id: int, *, now_ms: Millis, seen_before_ms: 
     return affected(session, statement.values(last_seen_ms=now_ms)) == 1
 
 
+def confirm(session: Session, session_id: int, *, now_ms: Millis) -> None:
+    """Record when the password was entered again in a login."""
+    session.execute(update(LoginSession).where(LoginSession.id == session_id).values(confirmed_ms=now_ms))
+
+
 def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
     """Delete the logins of these tokens; return how many there were."""
     return affected(session, delete(LoginSession).where(LoginSession.token_hash.in_(token_hashes)))

@@ -19,6 +19,7 @@ from app.db import db, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
+from app.models.session import LoginSession
 from app.models.user import User
 from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
@@ -89,7 +90,7 @@ class Console:
         return answer
 
     def log_in(self, username: str = "admin", password: str | None = None) -> "Console":
-        """Log in; without a password by creating the session directly, which skips the slow hash."""
+        """Log in; without a password by creating a confirmed session directly, which skips the slow hash."""
         if password is not None:
             answer = self.call("/login", userName=username, password=password)
             assert answer["code"] == 200, answer
@@ -99,6 +100,8 @@ class Console:
             assert user is not None
             attempt = login.Attempt(username, "", remember=False, address="127.0.0.1", agent="test")
             made = login.open_session(session, user, attempt, now_ms=now_ms())
+            opened = session.query(LoginSession).filter_by(token_hash=login.hash_token(made.token)).one()
+            opened.confirmed_ms = now_ms()
         self.client.set_cookie(COOKIE, made.token)
         return self
 

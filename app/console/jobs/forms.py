@@ -1,6 +1,6 @@
 """Forms of the job pages: job, run once, GLUE source, restored version."""
 
-from wtforms import SelectField, StringField, TextAreaField
+from wtforms import PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
 from app.console.ui import labels
@@ -83,9 +83,17 @@ class GlueForm(ConsoleForm):
 
     glue_source = TextAreaField(_l("Source"))
     glue_remark = StringField(_l("Remark"))
+    password = PasswordField(_l("Your password"))
 
 
 class RestoreForm(ConsoleForm):
     """Restore a version of a GLUE source."""
 
     glue_remark = StringField(_l("Remark"))
+    password = PasswordField(_l("Your password"))
+
+
+class ImportForm(ConsoleForm):
+    """Import a file; the password is needed if it contains code."""
+
+    password = PasswordField(_l("Your password"))

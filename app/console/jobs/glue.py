@@ -9,6 +9,7 @@ from app.console.jobs.forms import GlueForm
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import done
 from app.console.web.access import Access
+from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.db import read_scope, session_scope
 from app.domain.glue_languages import GLUE_LANGUAGES
@@ -38,7 +39,8 @@ def edit() -> ResponseReturnValue:
     form = GlueForm(
         request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or ""
     )
-    if request.method == "POST":
+    status = 200
+    if request.method == "POST" and not (status := refusal_status(form.password)):
         try:
             source = (form.glue_source.data or "").replace("\r\n", "\n")
             with session_scope() as session:
@@ -53,6 +55,7 @@ def edit() -> ResponseReturnValue:
             return done("saved", url_for("glue.edit", jobId=job_id))
         except InvalidInput as exc:
             form.refuse(exc)
+            status = 400
     language = GLUE_LANGUAGES.get(job.glue_type)
     editor = {
         "language": language.editor_mode if language is not None else "",
@@ -66,9 +69,10 @@ def edit() -> ResponseReturnValue:
         versions=versions,
         shown=shown,
         may_operate=may_operate,
+        confirmation=confirmation_kind(),
         **editor,
     )
-    return page, 400 if form.errors else 200
+    return page, status
 
 
 @blueprint.get("/jobcode/newest")

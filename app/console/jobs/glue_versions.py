@@ -9,6 +9,7 @@ from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import done
 from app.console.web.access import Access
+from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.db import read_scope, session_scope
@@ -45,7 +46,8 @@ def restore() -> ResponseReturnValue:
     form = RestoreForm(
         request.form, glue_remark=_("Restored: %(remark)s", remark=version.glue_remark)[: glue.REMARK_MAX]
     )
-    if request.method == "POST":
+    status = 200
+    if request.method == "POST" and not (status := refusal_status(form.password)):
         try:
             remark = (form.glue_remark.data or "").strip()
             with session_scope() as session:
@@ -55,10 +57,16 @@ def restore() -> ResponseReturnValue:
             return done("restored", url_for("glue.edit", jobId=job.id))
         except InvalidInput as exc:
             form.refuse(exc)
+            status = 400
     page = render_template(
-        "jobs/glue_restore.html", job=job, version=version, form=form, when=absolute(version.update_time or 0)
+        "jobs/glue_restore.html",
+        job=job,
+        version=version,
+        form=form,
+        when=absolute(version.update_time or 0),
+        confirmation=confirmation_kind(),
     )
-    return page, 400 if form.errors else 200
+    return page, status
 
 
 def _job_with_versions() -> tuple[Job, list[GlueVersion]]:

@@ -6,11 +6,13 @@ from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console.jobs.forms import ImportForm
 from app.console.jobs.list_filter import requested_filter
 from app.console.ui import tasks
 from app.console.ui.listing import ticked_ids
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
+from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
 from app.db import read_scope
@@ -53,6 +55,7 @@ def import_file() -> ResponseReturnValue:
     if request.method != "POST":
         return _page("", ())
     text = request.form.get("text", "")
+    form = ImportForm(request.form)
     try:
         text = _sent_text()
         if "apply" in request.form:
@@ -60,8 +63,9 @@ def import_file() -> ResponseReturnValue:
             submitted = tasks.lead_to_submitted(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
             if submitted is not None:
                 return submitted
+        entries = read_file(text, readable_by_java=settings().shared_with_java)
         findings = importing.import_jobs(
-            read_file(text, readable_by_java=settings().shared_with_java),
+            entries,
             actor=current_actor(),
             clock=now_ms,
             dry=True,
@@ -70,8 +74,11 @@ def import_file() -> ResponseReturnValue:
         return _page(text, (), translate(exc.message)), 400
     if any(finding.kind is Kind.ERROR for finding in findings):
         return _page(text, findings), 400
+    has_code = any(entry.source is not None for entry in entries)
     if "apply" not in request.form:
-        return _page(text, findings)
+        return _page(text, findings, form=form, has_code=has_code)
+    if has_code and (status := refusal_status(form.password)):
+        return _page(text, findings, form=form, has_code=has_code), status
     draft = importing.draft_task(
         text,
         len(findings),
@@ -81,13 +88,22 @@ def import_file() -> ResponseReturnValue:
     return tasks.submit(draft, back=way_back("jobs.index"))
 
 
-def _page(text: str, findings: Sequence[Finding], error: str = "") -> str:
+def _page(
+    text: str,
+    findings: Sequence[Finding],
+    error: str = "",
+    *,
+    form: ImportForm | None = None,
+    has_code: bool = False,
+) -> str:
     return render_template(
         "jobs/import.html",
         text=text if len(text) <= SIZE_MAX else "",
         rows=tasks.translated_lines(importing.result_lines(findings)),
         counts={kind.value: sum(finding.kind is kind for finding in findings) for kind in Kind},
         error=error,
+        form=form or ImportForm(),
+        confirmation=confirmation_kind() if has_code else "",
         form_key=tasks.requested_form_key(),
         heading=_("Import jobs"),
         back=way_back("jobs.index"),

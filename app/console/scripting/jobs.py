@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.scripting.rows import job_row
 from app.console.web.access import Access
+from app.console.web.confirmation import require_confirmed_browser
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.envelope import (
     FAIL,
@@ -24,7 +25,7 @@ from app.console.web.envelope import (
 )
 from app.db import read_scope, session_scope, transact
 from app.domain.cron.fields import InvalidCronExpression
-from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.job_fields import JOB_FIELDS, JobDraft, JobField, Kind
 from app.domain.permissions import Right
 from app.domain.schedule import Schedule, check_schedule, next_times
@@ -71,6 +72,8 @@ def page_list() -> Response:
 def add() -> Response:
     """Add a job; ``triggerStatus=1`` starts it, which auto-registration starters use."""
     draft = _draft(None)
+    if draft.glue_type != GlueType.BEAN and draft.glue_source.strip():
+        require_confirmed_browser()
     start = bean_int("triggerStatus") == TriggerStatus.RUNNING and draft.schedule_type != ScheduleType.NONE
     with session_scope() as session:
         job_id = jobs.add_job(session, draft, actor=current_actor(), clock=now_ms, start=start)
@@ -148,7 +151,8 @@ def next_trigger_time() -> Response:
 
 @blueprint.post("/jobcode/save")
 def save_code() -> Response:
-    """Save the source of a GLUE job as a new version."""
+    """Save the source of a GLUE job as a new version; a browser must have confirmed its login."""
+    require_confirmed_browser()
     job_id, source, remark = int_parameter("id"), text_or_empty("glueSource"), text_parameter("glueRemark")
     with session_scope() as session:
         glue.save_source(session, job_id, source, remark, actor=current_actor(), now_ms=now_ms())

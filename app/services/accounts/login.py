@@ -83,6 +83,11 @@ class Visitor:
     weak_password: int
     language: str
     time_zone: str
+    created_ms: Millis
+    #: when the password was entered again, before code was saved; 0: not yet
+    confirmed_ms: Millis = 0
+    #: logged in by the OpenID provider
+    sign_on: bool = False
 
 
 def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Login:
@@ -219,6 +224,9 @@ def _visitor(session: Session, row: LoginSession, user: User, address: str) -> V
         weak_password=WeakPassword.NO if row.sign_on else user.weak_password,
         language=user.language,
         time_zone=user.time_zone,
+        created_ms=row.created_ms,
+        confirmed_ms=row.confirmed_ms,
+        sign_on=bool(row.sign_on),
     )
 
 
