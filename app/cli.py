@@ -1,4 +1,4 @@
-"""Commands of ``flask --app wsgi``: next-times, create-user, check-config, seed-demo.
+"""Commands of ``flask --app wsgi``: next-times, create-user, link-identity, check-config, seed-demo.
 
 ``db upgrade`` comes from Flask-Migrate.
 """
@@ -26,7 +26,7 @@ from app.domain.permissions import system_actor
 from app.domain.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
 from app.errors import XxlJobError
 from app.services import demo, startup
-from app.services.accounts import users, weak_passwords
+from app.services.accounts import sign_on, users, weak_passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.accounts.users import UserDraft
 
@@ -37,7 +37,7 @@ MAX_COUNT = 1_000
 
 def add_commands(app: Flask) -> None:
     """Register the commands."""
-    for command in (next_times_command, create_user, check_config, seed_demo):
+    for command in (next_times_command, create_user, link_identity, check_config, seed_demo):
         app.cli.add_command(command)
 
 
@@ -156,6 +156,26 @@ def create_user(
         else:
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
+
+
+@click.command("link-identity")
+@click.argument("username")
+@click.argument("subject", required=False)
+@click.option("--remove", is_flag=True, help="Undo it; then: create-user USERNAME --reset.")
+@with_appcontext
+@one_line_errors
+def link_identity(username: str, subject: str | None, remove: bool) -> None:
+    """Link a local user to the SUBJECT (claim "sub") of a user of the OpenID provider."""
+    config = _config().oidc
+    if not config.issuer and not remove:
+        raise click.ClickException("XXL_JOB_OIDC_ISSUER is not set")
+    if bool(subject) is remove:
+        raise click.UsageError("expected a SUBJECT, or --remove")
+    _check_database()
+    actor = system_actor("command line")
+    with session_scope() as session:
+        sign_on.link(session, config, username, subject or "", actor=actor, now_ms=now_ms())
+    click.echo(f"user {username}: {'unlinked' if remove else 'linked'}")
 
 
 @click.command("check-config")

@@ -23,6 +23,7 @@ from app.errors import NotConfigured
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
+from app.services.accounts.sign_on import SignOn
 from app.services.runs.logs import Caller
 
 logger = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def create_app(config: Config) -> Flask:
     app.extensions["xxl_job_caller"] = Caller(
         Gateway(config.executor_networks), access_tokens(config)[0], Permits(config.threads)
     )
+    app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)
     console.register(app)
     add_commands(app)
@@ -77,6 +79,15 @@ def create_app(config: Config) -> Flask:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     return app
+
+
+def _sign_on(config: Config) -> SignOn | None:
+    if not config.oidc.issuer:
+        return None
+    from app.sign_on.provider import Provider  # here: Authlib costs 0.3 s, and most consoles have no provider
+
+    provider = Provider(config.oidc, redirect_uri=f"{config.public_url.rstrip('/')}/sign-on/callback")
+    return SignOn(config.oidc, provider, application_key=secret_key(config))
 
 
 def _set_up_migrations(app: Flask, config: Config) -> None:

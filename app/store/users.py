@@ -44,6 +44,13 @@ def find_by_name(session: Session, username: str) -> User | None:
     return named[0] if len(named) == 1 else None
 
 
+def lock_by_identity(session: Session, identity: str) -> User | None:
+    """Lock and return the user of an OpenID provider's issuer and subject, or None."""
+    user = session.scalar(select(User).where(User.identity == identity).with_for_update())
+    # MariaDB ignores trailing blanks
+    return user if user is not None and user.identity == identity else None
+
+
 def is_name_taken(session: Session, username: str) -> bool:
     """Whether the name is in use, ignoring case, by the database's own comparison."""
     return bool(session.scalar(select(func.count()).select_from(User).where(_has_name(username))))

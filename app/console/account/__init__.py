@@ -1,9 +1,10 @@
 """Account: login, own settings and sessions, start page."""
 
-from app.console.account import login, pages, start_page
+from app.console.account import login, pages, sign_on, start_page
 
 MODULES = (
     login,
     pages,
+    sign_on,
     start_page,
 )

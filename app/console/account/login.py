@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, make_response, redirect, render_template, request
+from flask import Blueprint, Response, current_app, make_response, redirect, render_template, request
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -23,6 +23,9 @@ from app.errors import InvalidInput, TooManyAttempts
 from app.services.accounts import login
 from app.services.accounts.login import Attempt, Login
 from app.store import health as health_check
+
+#: where the application keeps the OpenID provider, None without one
+SIGN_ON = "xxl_job_sign_on"
 
 blueprint = Blueprint("auth", __name__)
 POLICY = {
@@ -50,7 +53,15 @@ def login_page() -> BaseResponse:
     user = current_user()
     if user is not None:
         return redirect(context_path() if user.must_change_password else start_address(user.actor), 303)
-    return make_response(render_template("account/login.html", error="", username=""))
+    return login_form()
+
+
+def login_form(error: str = "", *, username: str = "", status: int = 200) -> BaseResponse:
+    """Return the login page, with the button of the OpenID provider if there is one."""
+    page = render_template(
+        "account/login.html", error=error, username=username, sign_on=current_app.extensions[SIGN_ON]
+    )
+    return make_response(page, status)
 
 
 @blueprint.post("/toLogin")
@@ -59,13 +70,16 @@ def log_in() -> BaseResponse:
     try:
         new_login = check_login(request.form)
     except (InvalidInput, TooManyAttempts) as exc:
-        shown = render_template(
-            "account/login.html", error=translate_error(exc), username=request.form.get("userName", "")
-        )
-        response = make_response(shown, 429 if isinstance(exc, TooManyAttempts) else 400)
+        status = 429 if isinstance(exc, TooManyAttempts) else 400
+        response = login_form(translate_error(exc), username=request.form.get("userName", ""), status=status)
         if isinstance(exc, TooManyAttempts):
             response.headers["Retry-After"] = str(exc.retry_after_s)
         return response
+    return logged_in(new_login)
+
+
+def logged_in(new_login: Login) -> Response:
+    """Redirect to the start page with the cookie of a new login."""
     target = context_path() if new_login.must_change else start_address(new_login.actor)
     redirection = Response(status=303, headers={"Location": target})
     set_cookie(redirection, new_login.token, max_age_s=new_login.max_age_s)

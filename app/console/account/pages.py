@@ -6,6 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.account import sessions
 from app.console.account.forms import PasswordForm, SettingsForm
+from app.console.account.sign_on import provider_logout_url
 from app.console.account.start_page import start_choices
 from app.console.ui.confirm import confirm_page
 from app.console.ui.notices import done, way_back
@@ -128,10 +129,17 @@ def preferences() -> ResponseReturnValue:
 
 @blueprint.post("/account/logout")
 def log_out() -> ResponseReturnValue:
-    """End this login."""
+    """End this login; one by the OpenID provider leads on to the end of the provider's session."""
+    visitor = _user().visitor
     with session_scope() as session:
-        login.close_session(session, _user().visitor, now_ms=now_ms())
-    response = done("out", url_for("auth.login_page"))
+        login.close_session(session, visitor, now_ms=now_ms())
+    onward = provider_logout_url() if visitor.sign_on else ""
+    # a page, not a redirect: the policy form-action 'self' applies to redirects after a form too
+    response = (
+        make_response(render_template("account/logged_out.html", onward=onward))
+        if onward
+        else done("out", url_for("auth.login_page"))
+    )
     delete_cookie(response)
     return response
 
@@ -198,5 +206,6 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
         start=start,
         must_change=user.must_change_password,
         is_initial=user.visitor.must_change,
+        by_provider=user.visitor.sign_on,
         home=context_path(),
     )

@@ -14,7 +14,7 @@ from app.console.ui.notices import done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
-from app.console.web.current import current_actor, current_user
+from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right, parse_rights
@@ -233,6 +233,7 @@ def _edit_page(form: UserForm, user: User | None) -> ResponseReturnValue:
         "users/edit.html",
         form=form,
         user=user,
+        managed=bool(settings().oidc.admin_values or settings().oidc.rights),
         groups=offered,
         right_names=choices(RIGHTS),
         heading=_("Edit the user") if user is not None else _("Add a user"),

@@ -138,8 +138,10 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
 
 
-def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Millis) -> Login:
-    """Open a login for a user whose password was checked."""
+def open_session(
+    session: Session, user: User, attempt: Attempt, *, now_ms: Millis, sign_on: bool = False
+) -> Login:
+    """Open a login for a user whose password was checked, here or (``sign_on``) by the OpenID provider."""
     token = secrets.token_hex(32)
     # each login deletes some expired ones: scripts that log in for every call leave many
     sessions.delete_dead(
@@ -155,10 +157,12 @@ def open_session(session: Session, user: User, attempt: Attempt, *, now_ms: Mill
         expires_ms=now_ms + life_ms,
         address=attempt.address[:64],
         agent=attempt.agent[:255],
+        sign_on=int(sign_on),
     )
     session.add(row)
     actor = Actor(user_id=user.id, username=user.username, is_admin=user.is_admin, address=attempt.address)
-    audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id))
+    changes = {"sign_on": True} if sign_on else None
+    audit.record(session, "login", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)
     return Login(
         token,
         user.username,
@@ -267,10 +271,15 @@ def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: M
             N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
         )
     _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
-    _count_failure(source, forget_after_ms=ADDRESS_WINDOW_MS, since_ms=source.first_ms, now_ms=now_ms)
+    count_source_failure(source, now_ms=now_ms)
     if account.failures >= FREE_FAILURES:
         doublings = min(account.failures - FREE_FAILURES, 20)
         account.blocked_until_ms = now_ms + min(FIRST_WAIT_MS << doublings, LONGEST_WAIT_MS)
+
+
+def count_source_failure(source: Throttle, *, now_ms: Millis) -> None:
+    """Count a failed login of a source address, which has to wait after ADDRESS_FAILURES."""
+    _count_failure(source, forget_after_ms=ADDRESS_WINDOW_MS, since_ms=source.first_ms, now_ms=now_ms)
     if source.failures >= ADDRESS_FAILURES:
         source.blocked_until_ms = source.first_ms + ADDRESS_WINDOW_MS
 

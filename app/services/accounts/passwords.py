@@ -20,6 +20,8 @@ MD5_PREFIX = "md5:"
 SHA256_PREFIX = "sha256:"
 #: hex digits of an MD5 and of a SHA-256
 BARE_LENGTHS = (32, 64)
+#: stored for users of the OpenID provider: matches no password
+UNUSABLE = "sign-on"
 
 _hasher = PasswordHasher()
 #: limits parallel hashes: each takes 64 MiB, and a burst of logins must not exhaust the memory
@@ -50,7 +52,9 @@ def wrap(stored: str) -> str:
 
 
 def verify(stored: str | None, password: str) -> bool:
-    """Whether ``password`` matches; takes the same time for None (no such user)."""
+    """Whether ``password`` matches; takes the same time for None (no such user) and UNUSABLE."""
+    if stored == UNUSABLE:
+        stored = None
     if stored is None or is_bare(stored):
         _matches(_dummy(), password)
         return stored is not None and hmac.compare_digest(fast_hash(password, len(stored)), stored.lower())

@@ -25,6 +25,7 @@ from app.store import favourites, group_lists, rights, saved_views, sessions, us
 from app.store.paging import Page
 
 MISSING = N_("User id is invalid")
+MANAGED = N_("The identity provider manages the password of this user")
 NAME_MIN, NAME_MAX = 4, 20
 PERMISSION_MAX = 255
 #: rights granted by default; GLUE, which runs code on executors, must be granted explicitly
@@ -129,6 +130,8 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
         check_new_password(draft.password, username=draft.username, common=common_passwords())
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
+    if stored is not None and user.identity:
+        raise InvalidInput("password", MANAGED)
     before = (user.role, user.disabled)
     draft = _granted(_without_removed_groups(session, user, draft), _current_rights(session, user))
     changes = _apply_rights(session, user, draft)
@@ -200,6 +203,8 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     user = users.find_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))
+    if user.identity:
+        raise Conflict(MANAGED)
     user.password, user.disabled, user.weak_password = stored, 0, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     login.forget_failures(session, username)
@@ -213,9 +218,22 @@ def _username(entered: str) -> str:
             "username",
             N_("The user name must have %(low)s to %(high)s characters", low=NAME_MIN, high=NAME_MAX),
         )
-    if any(character.isspace() or not character.isprintable() or character in "<>\"'&" for character in name):
+    if not is_valid_name(name):
         raise InvalidInput("username", N_("The user name is invalid"))
     return name
+
+
+def is_valid_name(name: str) -> bool:
+    """Whether a user name has allowed characters only."""
+    return not any(
+        character.isspace() or not character.isprintable() or character in "<>\"'&" for character in name
+    )
+
+
+def grant(session: Session, user: User, draft: UserDraft) -> None:
+    """Set role, groups and rights of a user to those of a draft, which names the rights of each group."""
+    _apply_rights(session, user, draft)
+    rights.replace_rights(session, user.id, _rows(draft))
 
 
 def _refuse_own(user_id: int, actor: Actor) -> None:

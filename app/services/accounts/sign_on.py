@@ -1,0 +1,238 @@
+"""Sign-on by OpenID Connect: users of the provider get a row, rights from their claims, and a normal login.
+
+The provider's issuer and subject identify a user; names never do: a name that a local user has is refused.
+"""
+
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.clock import SECOND_MS, Millis
+from app.db import read_scope, transact
+from app.domain.claims import claim, claim_values, granted_rights
+from app.domain.enums import Role
+from app.domain.permissions import Actor, require_admin
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
+from app.models.user import User
+from app.oidc_config import OidcConfig
+from app.services import audit
+from app.services.accounts import login, passwords, users
+from app.services.accounts.users import UserDraft
+from app.sign_on.pending import PENDING_S, Sealer, new_pending
+from app.store import group_lists, rights, sessions, throttle
+from app.store import users as user_store
+
+if TYPE_CHECKING:  # Authlib is imported only where a provider is configured
+    from app.sign_on.provider import Provider
+
+logger = logging.getLogger(__name__)
+
+#: longest user name of a provider, as the column has it
+NAME_MAX = 50
+IDENTITY_MAX = 255
+EXPIRED = N_("This login has expired or was started in another browser. Start it again.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer of the provider, as the browser delivers it; empty: missing."""
+
+    code: str
+    state: str
+    error: str
+    issuer: str
+    #: cookie of the start
+    sealed: str
+    address: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start of a sign-on: the provider's URL and the cookie that ties its answer to the browser."""
+
+    url: str
+    sealed: str
+    max_age_s: int
+
+
+class SignOn:
+    """Logins by one provider."""
+
+    def __init__(self, config: OidcConfig, provider: "Provider", *, application_key: str) -> None:
+        self._config = config
+        self._provider = provider
+        self._sealer = Sealer(application_key)
+
+    @property
+    def label(self) -> str:
+        """Configured text of the button; may be empty."""
+        return self._config.label
+
+    def begin(self, *, now_ms: Millis) -> Start:
+        """Start a sign-on with new secrets. Raises ProviderUnreachable."""
+        pending = new_pending()
+        url = self._provider.authorization_url(pending)
+        return Start(url, self._sealer.seal(pending, now_ms=now_ms), PENDING_S)
+
+    def finish(self, answer: Answer, *, now_ms: Millis) -> login.Login:
+        """Check an answer and open a login. Opens its own transactions; refusals are audited.
+
+        Raises SignOnRefused, ProviderUnreachable, and TooManyAttempts after too many refusals.
+        """
+        _check_source(answer.address, now_ms=now_ms)
+        try:
+            claims = self._claims(answer, now_ms=now_ms)
+            try:
+                return transact(lambda session: self._enter(session, claims, answer, now_ms=now_ms))
+            except IntegrityError:  # added by another request at the same time
+                return transact(lambda session: self._enter(session, claims, answer, now_ms=now_ms))
+        except SignOnRefused as exc:
+            refusal = exc
+            transact(lambda session: _record_refusal(session, refusal, answer.address, now_ms=now_ms))
+            raise
+
+    def logout_url(self, back: str) -> str:
+        """Return the URL that ends the provider's session; empty if there is none."""
+        return self._provider.logout_url(back)
+
+    def _claims(self, answer: Answer, *, now_ms: Millis) -> dict[str, Any]:
+        """Return the verified claims of an answer to the sign-on that this browser started."""
+        pending = self._sealer.unseal(answer.sealed, now_ms=now_ms) if answer.sealed else None
+        if pending is None:
+            raise SignOnExpired(EXPIRED, reason="no cookie of a start" if not answer.sealed else "cookie")
+        if not hmac.compare_digest(pending.state.encode(), answer.state.encode("utf-8", "replace")):
+            raise SignOnExpired(EXPIRED, reason="state")
+        if answer.error:
+            error = answer.error[:100]
+            text = N_("The identity provider refused the login: %(error)s", error=error)
+            raise SignOnRefused(text, reason=f"provider: {error}")
+        if not self._provider.is_issuer(answer.issuer) or not answer.code:
+            raise SignOnExpired(EXPIRED, reason="issuer" if answer.code else "no code")
+        return self._provider.redeem(answer.code, pending, now_s=now_ms // SECOND_MS)
+
+    def _enter(
+        self, session: Session, claims: Mapping[str, Any], answer: Answer, *, now_ms: Millis
+    ) -> login.Login:
+        identity = identity_of(self._config, str(claims["sub"]))
+        user = user_store.lock_by_identity(session, identity)
+        added = user is None
+        if user is None:
+            user = _new_user(session, self._username(claims), identity)
+        if user.disabled:
+            raise SignOnRefused(N_("This user is disabled"), reason="disabled", username=user.username)
+        actor = Actor(user_id=user.id, username=user.username, is_admin=False, address=answer.address)
+        before = (user.role, user.permission, rights.rights_of(session, user.id))
+        self._grant(session, user, claims, added=added)
+        after = (user.role, user.permission, rights.rights_of(session, user.id))
+        if added or before != after:
+            changes: dict[str, Any] = {"username": user.username, "identity": identity}
+            changes |= {"role": user.role, "permission": user.permission, "rights": after[2]}
+            action, target = "user.add" if added else "user.update", ("user", user.id)
+            audit.record(session, action, actor=actor, now_ms=now_ms, target=target, changes=changes)
+        if before[0] != after[0]:
+            sessions.delete_of_user(session, user.id)
+        attempt = login.Attempt(user.username, "", False, answer.address, answer.agent)
+        return login.open_session(session, user, attempt, now_ms=now_ms, sign_on=True)
+
+    def _grant(self, session: Session, user: User, claims: Mapping[str, Any], *, added: bool) -> None:
+        """Set role and rights as the claims have them; what is not configured stays."""
+        config, values = self._config, claim_values(claims, self._config.groups_claim)
+        role = Role(user.role)
+        if config.admin_values:
+            role = Role.ADMIN if values & set(config.admin_values) else Role.NORMAL
+        elif added and config.first_admin in (claims["sub"], user.username):
+            role = Role.ADMIN
+        if role is Role.NORMAL and config.rights:
+            names = {group.id: group.app_name for group in group_lists.find_visible(session, None)}
+            granted = granted_rights(values, config.rights, names)
+            draft = UserDraft(role=role, group_ids=tuple(sorted(granted)), rights=granted)
+        elif role != user.role:
+            draft = UserDraft(role=role)
+        else:
+            return
+        try:
+            users.grant(session, user, draft)
+        except InvalidInput as exc:
+            raise SignOnRefused(exc.message, reason=f"rights: {exc}", username=user.username) from exc
+
+    def _username(self, claims: Mapping[str, Any]) -> str:
+        name = claim(claims, self._config.username_claim)
+        if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not users.is_valid_name(name):
+            shown = str(name)[:NAME_MAX] if name else ""
+            text = N_("The identity provider's user name is missing or invalid: %(name)s", name=shown)
+            raise SignOnRefused(text, reason="user name", username=shown)
+        return name
+
+
+def identity_of(config: OidcConfig, subject: str) -> str:
+    """Return what identifies a user: issuer and subject. Raises SignOnRefused for an unusable subject."""
+    identity = f"{config.issuer} {subject}"
+    if len(identity) > IDENTITY_MAX or not subject.isprintable() or subject != subject.strip() or not subject:
+        raise SignOnRefused(N_("The subject of the user is too long or invalid"), reason="subject")
+    return identity
+
+
+def link(
+    session: Session, config: OidcConfig, username: str, subject: str, *, actor: Actor, now_ms: Millis
+) -> None:
+    """Make a local user one of the provider; its password and logins end. An empty subject undoes it.
+
+    Administrators only. Raises Conflict for the last enabled administrator with a password: it is needed
+    while the provider is away.
+    """
+    require_admin(actor)
+    admins = user_store.lock_enabled_admins(session)
+    user = user_store.find_by_name(session, username)
+    if user is None:
+        raise NotFound(N_("There is no user %(name)s", name=username))
+    if not subject and not user.identity:
+        raise Conflict(N_("The user %(name)s is not linked", name=username))
+    identity = identity_of(config, subject) if subject else None
+    other = user_store.lock_by_identity(session, identity) if identity else None
+    if other is not None and other.id != user.id:
+        raise Conflict(N_("This identity belongs to the user %(name)s", name=other.username))
+    if identity and user.is_admin and not any(each.identity is None for each in admins if each.id != user.id):
+        raise Conflict(N_("This is the last administrator with a password; add another one first"))
+    user.identity, user.password = identity, passwords.UNUSABLE
+    sessions.delete_of_user(session, user.id)
+    changes = {"identity": identity or ""}
+    audit.record(session, "user.link", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)
+
+
+def _new_user(session: Session, username: str, identity: str) -> User:
+    if user_store.is_name_taken(session, username):
+        text = N_("There is another user %(name)s here. An administrator can link it to you.", name=username)
+        raise SignOnRefused(text, reason=f"name taken, identity {identity}", username=username)
+    user = User(username=username, password=passwords.UNUSABLE, identity=identity, role=Role.NORMAL)
+    user.permission, user.disabled, user.language, user.time_zone = "", 0, "", ""
+    session.add(user)
+    session.flush()
+    return user
+
+
+def _check_source(address: str, *, now_ms: Millis) -> None:
+    """Raise TooManyAttempts while a source has to wait after refused logins of any kind."""
+    with read_scope() as session:
+        counter = throttle.find_counter(session, login.address_subject(address))
+        blocked_ms = counter.blocked_until_ms - now_ms if counter is not None else 0
+    if blocked_ms > 0:
+        wait_s = -(-blocked_ms // SECOND_MS)
+        raise TooManyAttempts(
+            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
+        )
+
+
+def _record_refusal(session: Session, refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
+    source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)
+    login.count_source_failure(source, now_ms=now_ms)
+    actor = Actor(user_id=0, username=refusal.username, is_admin=False, address=address)
+    changes = {"sign_on": refusal.reason}
+    audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes=changes)
+    logger.warning("login refused user=%r address=%s reason=%r", refusal.username, address, refusal.reason)
