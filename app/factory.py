@@ -84,7 +84,7 @@ def create_app(config: Config) -> Flask:
 def _sign_on(config: Config) -> SignOn | None:
     if not config.oidc.issuer:
         return None
-    from app.sign_on.provider import Provider  # here: Authlib costs 0.3 s, and most consoles have no provider
+    from app.sign_on.provider import Provider  # here: Authlib costs 0.3 s of each start
 
     provider = Provider(config.oidc, redirect_uri=f"{config.public_url.rstrip('/')}/sign-on/callback")
     return SignOn(config.oidc, provider, application_key=secret_key(config))

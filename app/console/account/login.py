@@ -1,13 +1,15 @@
 """Login page, and the health check for load balancers. Neither needs a login."""
 
+from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, Response, current_app, make_response, redirect, render_template, request
+from flask import Blueprint, Response, current_app, make_response, redirect, render_template, request, url_for
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
 from app.console.account.start_page import start_address
+from app.console.ui.preferences import frame
 from app.console.web.access import Access
 from app.console.web.current import (
     context_path,
@@ -59,7 +61,12 @@ def login_page() -> BaseResponse:
 def login_form(error: str = "", *, username: str = "", status: int = 200) -> BaseResponse:
     """Return the login page, with the button of the OpenID provider if there is one."""
     page = render_template(
-        "account/login.html", error=error, username=username, sign_on=current_app.extensions[SIGN_ON]
+        "account/login.html",
+        error=error,
+        username=username,
+        sign_on=current_app.extensions[SIGN_ON],
+        # not the URL of this request, which may contain a code of the provider
+        frame=replace(frame(), here=url_for("auth.login_page")),
     )
     return make_response(page, status)
 
