@@ -7,10 +7,11 @@ other threads to local logins and executors.
 import logging
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import requests
 from authlib.integrations.base_client import OAuthError
@@ -38,6 +39,7 @@ KEYS_EVERY_S = 60
 PAUSE_S = 3
 #: accepted difference of the clocks, in seconds
 LEEWAY_S = 60
+BASIC = "client_secret_basic"
 #: signatures by a key pair only: never "none", never an HMAC
 ALGORITHMS = [
     *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
@@ -122,8 +124,8 @@ class Provider:
 
     def _client(self) -> Any:
         """Return Authlib's client, a ``requests.Session``."""
-        offered = self._metadata.get("token_endpoint_auth_methods_supported") or []
-        method = "client_secret_post" if "client_secret_post" in offered else "client_secret_basic"
+        offered = self._metadata.get("token_endpoint_auth_methods_supported") or [BASIC]
+        method = BASIC if BASIC in offered else "client_secret_post"
         client = OAuth2Session(
             self._config.client_id,
             self._config.client_secret or None,
@@ -133,6 +135,7 @@ class Provider:
             code_challenge_method="S256",
             leeway=0,
         )
+        client.register_client_auth_method((BASIC, _basic))
         secure(client)
         return client
 
@@ -222,6 +225,13 @@ class Provider:
         except requests.RequestException:
             self._paused_until = self._clock() + PAUSE_S
             raise
+
+
+def _basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: str) -> tuple[Any, ...]:
+    """Add id and secret, each form-encoded (RFC 6749, section 2.3.1), which Authlib leaves out."""
+    pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
+    headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+    return uri, headers, body
 
 
 @contextmanager
