@@ -21,6 +21,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         made = Site(cluster, executor)
         console = cluster.start_console(wait=False)
         wait_for(console, cluster.console.answers, "it answers")
+        made.add_bound_group()
         client = cluster.start_client(
             "tests.executor_client.recording",
             appname="own-executor",

@@ -27,6 +27,7 @@ CROSS_SITE = (
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},
     {"Sec-Fetch-Site": ""},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1"},
 )
 _ROW = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 

@@ -29,6 +29,8 @@ from tests.fake_executor import FakeExecutor
 
 TIMEOUT_S = 20
 HOUR_MS = 3_600_000
+#: token of the group ``bound-app``, which is made at the start: the console reads new ones after some seconds
+BOUND_TOKEN = "token-of-bound-app-0123"
 _CSRF = re.compile(r'name="csrf_token"\s+value="([0-9a-f]+)"')
 #: user -> rights on group one; None: no group at all
 USERS = {
@@ -142,6 +144,11 @@ class Site:
         except requests.RequestException:
             return False
 
+    def add_bound_group(self) -> None:
+        """Add the group with a token of its own, by the form, so that it is stored as the product does."""
+        form = {"app_name": "bound-app", "title": "Bound", "address_type": "0", "access_token": BOUND_TOKEN}
+        assert self.admin.submit("/jobgroup/new", **form).status_code == 303
+
     def anonymous(self) -> Browser:
         return Browser(self.url)
 
@@ -181,6 +188,14 @@ class Site:
     def remove(self, table: str, key: int) -> None:
         with self.cluster.engine().begin() as connection:
             connection.execute(text(f"DELETE FROM {table} WHERE id = :key"), {"key": key})
+
+    def change_login(self, name: str, **changes: int) -> None:
+        """Change the rows of a user's logins."""
+        with Session(self.cluster.engine()) as session, session.begin():
+            user = session.scalars(select(User).filter_by(username=name)).one()
+            for login in session.scalars(select(LoginSession).filter_by(user_id=user.id)):
+                for column, value in changes.items():
+                    setattr(login, column, value)
 
     def new_run(self, place: Place, **changes: Any) -> int:
         """Store a run of a group's job."""

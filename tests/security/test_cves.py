@@ -14,7 +14,7 @@ from app.models.user import User
 from tests.architecture import read_modules
 from tests.fake_executor import Answer, FakeExecutor
 from tests.security.rows import CROSS_SITE, MARKUP, REFERENCE
-from tests.security.site import USERS, Browser, Site
+from tests.security.site import USERS, Browser, Site, await_true
 
 BEAN = {
     "jobDesc": "taken over",
@@ -275,6 +275,13 @@ def test_cve_2024_24113(site: Site, address: str) -> None:
         )
         assert "add it to the group first" in reason
     assert listener.requests == []
+
+
+def test_cve_2024_24113_addresses_of_the_group(site: Site) -> None:
+    job = site.new_job(site.one)
+    for address in (site.executor.address, site.executor.address.rstrip("/")):
+        assert site["operator"].call("/jobinfo/trigger", id=job, addressList=address)["code"] == 200
+    await_true(lambda: len(site.executor.requests_for("run")) >= 2, "both runs arrive")
 
 
 def test_cve_2024_42681(site: Site) -> None:
