@@ -59,6 +59,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     from app.domain.enums import NodeKind
+    from app.services import refusals
     from app.services.nodes import Heartbeat
 
     try:
@@ -73,11 +74,13 @@ def main() -> None:
     _announce(config)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
+    refusals.recorder.start()
     gc.freeze()  # keep long-lived objects out of later GC scans
     try:
         server.run()
     finally:
         server.close()
+        refusals.recorder.stop()
         heartbeat.stop()
         unbind_engine()
         logger.info("console stopped")

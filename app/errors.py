@@ -2,7 +2,9 @@
 
 XxlJobError
 ├── NotFound              the object does not exist or is not visible to the user (404; scripts: code 500)
+│   └── NotVisible        the object exists, but the user may not see it; answered like NotFound
 ├── InvalidInput          a field has an invalid value; with the field and what is allowed (400)
+│   └── ForeignValue      the field names an object or address the user may not use
 ├── Conflict              the state of the object does not allow the action (409)
 ├── PermissionDenied      the user may not do this (403)
 ├── RetryLater            not now; with the time to wait
@@ -25,6 +27,14 @@ class NotFound(XxlJobError):
     """The object does not exist or is not visible to the user."""
 
 
+class NotVisible(NotFound):
+    """The object exists, but is not visible to the user; ``target`` is kind and id of what is not."""
+
+    def __init__(self, message: str, *, target: tuple[str, int]) -> None:
+        super().__init__(message)
+        self.target = target
+
+
 class InvalidInput(XxlJobError):
     """A field has an invalid value."""
 
@@ -32,6 +42,10 @@ class InvalidInput(XxlJobError):
         super().__init__(message)
         self.field = field
         self.message = message
+
+
+class ForeignValue(InvalidInput):
+    """A field names an existing object, or an address, that the user may not use."""
 
 
 class Conflict(XxlJobError):

@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import REFUSED_NAMED, callback, read_registration, registry, registry_remove
+from app.api.refused import note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
@@ -42,6 +43,9 @@ _OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
 #: replies to requests that can be sent again unchanged
 _UNAVAILABLE = Reply(FAIL, "the database is not available; send it again")
 _BUSY = Reply(FAIL, "the database is busy; send it again")
+_FAILED = Reply(FAIL, "internal error, see the console log")
+#: replies that refuse nothing
+_FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
 
 
@@ -62,6 +66,8 @@ class ExecutorApi:
         if match is None:
             return self._inner(environ, start_response)
         reply = self._answer(match[1], environ)
+        if reply not in _FAILURES:
+            note_refusal(match[1], reply, environ)
         body = dump_json(reply.to_wire())
         headers = [
             ("Content-Type", "application/json"),
@@ -90,7 +96,7 @@ class ExecutorApi:
             return _UNAVAILABLE
         except Exception:
             logger.exception("executor request failed action=%s", action)
-            return Reply(FAIL, "internal error, see the console log")
+            return _FAILED
 
     def _act(self, action: str, environ: dict[str, Any]) -> Reply:
         token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""

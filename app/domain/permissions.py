@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.domain.texts import N_, Text
-from app.errors import NotFound, PermissionDenied
+from app.errors import NotVisible, PermissionDenied
 
 
 class Right(StrEnum):
@@ -81,9 +81,9 @@ def rights_by_group(permitted: Iterable[int], stored: Mapping[int, str]) -> dict
 
 
 def require_right(actor: Actor, group_id: int, right: Right, *, missing: Text) -> None:
-    """Raise NotFound(``missing``) for a group the actor may not see, PermissionDenied without ``right``."""
+    """Raise NotVisible(``missing``) for a group the actor may not see, PermissionDenied without ``right``."""
     if not actor.may(group_id, Right.VIEW):
-        raise NotFound(missing)
+        raise NotVisible(missing, target=("group", group_id))
     if not actor.may(group_id, right):
         raise PermissionDenied(N_("permission denied"))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -15,6 +15,8 @@ from app.store.paging import Page, contains, fetch_page
 
 #: counting stops here, since the table is long
 COUNT_MAX = 10_000
+#: actions of refusals
+REFUSED, REFUSED_LOGIN = "refused.", "login.refused"
 #: sort keys; entries are numbered in order of time, and no other column has an index
 ORDERS: dict[str, SortKey] = {"time": SortKey(())}
 
@@ -26,6 +28,8 @@ class AuditFilter:
     username: str = ""
     #: prefix of the action, such as ``job.``
     action: str = ""
+    #: only refused requests and logins
+    refusals: bool = False
     object_type: str = ""
     object_id: int | None = None
     from_ms: Millis | None = None
@@ -60,6 +64,9 @@ def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: i
         query = query.where(contains(AuditEntry.username, wanted.username))
     if wanted.action:
         query = query.where(AuditEntry.action.startswith(wanted.action, autoescape=True))
+    if wanted.refusals:
+        is_request = AuditEntry.action.startswith(REFUSED, autoescape=True)
+        query = query.where(or_(is_request, AuditEntry.action == REFUSED_LOGIN))
     if wanted.object_type:
         query = query.where(AuditEntry.object_type == wanted.object_type)
     if wanted.object_id is not None:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.scripting.rows import job_row
+from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.confirmation import require_confirmed_browser
 from app.console.web.current import current_actor, settings, translate
@@ -95,8 +96,8 @@ def remove() -> Response:
     try:
         jobs.clear_before_removal(job_id, actor=actor, clock=now_ms)
         transact(partial(jobs.remove_job, job_id=job_id, actor=actor, now_ms=now_ms()))
-    except NotFound:
-        pass
+    except NotFound as exc:
+        refused.note_error(exc)
     return envelope()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from wtforms import Form
 from wtforms.fields.core import Field
 
+from app.console.web import refused
 from app.console.web.current import translate
 from app.domain.texts import N_
 from app.errors import InvalidInput
@@ -27,6 +28,7 @@ class ConsoleForm(Form):
 
     def refuse(self, error: InvalidInput) -> None:
         """Show the error at its field, or above the form."""
+        refused.note_error(error)
         snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error.field).lower()
         name = self.ALIASES.get(snake, SERVICE_FIELDS.get(snake, snake))
         field: Field | None = self._fields.get(name)

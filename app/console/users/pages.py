@@ -173,12 +173,16 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 def audit() -> ResponseReturnValue:
     """Show the change history."""
     username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
-    audit_filter = AuditFilter(username=username, action=action, order=requested_order(AUDIT))
+    only_refusals = request.args.get("refusals") == "1"
+    audit_filter = AuditFilter(
+        username=username, action=action, refusals=only_refusals, order=requested_order(AUDIT)
+    )
     with read_scope() as session:
         page = trail.list_entries(
             session, audit_filter, actor=current_actor(), start=requested_start(), length=requested_length()
         )
-    active = chips([("username", _("User name"), username), ("action", _("Action"), action)])
+    limits = [("username", _("User name"), username), ("action", _("Action"), action)]
+    active = chips([*limits, ("refusals", _("Refusals"), _("only these") if only_refusals else "")])
     shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, audit_filter.order)}
     return render_template("users/audit.html", rows=page.rows, filter=audit_filter, active=active, **shown)
 

@@ -16,9 +16,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
+from app.console.web import refused
 from app.console.web.current import OUTSIDE, is_scripting, translate, translate_error
 from app.console.web.envelope import FAIL, envelope, status_answer
-from app.console.web.guards import may_enter, to_login
+from app.console.web.guards import is_for_admins, may_enter, to_login
 from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.domain.texts import N_
 from app.errors import (
@@ -64,16 +65,21 @@ def init_app(app: Flask) -> None:
 
 
 def _on_own_error(error: XxlJobError) -> Response:
+    refused.note_error(error, for_admins=is_for_admins())
     text = translate_error(error)
     if is_scripting():
         response = envelope(code=FAIL, msg=text)
         if isinstance(error, TooManyAttempts):
             response.status_code = 429
     else:
-        response = _page(STATUSES.get(type(error), 500), text)
+        response = _page(_status_of(error), text)
     if isinstance(error, RetryLater):
         response.headers["Retry-After"] = str(error.retry_after_s)
     return response
+
+
+def _status_of(error: XxlJobError) -> int:
+    return next((STATUSES[each] for each in type(error).__mro__ if each in STATUSES), 500)
 
 
 def _on_http_error(error: HTTPException) -> BaseResponse:

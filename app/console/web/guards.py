@@ -20,6 +20,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.clock import now_ms
+from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.current import (
     COOKIE,
@@ -133,6 +134,11 @@ def _access() -> Access | None:
     return policy.get(request.endpoint or "")
 
 
+def is_for_admins() -> bool:
+    """Whether the endpoint of the request is for administrators only."""
+    return _access() is Access.ADMIN
+
+
 def to_login() -> Response:
     """Redirect to the login page: 302 without a body.
 
@@ -202,6 +208,7 @@ def _check_origin() -> None:
         origin = request.headers.get("Origin")
         allowed = origin is None or _is_own_origin(origin)
     if not allowed:
+        refused.note_origin()
         abort(403, description="This request comes from another site.")
 
 
@@ -230,6 +237,7 @@ def _check_token(user: LoggedIn) -> None:
         return
     given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
     if not hmac.compare_digest(given.encode(), user.csrf_token.encode()):
+        refused.note("refused.form")
         abort(403, description="This form has expired. Reload the page and try again.")
 
 

@@ -21,7 +21,7 @@ from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
-from app.services import audit
+from app.services import audit, refusals
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.store import sessions, throttle, users
@@ -99,7 +99,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
     username, password, address = attempt.username.strip(), attempt.password, attempt.address
     if not username or not password.strip():
         raise InvalidInput("userName", N_("Enter user name and password"))
-    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+    stored = _begin(username, address, now_ms=now_ms)
     if not passwords.verify(stored, password):
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput("password", N_("Wrong user name or password"))
@@ -131,7 +131,7 @@ def check_password(user_id: int, password: str, *, field: str, address: str, now
     if user is None:
         raise InvalidInput(field, N_("Wrong password"))
     username = user.username
-    stored = transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+    stored = _begin(username, address, now_ms=now_ms)
     if not passwords.verify(stored, password):
         _record_refusal(username, address, now_ms=now_ms)
         raise InvalidInput(field, N_("Wrong password"))
@@ -253,6 +253,17 @@ def forget_failures(session: Session, username: str) -> None:
     throttle.delete_counter(session, account_subject(username))
 
 
+def _begin(username: str, address: str, *, now_ms: Millis) -> str | None:
+    """Count an attempt in its own transaction, and record that a throttled one is refused."""
+    try:
+        return transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
+    except TooManyAttempts:
+        actor = Actor(user_id=0, username=username, is_admin=False, address=address)
+        if refusals.note("refused.login", actor, now_ms=now_ms):
+            refusals.log_login(username, address)
+        raise
+
+
 def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
     """Count an attempt; return the stored password to match, None if there is no enabled user."""
     _reserve_attempt(session, username, address, now_ms=now_ms)
@@ -302,6 +313,7 @@ def _release_attempt(session: Session, username: str, address: str, *, now_ms: M
 
 
 def _record_refusal(username: str, address: str, *, now_ms: Millis) -> None:
+    refusals.log_login(username, address)
     with session_scope() as session:
         actor = Actor(user_id=0, username=username, is_admin=False, address=address)
         counter = throttle.find_counter(session, account_subject(username))

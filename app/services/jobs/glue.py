@@ -13,7 +13,7 @@ from app.clock import SECOND_MS, Millis
 from app.domain.enums import GlueType
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import Conflict, InvalidInput, NotFound, NotVisible
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services import audit
@@ -47,6 +47,8 @@ def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersi
         raise NotFound(MISSING_VERSION)
     try:
         jobs.get_job(session, version.job_id, actor=actor)
+    except NotVisible as exc:
+        raise NotVisible(MISSING_VERSION, target=exc.target) from exc
     except NotFound as exc:
         raise NotFound(MISSING_VERSION) from exc
     return version

@@ -14,7 +14,7 @@ from app.db import session_scope
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
-from app.errors import InvalidInput, NotFound
+from app.errors import ForeignValue, InvalidInput, NotFound
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit
@@ -257,7 +257,7 @@ def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -
         known = {_without_slash(text) for text in [*group.addresses, *live.get(group.app_name, [])]}
     for address in addresses:
         if _without_slash(address) not in known:
-            raise InvalidInput(
+            raise ForeignValue(
                 "addressList",
                 N_(
                     "%(address)s is not an address of this executor group; add it to the group first",

@@ -18,7 +18,7 @@ from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobFi
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule, check_schedule
 from app.domain.texts import N_, Text
-from app.errors import InvalidInput, PermissionDenied
+from app.errors import ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.store import group_lists, job_lists
@@ -28,6 +28,7 @@ __all__ = ["JobDraft"]
 PARAM_MAX = FIELD_OF["executor_param"].max_length
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
+NO_GROUP = N_("Choose an executor group")
 #: columns that are not audited
 NOT_AUDITED = frozenset({"glue_source", "update_time"})
 #: numbers of cron fields that XXL-JOB reads
@@ -124,8 +125,10 @@ def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None
 
 def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
     """Check that the actor may put jobs into the group; a group the actor cannot see counts as missing."""
-    if not lookup.has_group(group_id) or not actor.may(group_id, Right.VIEW):
-        raise InvalidInput("jobGroup", N_("Choose an executor group"))
+    if not lookup.has_group(group_id):
+        raise InvalidInput("jobGroup", NO_GROUP)
+    if not actor.may(group_id, Right.VIEW):
+        raise ForeignValue("jobGroup", NO_GROUP)
     if not actor.may(group_id, Right.EDIT):
         raise PermissionDenied(N_("permission denied"))
 
@@ -223,8 +226,10 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
     found = lookup.groups_of(ids)
     known = set(own.child_ids) if own is not None else set()
     for job_id in ids:
-        if job_id not in found or not actor.may(found[job_id], Right.VIEW):
+        if job_id not in found:
             raise not_found(job_id)
+        if not actor.may(found[job_id], Right.VIEW):
+            raise ForeignValue(CHILDREN, not_found(job_id).message)
         if own is not None and job_id == own.id:
             raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
         if own is not None and job_id not in known and lookup.leads_to(job_id, own.id):

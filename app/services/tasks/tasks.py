@@ -21,7 +21,7 @@ from app.domain.packed_text import unpack
 from app.domain.permissions import Actor
 from app.domain.tasks import ENDED, ResultLine, TaskKind
 from app.domain.texts import N_
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, NotVisible
 from app.models.task import Task
 from app.services import audit
 from app.services.tasks.ending import record_end
@@ -101,8 +101,10 @@ def find_submitted(
 def get_task(session: Session, task_id: int, *, actor: Actor) -> Task:
     """Return a task of this user, an administrator gets those of all; raises NotFound."""
     task = tasks.find_task(session, task_id)
-    if task is None or not (actor.is_admin or task.user_id == actor.user_id):
+    if task is None:
         raise NotFound(MISSING)
+    if not (actor.is_admin or task.user_id == actor.user_id):
+        raise NotVisible(MISSING, target=("task", task_id))
     return task
 
 
