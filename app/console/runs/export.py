@@ -33,8 +33,9 @@ CHUNK = 200
 MESSAGE_MAX = 2_000
 CUT_MARK = " … [cut]"
 FILE_NAME = "runs.csv"
-#: spreadsheets read a cell that starts with one of these as a formula; some accept the full-width characters
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r")
+#: spreadsheets read a cell that starts with one of these, perhaps after blanks, as a formula; some accept the
+#: full-width characters
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 #: marks the file as UTF-8 for spreadsheets
 BYTE_ORDER_MARK = "\ufeff"
 HEAD = (
@@ -110,4 +111,4 @@ def _short(message: str) -> str:
 
 
 def _escape_formula(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(FORMULA) else cell
+    return f"'{cell}" if cell.lstrip(" ").startswith(FORMULA) else cell
