@@ -8,7 +8,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.listing import paging, requested_length, requested_start
+from app.console.ui.listing import address_with, paging, requested_length, requested_start
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
@@ -109,6 +109,7 @@ def show(task_id: int) -> str:
         word=_done_word(task),
         is_repeated="repeated" in request.args,
         back=way_back("tasks.index"),
+        refresh_address=address_with(refresh="auto"),
     )
 
 

@@ -6,7 +6,8 @@ const note = document.querySelector("[data-try-note]");
 let turn = 0;
 
 async function newest(after) {
-  const answer = await fetch(form.dataset.newest + (after === null ? "" : `&after=${after}`), { headers: { Accept: "application/json" } });
+  const address = form.dataset.newest + (after === null ? "" : `&after=${after}`);
+  const answer = await fetch(address, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
   if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
   return answer.json();
 }

@@ -33,7 +33,7 @@
   async function refresh(table) {
     const shown = Array.from(document.querySelectorAll("[data-running]"));
     const query = new URLSearchParams(shown.map((place) => ["id", place.dataset.running]));
-    const answer = await fetch(`${table.dataset.runningFrom}?${query}`, { headers: { Accept: "application/json" } });
+    const answer = await fetch(`${table.dataset.runningFrom}?${query}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
     if (!answer.ok || answer.redirected) return;
     const counts = await answer.json();
     for (const place of shown) {

@@ -1,4 +1,5 @@
-/* Live parts: reloads the page periodically and replaces the marked parts. Can be paused. */
+/* Live parts: reloads the page periodically and replaces the marked parts. Can be paused.
+   X-Refresh: auto marks requests the user did not make, which do not keep the login. */
 "use strict";
 
 (function () {
@@ -10,8 +11,8 @@
   let seconds = 0;
   let paused = false;
 
-  async function refresh() {
-    const answer = await fetch(window.location.href, { headers: { Accept: "text/html" } });
+  async function refresh(headers) {
+    const answer = await fetch(window.location.href, { headers: { Accept: "text/html", ...headers } });
     if (!answer.ok || answer.redirected) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
@@ -26,7 +27,7 @@
     if (paused || document.hidden) return;
     seconds += 1;
     age.textContent = age.dataset.liveAge.replace("#", seconds);
-    if (seconds % PERIOD_S === 0) refresh().catch(() => {});
+    if (seconds % PERIOD_S === 0) refresh({ "X-Refresh": "auto" }).catch(() => {});
   }
 
   button.addEventListener("click", () => {

@@ -22,7 +22,7 @@ function tool(name) {
 /* When the run ends, reload the page and replace the parts that changed. */
 async function refreshFacts() {
   if (!document.querySelector("[data-facts]")) return;
-  const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html" } });
+  const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html", "X-Refresh": "auto" } });
   if (!answer.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of ["[data-facts]", "[data-trace]", "[data-run-state]"]) {
@@ -107,7 +107,7 @@ function start() {
   }
 
   async function ask() {
-    const answer = await fetch(`${lines}?from=${next}`, { headers: { Accept: "application/json" } });
+    const answer = await fetch(`${lines}?from=${next}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
     if (answer.redirected) {
       window.location.reload();
       return null;

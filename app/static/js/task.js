@@ -9,7 +9,7 @@
   let wait = FIRST_MS;
 
   async function refresh() {
-    const answer = await fetch(window.location.href, { headers: { Accept: "text/html" } });
+    const answer = await fetch(window.location.href, { headers: { Accept: "text/html", "X-Refresh": "auto" } });
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.querySelector("[data-task]");

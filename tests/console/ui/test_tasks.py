@@ -1,6 +1,8 @@
 """Pages of background tasks: progress with and without a worker, cancel, rights, the list."""
 
+import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from sqlalchemy import select
@@ -39,7 +41,11 @@ def test_a_task_in_progress_reloads_itself_with_and_without_scripts(
     page = admin.get(path)
     assert "1 of 3 jobs processed." in text_of(page)
     assert 'max="3" value="1"' in page.text
-    assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in page.text
+    reload = re.search(
+        r'<noscript><meta http-equiv="refresh" content="2; url=([^"]+)"></noscript>', page.text
+    )
+    assert reload is not None
+    assert unescape(reload[1]) == f"/xxl-job-admin{path}&refresh=auto"
     assert "js/task.js" in page.text
     assert "You can leave this page" in text_of(page)
     for _ in range(2):
