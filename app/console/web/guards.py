@@ -50,6 +50,7 @@ METHODS = SAFE_METHODS | {"POST"}
 FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 #: where the application keeps the merged policy
 EXTENSION = "console-policy"
+DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -86,13 +87,18 @@ def _load_user(incoming: Request) -> LoggedIn | None:
         visitor = login.find_session(session, tokens, address=remote_address(), now_ms=at_ms)
     if visitor is None:
         return None
-    if login.needs_touch(visitor, at_ms):
+    if login.needs_touch(visitor, at_ms) and not _is_refresh(incoming):
         try:
             with session_scope() as session:
                 login.touch(session, visitor, now_ms=at_ms)
         except OperationalError as exc:  # a page can be read all the same
             fault_log.write(current_app.logger, "session last-seen time not updated", exc)
     return LoggedIn(visitor)
+
+
+def _is_refresh(incoming: Request) -> bool:
+    """Whether a page refreshes itself: that is no use of the login. Its script or address says so."""
+    return incoming.headers.get("X-Refresh") == "auto" or incoming.args.get("refresh") == "auto"
 
 
 def _gate() -> Response | None:
@@ -213,13 +219,20 @@ def _check_origin() -> None:
 
 
 def _is_own_origin(origin: str) -> bool:
-    own = {request.host.lower()}
-    if settings().public_url:
-        own.add(urlsplit(settings().public_url).netloc.lower())
+    own = {_origin_of(f"{request.scheme}://{request.host}"), _origin_of(settings().public_url)}
+    return _origin_of(origin) in own - {None}
+
+
+def _origin_of(url: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of a web address; None if it is malformed or of another scheme."""
     try:
-        return urlsplit(origin).netloc.lower() in own
+        parts = urlsplit(url)
+        port = parts.port
     except ValueError:
-        return False
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+        return None
+    return parts.scheme, parts.hostname, DEFAULT_PORTS[parts.scheme] if port is None else port
 
 
 def _check_body_type() -> None:
