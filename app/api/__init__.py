@@ -6,14 +6,14 @@ reads no cookie, opens no session and sends no redirect; doubled slashes in path
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.actions import REFUSED_NAMED, callback, read_registration, registry, registry_remove
-from app.api.refused import note_refusal
+from app.api.actions import callback, read_registration, registry, registry_remove
+from app.api.refused import note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
@@ -102,36 +102,20 @@ class ExecutorApi:
         token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""
         scope = self._tokens.find_scope(token)
         if scope is None:
-            return _refuse_token(environ, action)
+            return Reply(FAIL, MSG_BAD_TOKEN)
         if action == "callback":
             reply, foreign = callback(_body(environ), self.callbacks, scope)
             if foreign:
-                _note_foreign_runs(environ, foreign)
+                note_foreign_runs(environ, foreign)
             return reply
         if action not in ("registry", "registryRemove"):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
         request = read_registration(_body(environ))
         if not self._tokens.accepts(token, request.registry_key):
-            return _refuse_token(environ, action, request.registry_key)
+            return Reply(FAIL, MSG_BAD_TOKEN)
         if action == "registryRemove":
             return registry_remove(request)
         return registry(request, Capabilities.from_header(environ.get(_CAPABILITIES_KEY)), self._networks)
-
-
-def _refuse_token(environ: dict[str, Any], action: str, app_name: str = "") -> Reply:
-    """Return the reply to a wrong token; every request refused for its token passes here.
-
-    ``app_name`` is empty if the token is unknown altogether: then the body was not read.
-    """
-    return Reply(FAIL, MSG_BAD_TOKEN)
-
-
-def _note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
-    """Log that a request reported runs of groups its token does not act for; they were not stored."""
-    named = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
-    logger.warning(
-        "callbacks refused, the runs belong to other groups count=%s log_ids=%s", len(log_ids), named
-    )
 
 
 def _body(environ: dict[str, Any]) -> bytes:

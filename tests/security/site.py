@@ -22,6 +22,7 @@ from app.models.log import JobLog
 from app.models.right import Right
 from app.models.session import LoginSession
 from app.models.user import User
+from app.sealing import use_key
 from tests.acceptance.cluster import Cluster
 from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
 from tests.eventually import eventually
@@ -114,7 +115,7 @@ class Site:
     own_executor: str = ""
 
     def __post_init__(self) -> None:
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             self.one = self._place(session, "group-one", "One")
             self.two = self._place(session, "group-two", "Two")
             self.admin = self._user(session, "admin", Role.ADMIN, None)
@@ -149,6 +150,11 @@ class Site:
         form = {"app_name": "bound-app", "title": "Bound", "address_type": "0", "access_token": BOUND_TOKEN}
         assert self.admin.submit("/jobgroup/new", **form).status_code == 303
 
+    def _session(self) -> Session:
+        """Return a session that reads tokens with the program's application key."""
+        use_key(lambda: (self.cluster.folder / "home" / "secret_key").read_text().strip())
+        return Session(self.cluster.engine(), expire_on_commit=False)
+
     def anonymous(self) -> Browser:
         return Browser(self.url)
 
@@ -170,11 +176,11 @@ class Site:
 
     def row(self, model: type[Base], key: int) -> Any:
         """Return a committed row, detached."""
-        with Session(self.cluster.engine(), expire_on_commit=False) as session:
+        with self._session() as session:
             return session.get(model, key)
 
     def rows(self, model: type[Base]) -> list[Any]:
-        with Session(self.cluster.engine(), expire_on_commit=False) as session:
+        with self._session() as session:
             return list(session.scalars(select(model)))
 
     def count(self, table: str) -> int:
@@ -182,7 +188,7 @@ class Site:
 
     def store(self, row: Base) -> int:
         """Commit a row and return its id."""
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             return self._add(session, row)
 
     def remove(self, table: str, key: int) -> None:
@@ -191,7 +197,7 @@ class Site:
 
     def change_login(self, name: str, **changes: int) -> None:
         """Change the rows of a user's logins."""
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             user = session.scalars(select(User).filter_by(username=name)).one()
             for login in session.scalars(select(LoginSession).filter_by(user_id=user.id)):
                 for column, value in changes.items():
@@ -199,12 +205,12 @@ class Site:
 
     def new_run(self, place: Place, **changes: Any) -> int:
         """Store a run of a group's job."""
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             return self._run(session, place.group, place.job, **changes)
 
     def new_job(self, place: Place, **changes: Any) -> int:
         """Store a job of a group."""
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             return self._job(session, place.group, **changes)
 
     def log_in(self, name: str, password: str = PASSWORD) -> Browser:
@@ -215,7 +221,7 @@ class Site:
 
     def new_user(self, name: str, rights: str | None = None) -> Browser:
         """Store a user, with rights on group one, and return a browser logged in as it."""
-        with Session(self.cluster.engine()) as session, session.begin():
+        with self._session() as session, session.begin():
             return self._user(session, name, Role.NORMAL, rights)
 
     def _place(self, session: Session, app_name: str, title: str) -> Place:

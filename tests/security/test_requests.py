@@ -129,4 +129,4 @@ def test_no_other_script_or_page_repeats_a_request() -> None:
     for path in TEMPLATES.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r'hx-trigger="[^"]*every', text), path
-        assert 'http-equiv="refresh"' not in text or "refresh_address" in text, path
+        assert 'http-equiv="refresh"' not in text or re.search('refresh_address|content="0; url', text), path
