@@ -1,0 +1,121 @@
+"""Guarded HTTP: sessions of ``requests`` that connect to allowed peers only, within a total time and size."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from app.config import Network
+from app.domain.texts import N_
+from app.domain.trace_templates import NAME_OUTSIDE, fill
+from app.executors.addresses import may_connect
+
+SessionT = TypeVar("SessionT", bound=requests.Session)
+
+
+def read_bounded(response: requests.Response, limit: int, until: float) -> bytes:
+    """Return the body of a streamed response; raises RequestException if it is too long or too late."""
+    parts, size = [], 0
+    for part in response.iter_content(16 * 1024):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise requests.RequestException(N_("the answer is longer than %(limit)s bytes", limit=limit))
+    if time.monotonic() >= until:  # a response without a length ends where the connection was cut
+        raise requests.Timeout
+    return b"".join(parts)
+
+
+class ConnectionGuard:
+    """Guards the connections of one call: allowed peers only, cut when the time is up.
+
+    Socket timeouts apply to each read; only the cut limits a response that arrives byte by byte.
+    """
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._networks = networks
+        #: address of a peer that was refused, or empty
+        self.refused_peer = ""
+        self._sockets: list[socket.socket] = []
+        self._is_cut = False
+
+    def check(self, connection: socket.socket) -> socket.socket:
+        """Close a connection to a forbidden peer before a byte is sent: a name may resolve to anything."""
+        peer = connection.getpeername()[0]
+        if not may_connect(peer, self._networks):
+            connection.close()
+            self.refused_peer = peer
+            raise OSError(fill(NAME_OUTSIDE, peer=peer))
+        return self.register(connection)
+
+    def register(self, connection: socket.socket) -> socket.socket:
+        """Register a connection to be cut; cut it at once if the time is up."""
+        self._sockets.append(connection)
+        if self._is_cut:
+            self._cut()
+        return connection
+
+    @contextmanager
+    def cut_after(self, timeout_s: float) -> Iterator[None]:
+        """Cut all connections made inside the block after ``timeout_s``."""
+        timer = threading.Timer(timeout_s, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        self._is_cut = True
+        for connection in self._sockets:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def guard_session(session: SessionT, guard: ConnectionGuard) -> SessionT:
+    """Send all requests of a session by guarded connections, without proxies of the environment."""
+    session.trust_env = False
+    adapter = _CheckedAdapter(guard)
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    return session
+
+
+class _CheckedAdapter(HTTPAdapter):
+    """Adapter that passes its connections to a guard."""
+
+    def __init__(self, guard: ConnectionGuard) -> None:
+        self._guard = guard
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        guard = self._guard
+
+        class CheckedHTTP(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return guard.check(super()._new_conn())
+
+        class CheckedHTTPS(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return guard.check(super()._new_conn())
+
+            def connect(self) -> None:
+                super().connect()
+                guard.register(self.sock)  # the TLS socket
+
+        class HTTPPool(HTTPConnectionPool):
+            ConnectionCls = CheckedHTTP
+
+        class HTTPSPool(HTTPSConnectionPool):
+            ConnectionCls = CheckedHTTPS
+
+        self.poolmanager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
