@@ -15,7 +15,7 @@ METADATA = frozenset(
     ip_address(text)
     for text in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
-METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog"})
 #: IPv6 addresses with an IPv4 address in the last 32 bits that a gateway translates to
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 

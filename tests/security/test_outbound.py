@@ -1,25 +1,32 @@
 """Attacks on outbound calls: executors, webhooks and addresses that lead elsewhere or never end."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from flask import Flask
 from waitress.server import create_server
 from werkzeug.test import Client
 
-from app.config import Config
+from app.config import Config, MailConfig
 from app.console.web.current import COOKIE
 from app.db import db
+from app.domain.alarm_urls import check_urls, split_urls
+from app.errors import InvalidInput
 from app.executors.permits import RETRY_AFTER_S, Permits
 from app.home import access_tokens
 from app.models.registry import Registration
+from app.services.alarms.channels import OK, Message, send_apprise, send_mail
 from app.services.runs.logs import Caller
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
 from tests.console.pages import token_of
@@ -192,3 +199,114 @@ def test_every_call_of_a_page_shares_the_budget(admin: Console, executor: FakeEx
         assert (answer.status_code, answer.headers["Retry-After"]) == (200, str(RETRY_AFTER_S))
         assert answer.get_json()["code"] == 500
     assert executor.requests == []
+
+
+MESSAGE = Message("[XXL-JOB] nightly report", "Log 7 failed")
+#: Apprise loads all its plugins at the first message, some with old imports
+old_imports = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+NEVER = "a link-local or metadata address, to which no alarm is sent"
+SECRET = "the secret of the installation"
+
+
+@old_imports
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_of_a_webhook_is_not_followed(hook: FakeExecutor, status: int) -> None:
+    with FakeExecutor() as internal:
+        hook.respond("*", Answer(status=status, headers=(("Location", f"{internal.address}admin?x=1"),)))
+        result = send_apprise(hook.address.replace("http", "json"), MESSAGE)
+        assert result == "the channel answered with a redirect, which is not followed"
+        assert (len(hook.requests), internal.requests) == (1, [])
+
+
+@old_imports
+@pytest.mark.parametrize("prefix", ["?template=", "?x=1&Template=", "?x;%74emplate=", "?+x=1&template+="])
+@pytest.mark.parametrize("channel", ["discord://1234567890/abcdefghij", "tgram://123456789:abcdefg_hij/12"])
+def test_no_template_is_read(
+    hook: FakeExecutor, tmp_path: Path, channel: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests.Session, "request", _unexpected)
+    (tmp_path / "secret.json").write_text(SECRET, encoding="utf-8")
+    for source in (f"{hook.address}secret.json", f"file://{tmp_path}/secret.json", f"{tmp_path}/secret.json"):
+        url = f"{channel}{prefix}{source}"
+        with pytest.raises(InvalidInput, match="its parameter template= is not allowed") as refused:
+            check_urls("alarmUrls", url)
+        assert (refused.value.field, "abcdef" in str(refused.value)) == ("alarmUrls", False)
+        assert send_apprise(url, MESSAGE) == "its parameter template= is not allowed", "stored before"
+    assert hook.requests == []
+
+
+def _unexpected(*_args: object, **_options: object) -> None:
+    pytest.fail("a request was sent")
+
+
+@pytest.mark.parametrize("name", ["redirect", "attach", "attachment", "config"])
+def test_no_parameter_opens_another_way(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"its parameter {name}= is not allowed"):
+        check_urls("alarmUrls", f"json://hooks.example.com/?{name}=yes")
+
+
+@old_imports
+def test_a_list_of_channels_hides_none(hook: FakeExecutor) -> None:
+    """Apprise itself splits at commas."""
+    text = "json://hooks.example.com/?a=1,json://169.254.169.254/"
+    assert split_urls(text) == ["json://hooks.example.com/?a=1", "json://169.254.169.254/"]
+    with pytest.raises(InvalidInput, match=NEVER):
+        check_urls("alarmUrls", text)
+    assert send_apprise(f"json://,{hook.address.replace('http', 'json')}", MESSAGE) != OK
+    assert hook.requests == []
+
+
+@old_imports
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "169.254.169.254:8080", "user:word@169.254.169.254", "%31%36%39.254.169.254"),
+        *("2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518", "169.254.169.254."),
+        *("[fd00:ec2::254]", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]"),
+        *("[fe80::1]", "100.100.100.200", "0.0.0.0", "metadata.google.internal", "Metadata.Google.Internal."),
+    ],
+)
+def test_no_alarm_goes_to_a_metadata_service(host: str) -> None:
+    url = f"json://{host}/latest/meta-data?method=GET"
+    with pytest.raises(InvalidInput, match=NEVER):
+        check_urls("alarmUrls", url)
+    assert NEVER in send_apprise(url, MESSAGE), "stored before"
+
+
+@pytest.fixture
+def misled(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeExecutor]:
+    """A server on loopback that stands for a metadata service: names resolve to it."""
+    with FakeExecutor() as metadata:
+        port = int(metadata.address.rstrip("/").rpartition(":")[2])
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+        monkeypatch.setattr("app.domain.networks.METADATA", frozenset({ip_address("127.0.0.1")}))
+        yield metadata
+
+
+@old_imports
+def test_a_name_that_resolves_to_a_metadata_service_gets_no_byte(misled: FakeExecutor) -> None:
+    result = send_apprise("json://hooks.example.com/", MESSAGE)
+    assert result == f"127.0.0.1 is {NEVER}"
+    config = MailConfig("mail.example.com", 25, sender="jobs@example.com", security="none")
+    for security in ("none", "starttls"):
+        assert "127.0.0.1" in send_mail(replace(config, security=security), "ops@example.com", MESSAGE)
+    assert misled.requests == []
+
+
+@old_imports
+def test_proxies_of_the_environment_get_no_alarm(hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeExecutor() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.address)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert send_apprise(hook.address.replace("http", "json"), MESSAGE) == OK
+        assert (len(hook.requests), proxy.requests) == (1, [])
+
+
+@old_imports
+def test_an_endless_answer_of_a_webhook_is_cut(hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.executors.webhook_http.REPLY_MAX", 1_000)
+    hook.respond("*", Answer(b"x" * 2_000))
+    assert send_apprise(hook.address.replace("http", "json"), MESSAGE) != OK

@@ -1,7 +1,12 @@
-"""Alarm channels: mail and Apprise. One attempt per call, bounded in time; errors are returned as text."""
+"""Alarm channels: mail and Apprise. One attempt per call, bounded in time; errors are returned as text.
+
+Neither follows redirects or connects to link-local and metadata addresses.
+"""
 
 import smtplib
+import socket
 import ssl
+import sys
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -9,8 +14,11 @@ from email.utils import formatdate, make_msgid
 import apprise
 
 from app.config import MailConfig
-from app.domain.alarm_urls import label
+from app.domain.alarm_urls import label, refusal
+from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
+from app.executors.guarded_http import ConnectionGuard
+from app.executors.webhook_http import WebhookRequests, collected_refusals
 
 #: timeout of each exchange with a mail server, in seconds
 MAIL_TIMEOUT_S = 10
@@ -21,6 +29,9 @@ ERROR_MAX = 200
 
 #: result of a message that was accepted
 OK = "ok"
+#: redirects are refused by WEBHOOKS as well, which a plugin cannot override
+ASSET = apprise.AppriseAsset(http_redirects=False)
+WEBHOOKS = WebhookRequests()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +66,24 @@ def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage
     return mail
 
 
+class _Smtp(smtplib.SMTP):
+    """SMTP without connections to link-local and metadata addresses."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        connection: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]
+        return ConnectionGuard(EVERYWHERE).check(connection)
+
+
+class _SmtpTls(_Smtp, smtplib.SMTP_SSL):
+    """The same with TLS from the first byte."""
+
+
 def _connect(config: MailConfig) -> smtplib.SMTP:
     if config.security == "tls":
-        return smtplib.SMTP_SSL(
+        return _SmtpTls(
             config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context()
         )
-    server = smtplib.SMTP(config.host, config.port, timeout=MAIL_TIMEOUT_S)
+    server = _Smtp(config.host, config.port, timeout=MAIL_TIMEOUT_S)
     if config.security == "starttls":
         server.starttls(context=ssl.create_default_context())
     return server
@@ -68,13 +91,29 @@ def _connect(config: MailConfig) -> smtplib.SMTP:
 
 def send_apprise(url: str, message: Message) -> str:
     """Send to one Apprise URL; return OK or the error, without the secrets of the URL. Never raises."""
-    channel = apprise.Apprise()
-    if not channel.add(url):
+    reason = refusal(url)
+    if reason is not None:
+        return reason
+    # not add(url), which would take several URLs
+    plugin = apprise.Apprise.instantiate(url, asset=ASSET)
+    if plugin is None:
         return N_("Apprise does not recognise %(channel)s", channel=label(url))
+    channel = apprise.Apprise(plugin, asset=ASSET)
+    _guard_plugins()
     try:
-        sent = channel.notify(
-            title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT
-        )
+        with collected_refusals() as refusals:
+            sent = channel.notify(
+                title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT
+            )
     except (TypeError, OSError, ValueError) as exc:
         return type(exc).__name__
-    return OK if sent else N_("the channel refused the message or did not answer")
+    if sent:
+        return OK
+    return refusals[0] if refusals else N_("the channel refused the message or did not answer")
+
+
+def _guard_plugins() -> None:
+    """Replace ``requests`` in all modules of Apprise; it loads them when they are needed first."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("apprise.") and hasattr(module, "requests"):
+            vars(module)["requests"] = WEBHOOKS

@@ -1,0 +1,91 @@
+"""HTTP of alarm channels: stands in for the module ``requests`` in the plugins of Apprise.
+
+Their calls then go to no link-local or metadata address, follow no redirect, ignore the environment's proxies
+and end within a time and a size; what is refused is collected for the message about the channel.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partialmethod
+from typing import Any
+
+import requests
+
+from app.domain.networks import EVERYWHERE
+from app.domain.texts import N_
+from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
+
+#: longest call, in seconds, and longest response read, in bytes
+TOTAL_S = 15.0
+REPLY_MAX = 1024 * 1024
+
+_refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
+
+
+@contextmanager
+def collected_refusals() -> Iterator[list[str]]:
+    """Give a list that receives the reasons of calls refused inside the block, also by threads it starts."""
+    found: list[str] = []
+    token = _refusals.set(found)
+    try:
+        yield found
+    finally:
+        _refusals.reset(token)
+
+
+def _refuse(reason: str) -> None:
+    found = _refusals.get()
+    if found is not None:
+        found.append(reason)
+
+
+class WebhookSession(requests.Session):
+    """Session whose requests each have a guard of their own."""
+
+    def request(self, method: str | bytes, url: str | bytes, *args: Any, **options: Any) -> requests.Response:
+        """Send one request; raises RequestException."""
+        until = time.monotonic() + TOTAL_S
+        guard = ConnectionGuard(EVERYWHERE)
+        guard_session(self, guard)
+        options |= {"allow_redirects": False, "stream": True}
+        try:
+            with guard.cut_after(TOTAL_S):
+                response = super().request(method, url, *args, **options)
+                # plugins read the response when the guard has gone
+                response._content = read_bounded(response, REPLY_MAX, until)
+        except OSError:
+            if guard.refused_peer:
+                _refuse(
+                    N_(
+                        "%(peer)s is a link-local or metadata address, to which no alarm is sent",
+                        peer=guard.refused_peer,
+                    )
+                )
+            raise
+        if response.is_redirect:
+            _refuse(N_("the channel answered with a redirect, which is not followed"))
+        return response
+
+
+class WebhookRequests:
+    """The names of the module ``requests``; what sends is replaced."""
+
+    Session = session = staticmethod(WebhookSession)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(requests, name)
+
+    def request(self, method: str, url: str, data: Any = None, **options: Any) -> requests.Response:
+        """Send one request; raises RequestException."""
+        with WebhookSession() as http:
+            return http.request(method, url, data=data, **options)
+
+    get = partialmethod(request, "GET")
+    head = partialmethod(request, "HEAD")
+    options = partialmethod(request, "OPTIONS")
+    post = partialmethod(request, "POST")
+    put = partialmethod(request, "PUT")
+    patch = partialmethod(request, "PATCH")
+    delete = partialmethod(request, "DELETE")
