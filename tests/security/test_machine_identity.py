@@ -87,6 +87,21 @@ def test_each_element_of_a_callback_is_checked(executor: Executor, caplog: pytes
     assert FIRST_TOKEN not in caplog.text
 
 
+def test_the_token_before_is_accepted_until_the_changeover_ends(executor: Executor, config: Config) -> None:
+    group = make_group(app_name="app-x", address_type=0, access_token=SECOND_TOKEN, former_token=FIRST_TOKEN)
+    job = make_job(job_group=group.id)
+    for token in (SECOND_TOKEN, FIRST_TOKEN):
+        assert call_back(executor, item(make_run(job).id), token=token) == 200
+        assert executor.call("registry", registration("app-x"), token=token)[0] == 200
+    assert call_back(executor, item(make_run(job).id), token=TOKEN) == 500
+    with session_scope() as session:
+        session.merge(group).former_token = None
+    later = Executor(ExecutorApi(console_stub, api_config(config)))
+    assert call_back(later, item(make_run(job).id), token=FIRST_TOKEN) == 500
+    assert later.call("registry", registration("app-x"), token=FIRST_TOKEN) == (500, WRONG_TOKEN)
+    later.api.callbacks.close()
+
+
 def test_a_run_of_a_deleted_group_takes_the_global_token(executor: Executor) -> None:
     job_of(FIRST_TOKEN)
     group = make_group(access_token=SECOND_TOKEN)

@@ -1,6 +1,6 @@
 """Form of an executor group."""
 
-from wtforms import BooleanField, RadioField, StringField, TextAreaField
+from wtforms import BooleanField, PasswordField, RadioField, StringField, TextAreaField
 
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
@@ -14,7 +14,7 @@ class GroupForm(ConsoleForm):
     title = StringField(_l("Title"))
     address_type = RadioField(_l("Registration"), validate_choice=False, default="0")
     address_list = TextAreaField(_l("Addresses"))
-    access_token = StringField(_l("Access token"))
+    access_token = PasswordField(_l("Access token"))
     drop_token = BooleanField(_l("Remove the token and use the console's"))
     alarm_urls = TextAreaField(_l("Alarm channels"))
 

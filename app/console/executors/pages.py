@@ -28,6 +28,7 @@ POLICY = {
     "add": Access.ADMIN,
     "edit": Access.ADMIN,
     "remove": Access.ADMIN,
+    "end_changeover": Access.ADMIN,
     "show_instances": Access.ADMIN,
 }
 
@@ -135,6 +136,25 @@ def remove(group_id: int) -> ResponseReturnValue:
         "trash",
     )
     return confirm_page(question, back=way_back("groups.index"))
+
+
+@blueprint.route("/jobgroup/<int(max=2147483647):group_id>/former-token/end", methods=["GET", "POST"])
+def end_changeover(group_id: int) -> ResponseReturnValue:
+    """End the replacement of a group's token."""
+    group = _group(group_id)
+    if request.method == "POST":
+        with session_scope() as session:
+            groups.end_changeover(session, group_id, actor=current_actor(), now_ms=now_ms())
+        return done("changed_over", url_for("group_page.show", group_id=group_id))
+    question = Question(
+        _("End the token changeover?"),
+        f"{group.title} ({group.app_name})",
+        [_("Executors that still use the former token are refused from now on.")],
+        _("End"),
+        "warning",
+        "key",
+    )
+    return confirm_page(question, back=way_back("group_page.show", group_id=group_id))
 
 
 @blueprint.get("/jobgroup/<int(max=2147483647):group_id>/nodes")

@@ -20,6 +20,7 @@ TEXTS = {
     "saved": lazy_gettext("Saved."),
     "added": lazy_gettext("Added."),
     "removed": lazy_gettext("Deleted."),
+    "changed_over": lazy_gettext("Only the new access token is valid from now on."),
     "started": lazy_gettext("The schedule is on."),
     "stopped": lazy_gettext("The schedule is off."),
     "triggered": lazy_gettext("The run is queued and appears in the log."),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS, Network
+from app.config import Network
 from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
 from app.domain.list_orders import UNSORTED, Order
@@ -18,6 +18,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
 from app.models.group import Group
 from app.services import audit
+from app.services.executors.group_tokens import changed_columns
 from app.services.jobs.rules import limited_text, required_text
 from app.store import drains, group_lists, job_lists, last_seen, mutes, registry, reporting, rights, users
 from app.store.paging import Page
@@ -26,7 +27,6 @@ MISSING = N_("Executor id is invalid")
 APP_NAME_MIN, APP_NAME_MAX = 4, 64
 TITLE_MAX = 64
 ADDRESS_LIST_MAX = 20_000
-TOKEN_MAX = 255
 ALARM_URLS_MAX = 10_000
 
 
@@ -111,6 +111,21 @@ def update_group(session: Session, group_id: int, draft: GroupDraft, *, actor: A
     )
 
 
+def end_changeover(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """End the replacement of a group's token: the former one is valid no longer. Administrators only."""
+    require_admin(actor)
+    group = group_lists.lock_group(session, group_id)
+    if group is None:
+        raise NotFound(MISSING)
+    if not group.former_token:
+        raise Conflict(N_("The access token is not being replaced"))
+    changes = {"former_token": [group.former_token, None], "since_ms": group.changeover_ms}
+    group.former_token, group.changeover_ms = None, 0
+    audit.record(
+        session, "group.token", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
+    )
+
+
 def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Delete a group without jobs, its rights and drains, and end its mute. Administrators only.
 
@@ -160,7 +175,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
     else:
         columns["address_list"] = _registered(session, str(columns["app_name"]), now_ms)
     if draft.access_token is not None:
-        columns["access_token"] = _token(draft.access_token.strip()) or None
+        columns |= changed_columns(group, draft.access_token, now_ms=now_ms)
     if draft.alarm_urls is not None:
         check_urls("alarmUrls", draft.alarm_urls)
         columns["alarm_urls"] = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX) or None
@@ -205,15 +220,3 @@ def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
 def _registered(session: Session, app_name: str, now_ms: Millis) -> str | None:
     live = registry.find_live(session, now_ms=now_ms, app_names=[app_name])
     return ",".join(live.get(app_name, [])) or None
-
-
-def _token(token: str) -> str:
-    if not token:
-        return ""
-    if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS:
-        raise InvalidInput(
-            "accessToken", N_("The access token must have at least %(low)s characters", low=MIN_TOKEN_LENGTH)
-        )
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidInput("accessToken", N_("The access token must be printable ASCII without spaces"))
-    return limited_text("accessToken", token, TOKEN_MAX)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from app.clock import DAY_MS, now_ms
 from app.config import Config
 from app.db import read_scope
+from app.models.audit import AuditEntry
 from app.models.base import local_datetime
 from app.models.group import Group
 from app.models.log import JobLog
@@ -13,9 +14,16 @@ from app.models.report import DayReport
 from app.services.report.reporting import Reporter
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
-from tests.factories import save
+from tests.factories import all_rows, make_group, save
 
-PAGES = ("/jobgroup", "/jobgroup/new", "/jobgroup/1/edit", "/jobgroup/1/delete", "/jobgroup/1/nodes")
+PAGES = (
+    "/jobgroup",
+    "/jobgroup/new",
+    "/jobgroup/1/edit",
+    "/jobgroup/1/delete",
+    "/jobgroup/1/nodes",
+    "/jobgroup/1/former-token/end",
+)
 FORM = {
     "app_name": "billing-app",
     "title": "Billing",
@@ -91,6 +99,44 @@ def test_a_token_is_hidden_kept_and_removed(admin: Console) -> None:
     assert (group_of(group_id).title, group_of(group_id).access_token) == ("Bills", "a-long-secret-token")
     path_after(submit(admin, f"/jobgroup/{group_id}/edit", **FORM, drop_token="y"))
     assert group_of(group_id).access_token is None
+
+
+def test_a_replaced_token_stays_valid_until_the_changeover_is_ended(admin: Console) -> None:
+    first, second, third = (f"the-{number}-secret-token" for number in ("first", "second", "third"))
+    path_after(submit(admin, "/jobgroup/new", **{**FORM, "access_token": first}))
+    group_id = group_named("billing-app").id
+    edit, end = f"/jobgroup/{group_id}/edit", f"/jobgroup/{group_id}/former-token/end"
+
+    def enter(token: str) -> int:
+        return submit(admin, edit, **{**FORM, "access_token": token}).status_code
+
+    assert "being replaced" not in text_of(admin.get(f"/jobgroup/{group_id}"))
+    assert submit(admin, end).status_code == 409
+    assert enter(first) == 303
+    assert group_of(group_id).tokens == (first,)
+    assert enter(second) == 303
+    assert group_of(group_id).tokens == (second, first)
+    assert "being replaced" in text_of(admin.get(f"/jobgroup/{group_id}"))
+    refused = submit(admin, edit, **{**FORM, "access_token": third})
+    assert refused.status_code == 400
+    assert third not in refused.text, "not even the one just entered"
+    assert enter(first) == 303
+    assert group_of(group_id).tokens == (first, second), "taken back"
+    assert "former token are refused" in text_of(admin.get(end))
+    assert path_after(submit(admin, end)) == f"/jobgroup/{group_id}?done=changed_over"
+    assert group_of(group_id).tokens == (first,)
+    assert group_of(group_id).changeover_ms == 0
+    entry = all_rows(AuditEntry, action="group.token")[0]
+    assert (entry.object_id, "***" in (entry.changes or "")) == (group_id, True)
+    written = "".join(entry.changes or "" for entry in all_rows(AuditEntry))
+    assert not [token for token in (first, second, third) if token in written]
+
+
+def test_removing_a_token_ends_the_changeover(admin: Console) -> None:
+    group = make_group(app_name="billing-app", access_token="a-long-secret-token", former_token="x" * 20)
+    path_after(submit(admin, f"/jobgroup/{group.id}/edit", **FORM, drop_token="y"))
+    assert group_of(group.id).tokens == ()
+    assert group_of(group.id).former_token is None
 
 
 def test_a_group_with_jobs_cannot_be_removed(admin: Console) -> None:
