@@ -67,7 +67,7 @@ def create_app(config: Config) -> Flask:
         bind_engine(config, db.engine)
     _set_up_migrations(app, config)
     app.extensions["xxl_job_caller"] = Caller(
-        Gateway(config.executor_networks), access_tokens(config)[0], Permits(config.threads)
+        Gateway(config.executor_networks), access_tokens(config), Permits(config.threads)
     )
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)

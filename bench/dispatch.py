@@ -97,7 +97,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         str(out),
     )
     make_rows(engine, arguments.jobs, port)
-    dispatcher = Dispatcher(made.config, node=NODE, token=TOKEN)
+    dispatcher = Dispatcher(made.config, node=NODE, tokens=(TOKEN,))
     dispatcher.start()
     gc.freeze()
     pause, rounds = threading.Event(), []

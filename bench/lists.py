@@ -103,7 +103,7 @@ def measure(engine: Engine, rows: int) -> dict[str, object]:
     started = time.perf_counter()
     fill(engine, rows, now_ms)
     filled_s = round(time.perf_counter() - started, 1)
-    claimer = Claimer("bench", "UTC", "token", 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
+    claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
     pipeline: dict[str, list[float]] = {"claim": [], "record": [], "callback": []}
     for number in range(ROUNDS):
         for stage, took in run_batch(claimer, now_ms + number).items():

@@ -55,7 +55,12 @@ class Dispatcher:
     """Claims, sends and records; claims nothing while ``may_fire`` returns False."""
 
     def __init__(
-        self, config: Config, *, node: str, token: str, may_fire: Callable[[], bool] = lambda: True
+        self,
+        config: Config,
+        *,
+        node: str,
+        tokens: tuple[str, ...],
+        may_fire: Callable[[], bool] = lambda: True,
     ) -> None:
         self._config = config
         self._node = node
@@ -67,7 +72,7 @@ class Dispatcher:
         self._claimer = Claimer(
             node=node,
             zone=config.time_zone,
-            token=token,
+            tokens=tokens,
             lease_ms=self._pace.lease_ms,
             probing_ms=config.trigger_timeout_s * 1000,
             routes=RouteState(),

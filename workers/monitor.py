@@ -39,7 +39,7 @@ class Monitor:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._resolver = resolve.Resolver(config, token=access_tokens(config)[0])
+        self._resolver = resolve.Resolver(config, tokens=access_tokens(config))
         self._node = nodes.node_name(config)
         self._notifier = AlarmNotifier(config, node=self._node)
         self._tasks = TaskRunner(config, node=self._node)

@@ -44,7 +44,7 @@ class Scheduler:
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
         self._dispatcher = Dispatcher(
-            config, node=self._node, token=access_tokens(config)[0], may_fire=self._guard.is_steady
+            config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
         )
         self._scan = Loop("scan", self.tick_scan)
         self._ring_loop = Loop("ring", self.tick_ring)

@@ -15,11 +15,15 @@ from app.domain.texts import Text
 from app.domain.trace_templates import CONNECTION_REFUSED, NAME_UNKNOWN, fill
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join
-from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, TOKEN_HEADER, Reply
+from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, FAIL, MSG_BAD_TOKEN, TOKEN_HEADER, Reply
 
 #: longest response read, in bytes: of /run, /beat, /idleBeat and /kill; of /log
 REPLY_MAX = 64 * 1024
 LOG_REPLY_MAX = 512 * 1024
+#: answers to a wrong token, up to 3.4 and from 3.5 on. Source: docs/reference/protocol.md, section 8
+TOKEN_REFUSALS = frozenset(
+    {(FAIL, MSG_BAD_TOKEN), (FAIL, "invalid request, accessToken or appname invalid.")}
+)
 #: longest reason of a failed call, in characters
 REASON_MAX = 300
 
@@ -30,10 +34,16 @@ class Peer(NamedTuple):
     address: str
     app_name: str
     token: str
+    #: sent if the executor refuses the token: the one before, which it may still have; empty: none
+    former_token: str = ""
 
     def __repr__(self) -> str:
         """Identify the executor without its token."""
         return f"Peer({self.address!r}, {self.app_name!r})"
+
+    def with_former_token(self) -> "Peer":
+        """Return the executor with the token before as its only one."""
+        return self._replace(token=self.former_token, former_token="")
 
 
 class Prepared(NamedTuple):
@@ -74,6 +84,14 @@ def prepare(peer: Peer, action: str, networks: tuple[Network, ...]) -> Prepared:
         APPNAME_HEADER: _header("appname", peer.app_name),
     }
     return Prepared(urlsplit(join(peer.address, action)), headers)
+
+
+def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
+    """Whether a call is repeated with the token before.
+
+    Only after an answer that executors give before they look at the request, so that nothing ran.
+    """
+    return bool(peer.former_token) and reply is not None and (reply.code, reply.msg) in TOKEN_REFUSALS
 
 
 def _header(field: str, text: str) -> str:

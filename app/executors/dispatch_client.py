@@ -1,7 +1,8 @@
 """Dispatch client: asynchronous calls to executors, with little CPU per call and reused connections.
 
-Never repeats a request. Idle connections are closed before any known executor closes them (Node after 5 s),
-so that a reused one is rarely dead. The console and the monitors use ``gateway``.
+Repeats no request but one refused for its token. Idle connections are closed before any known executor
+closes them (Node after 5 s), so that a reused one is rarely dead. The console and the monitors use
+``gateway``.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from app.config import Network
 from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
 from app.executors.addresses import DEFAULT_PORTS
-from app.executors.calls import CallOutcome, Delivered, Peer, prepare, reason_of
+from app.executors.calls import CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names
 from executor_client.lenient_json import dump_json
@@ -67,7 +68,17 @@ class DispatchClient:
         await asyncio.sleep(0)  # the transports end in the loop's next round
 
     async def call(self, peer: Peer, action: str, body: dict[str, Any], *, timeout_s: float) -> CallOutcome:
-        """Call once; never raises for failures of the executor or the network."""
+        """Call once; never raises for failures of the executor or the network.
+
+        A call refused for its token is repeated with the token before, within the same timeout.
+        """
+        outcome = await self._call(peer, action, body, timeout_s)
+        left_s = timeout_s - outcome.took_ms / 1000
+        if not is_to_repeat(peer, outcome.reply) or left_s <= 0:
+            return outcome
+        return await self._call(peer.with_former_token(), action, body, left_s)
+
+    async def _call(self, peer: Peer, action: str, body: dict[str, Any], timeout_s: float) -> CallOutcome:
         started = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)

@@ -13,7 +13,7 @@ import requests
 from app.config import Network
 from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
-from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, prepare, reason_of
+from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
 from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import JobRequest, LogRequest, LogResult, Reply
@@ -54,6 +54,17 @@ class Gateway:
         return LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
 
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
+        """Call; repeat a call refused for its token with the token before, within the same timeout."""
+        until = time.monotonic() + timeout_s
+        reply = self._call_once(peer, action, body, limit=limit, timeout_s=timeout_s)
+        left_s = until - time.monotonic()
+        if not is_to_repeat(peer, reply) or left_s <= 0:
+            return reply
+        return self._call_once(peer.with_former_token(), action, body, limit=limit, timeout_s=left_s)
+
+    def _call_once(
+        self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float
+    ) -> Reply:
         until = time.monotonic() + timeout_s
         guard = ConnectionGuard(self._networks)
         try:

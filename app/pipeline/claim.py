@@ -44,8 +44,8 @@ class Claimer:
 
     node: str
     zone: str
-    #: the token of groups without one of their own
-    token: str
+    #: tokens of groups without their own: the one to send, and perhaps the one before
+    tokens: tuple[str, ...]
     lease_ms: Millis
     #: lease added for probing, besides PROBE_LEASE_MS per candidate: the wait for the last answers
     probing_ms: Millis
@@ -267,7 +267,7 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> Claimed:
     group = routed_fire.candidates.group
-    token, app_name = group.access_token or claimer.token, group.app_name
+    tokens, app_name = group.tokens or claimer.tokens, group.app_name
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
     return Claimed(
         fire_id=routed_fire.fire.id,
@@ -278,7 +278,7 @@ def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Milli
         due_ms=routed_fire.fire.due_time,
         route=routed_fire.route,
         address=routed_fire.address,
-        peers={address: Peer(address, app_name, token) for address in addresses},
+        peers={address: Peer(address, app_name, *tokens) for address in addresses},
         request=_request(routed_fire, run),
         trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         remembered=run.remembered,

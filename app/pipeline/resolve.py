@@ -90,9 +90,9 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
 class Resolver:
     """Checks open runs; probes several executors at once."""
 
-    def __init__(self, config: Config, *, token: str) -> None:
+    def __init__(self, config: Config, *, tokens: tuple[str, ...]) -> None:
         self._gateway = Gateway(config.executor_networks)
-        self._token = token
+        self._tokens = tokens
         self._zone = config.time_zone
         self._pool = ThreadPoolExecutor(PROBES_AT_ONCE, thread_name_prefix="probe")
 
@@ -105,7 +105,7 @@ class Resolver:
         with read_scope() as session:
             if not open_fires.has_open(session, now_ms=now_ms):
                 return PERIOD_MS
-        cases = transact(lambda session: _take(session, self._token, now_ms))
+        cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
             signs = _probe_all(self._gateway, self._pool, cases)
             decisions = [
@@ -115,7 +115,7 @@ class Resolver:
         return 0 if len(cases) == CHECK_ROWS else PERIOD_MS
 
 
-def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
+def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Case]:
     """Take the runs that are due for a check."""
     due = open_fires.take_open(session, now_ms=now_ms, next_check_ms=now_ms + RECHECK_MS, limit=CHECK_ROWS)
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in due])
@@ -135,7 +135,7 @@ def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
         durable = accepted_durably or "durable-dedup" in capabilities
         case = _Case(
             fire,
-            _peer(fire, group, token),
+            _peer(fire, group, tokens),
             _delivery(delivery),
             durable,
             boot_id if durable else "",
@@ -147,10 +147,10 @@ def _take(session: Session, token: str, now_ms: Millis) -> list[_Case]:
     return cases
 
 
-def _peer(fire: OpenFire, group: Group | None, token: str) -> Peer:
+def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
     if group is None:
-        return Peer(fire.address, "", token)
-    return Peer(fire.address, group.app_name, group.access_token or token)
+        return Peer(fire.address, "", *tokens)
+    return Peer(fire.address, group.app_name, *(group.tokens or tokens))
 
 
 def _is_registered(fire: OpenFire, group: Group | None) -> bool:

@@ -11,7 +11,7 @@ from app.errors import ExecutorUnreachable
 from app.executors.calls import Delivered, Peer, reason_of
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Gateway
-from tests.executors.conftest import NETWORKS, TOKEN, in_loop
+from tests.executors.conftest import NETWORKS, TOKEN, in_loop, with_client
 from tests.fake_executor import Answer, FakeExecutor, Fault
 
 Ask = Callable[[Peer, tuple[Network, ...]], str]
@@ -81,6 +81,58 @@ def test_a_name_outside_the_networks(ask: Ask, executor: FakeExecutor) -> None:
 def test_an_executor_that_does_not_answer(ask: Ask, executor: FakeExecutor, peer: Peer) -> None:
     executor.respond("beat", Answer(fault=Fault.SILENCE))
     assert ask(peer, NETWORKS) == "no answer in time"
+
+
+WRONG_TOKEN = Answer.json(code=500, msg="The access token is wrong.")
+OLD_TOKEN = "the-token-before-this-one"
+
+
+def reply_to_gateway(peer: Peer) -> str | None:
+    return Gateway(NETWORKS).beat(peer, timeout_s=5.0).msg
+
+
+def reply_to_dispatch(peer: Peer) -> str | None:
+    outcome = with_client(lambda client: client.call(peer, "beat", {}, timeout_s=5.0))
+    assert outcome.reply is not None
+    return outcome.reply.msg
+
+
+@pytest.mark.parametrize("reply_to", [reply_to_gateway, reply_to_dispatch])
+@pytest.mark.parametrize(
+    ("first", "former", "sent"),
+    [
+        (WRONG_TOKEN, OLD_TOKEN, [TOKEN, OLD_TOKEN]),
+        (
+            Answer.json(code=500, msg="invalid request, accessToken or appname invalid."),
+            OLD_TOKEN,
+            [TOKEN, OLD_TOKEN],
+        ),
+        (WRONG_TOKEN, "", [TOKEN]),
+        (Answer.json(msg="The access token is wrong."), OLD_TOKEN, [TOKEN]),
+        (Answer.json(code=500, msg="job thread is running"), OLD_TOKEN, [TOKEN]),
+        (Answer.json(code=500), OLD_TOKEN, [TOKEN]),
+    ],
+)
+def test_only_a_refused_token_is_replaced_by_the_one_before(
+    reply_to: Callable[[Peer], str | None],
+    executor: FakeExecutor,
+    first: Answer,
+    former: str,
+    sent: list[str],
+) -> None:
+    executor.respond("beat", first, Answer.json(msg="second"))
+    reply = reply_to(Peer(executor.address, "demo", TOKEN, former))
+    assert [request.headers["XXL-JOB-ACCESS-TOKEN"] for request in executor.requests] == sent
+    assert (reply == "second") is (len(sent) == 2)
+
+
+@pytest.mark.parametrize("reply_to", [reply_to_gateway, reply_to_dispatch])
+def test_the_token_before_is_tried_once(
+    reply_to: Callable[[Peer], str | None], executor: FakeExecutor
+) -> None:
+    executor.respond("beat", WRONG_TOKEN)
+    assert reply_to(Peer(executor.address, "demo", TOKEN, OLD_TOKEN)) == "The access token is wrong."
+    assert len(executor.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def claimer(node: str = "one", **changes: Any) -> Claimer:
     """Return a claimer with unlimited capacity and a fixed random source."""
     values = {
         "zone": "Asia/Shanghai",
-        "token": TOKEN,
+        "tokens": (TOKEN,),
         "lease_ms": LEASE_MS,
         "probing_ms": 3_000,
         "routes": RouteState(random.Random(1)),
@@ -139,7 +139,7 @@ def run_concurrently(*works: Callable[[], T]) -> list[T]:
 @contextmanager
 def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
     """Yield a function that probes all open runs: ``probe(5_000)`` does so 5 s after T0."""
-    resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
+    resolver = Resolver(replace(config, executor_networks=LOOPBACK), tokens=(TOKEN,))
 
     def probe(after_ms: Millis) -> None:
         if console:

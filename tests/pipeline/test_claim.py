@@ -189,8 +189,17 @@ def test_the_token_of_the_group_replaces_the_default_token(
 ) -> None:
     make_fire(make_job(job_group=make_group(access_token=group_token).id))
     claimed = claim_one()
-    peer = claimed.peers[FIRST]
-    assert (peer.address, peer.app_name, peer.token) == (FIRST, "demo-executor", token)
+    assert tuple(claimed.peers[FIRST]) == (FIRST, "demo-executor", token, "")
+
+
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [(None, (TOKEN, "global-before")), ("own", ("own", "own-before")), ("", (TOKEN, "global-before"))],
+)
+def test_the_token_before_is_sent_second(database: str, own: str | None, sent: tuple[str, str]) -> None:
+    make_fire(make_job(job_group=make_group(access_token=own, former_token="own-before").id))
+    claimed = claim_one(claimer(tokens=(TOKEN, "global-before")))
+    assert tuple(claimed.peers[FIRST])[2:] == sent
 
 
 @pytest.mark.parametrize("route", [RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER])

@@ -253,7 +253,7 @@ def test_the_trace_of_a_run_is_complete_and_bounded(
         ),
     )
     job = make_job(addresses=f"{DEAD},{hanging.address}", executor_route_strategy="FAILOVER")
-    resolver = Resolver(replace(config, executor_networks=LOOPBACK), token=TOKEN)
+    resolver = Resolver(replace(config, executor_networks=LOOPBACK), tokens=(TOKEN,))
 
     def probe(after_ms: Millis) -> None:
         at_ms = now_ms() + after_ms

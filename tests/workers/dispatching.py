@@ -22,7 +22,7 @@ def dispatching(
     config: Config, node: str = "one", *, may_fire: Callable[[], bool] = lambda: True, **changes: Any
 ) -> Iterator[Dispatcher]:
     settings = {"trigger_timeout_s": LONG_TIMEOUT_S, "executor_networks": LOOPBACK, **changes}
-    dispatcher = Dispatcher(replace(config, **settings), node=node, token=TOKEN, may_fire=may_fire)
+    dispatcher = Dispatcher(replace(config, **settings), node=node, tokens=(TOKEN,), may_fire=may_fire)
     dispatcher.start()
     try:
         yield dispatcher

@@ -345,7 +345,7 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
     release = threading.Event()
     executor.respond("run", Answer(wait=release))
     job = make_job(addresses=executor.address)
-    dispatcher = Dispatcher(replace(config, executor_networks=LOOPBACK), node="one", token=TOKEN)
+    dispatcher = Dispatcher(replace(config, executor_networks=LOOPBACK), node="one", tokens=(TOKEN,))
     dispatcher.start()
     dispatcher.offer(as_due(fires_of(job)))
     eventually(lambda: executor.requests)

@@ -74,7 +74,7 @@ def test_runs_of_a_drained_address_are_killed_read_and_ended_as_usual(database: 
             await_states({"ACCEPTED": 2})
         change(drains.drain, job, drained)
         first, second = all_rows(JobLog)
-        caller = Caller(Gateway(LOOPBACK), TOKEN)
+        caller = Caller(Gateway(LOOPBACK), (TOKEN,))
         assert "line one" in logs.read_log(first.id, 1, actor=ACTOR, caller=caller).log_content
         logs.kill_log(first.id, actor=ACTOR, caller=caller, now_ms=now_ms())
         assert len(drained.requests_for("kill")) == 1

@@ -43,10 +43,10 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         group = groups.get_group(session, group_id, actor=actor)
         found = find_instances(session, group, now_ms=now_ms)
         addresses = [instance.address for instance in found.rows if instance.is_known][:ADDRESSES_MAX]
-        token, app_name = group.access_token or caller.token, group.app_name
+        tokens, app_name = group.tokens or caller.tokens, group.app_name
     with caller.permit() as held:
         _record_check(group_id, len(addresses), actor=actor, now_ms=now_ms)
-        peers = [Peer(address=address, app_name=app_name, token=token) for address in addresses]
+        peers = [Peer(address, app_name, *tokens) for address in addresses]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
             return list(pool.map(lambda peer: _check(held.gateway, peer), peers))
 

@@ -79,13 +79,14 @@ class LogPiece:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Access of the console to executors: the gateway, and the token for groups without their own.
+    """Access of the console to executors: the gateway, and the tokens for groups without their own.
 
     Every use of the gateway is inside ``permit``, and no database transaction is open meanwhile.
     """
 
     gateway: Gateway
-    token: str
+    #: the one to send, and perhaps the one before
+    tokens: tuple[str, ...]
     #: None: a permit is held already
     permits: Permits | None = None
 
@@ -262,7 +263,6 @@ def _peer(session: Session, log: JobLog, caller: Caller) -> Peer:
     if not log.executor_address:
         raise Conflict(N_("The run has no executor address"))
     group = group_lists.find_group(session, log.job_group)
-    token = (group.access_token if group is not None else None) or caller.token
-    return Peer(
-        address=log.executor_address, app_name=group.app_name if group is not None else "", token=token
-    )
+    if group is None:
+        return Peer(log.executor_address, "", *caller.tokens)
+    return Peer(log.executor_address, group.app_name, *(group.tokens or caller.tokens))

@@ -34,7 +34,7 @@ def executor() -> Iterator[FakeExecutor]:
 
 @pytest.fixture
 def kill(database: str) -> Callable[..., str]:
-    caller = Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), "a-token-of-some-length")
+    caller = Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), ("a-token-of-some-length",))
     return lambda run, actor=ROOT: logs.kill_log(run.id, actor=actor, caller=caller, now_ms=T0 + 60_000)
 
 

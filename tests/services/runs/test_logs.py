@@ -64,7 +64,7 @@ def executor() -> Iterator[StubExecutor]:
 
 @pytest.fixture
 def caller() -> Caller:
-    return Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), "the-global-token-1")
+    return Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), ("the-global-token-1",))
 
 
 def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> JobLog:
