@@ -94,12 +94,10 @@ def _prepare(config: Config) -> Any:
     app = _create_app(config)
     startup.prepare(config)
     connection_limit = _connection_limit()
-    # behind a proxy every connection comes from its address
-    address_max = None if config.proxy_count else connection_limit // ADDRESS_PART
     try:
         return create_http_server(
             app,
-            ConnectionLimits(address_max=address_max),
+            ConnectionLimits(address_max=_address_max(config, connection_limit)),
             host=config.host,
             port=config.port,
             threads=config.threads,
@@ -117,6 +115,11 @@ def _prepare(config: Config) -> Any:
         raise NotConfigured(
             f"XXL_JOB_HOST, XXL_JOB_PORT: cannot listen on {config.host}:{config.port}: {reason}"
         ) from exc
+
+
+def _address_max(config: Config, connection_limit: int) -> int | None:
+    """Return the most connections of one address; None behind a proxy, whose address all have."""
+    return None if config.proxy_count else connection_limit // ADDRESS_PART
 
 
 def _connection_limit() -> int:

@@ -15,11 +15,13 @@ from typing import Any
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import MultiSocketServer, TcpWSGIServer
-from waitress.task import ThreadedTaskDispatcher
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
 from executor_client.clock import monotonic_s
 from executor_client.http_parsing import StrictParser
 
+#: longest head of a request; Tomcat, which XXL-JOB runs on, allows 8 KiB
+HEAD_MAX_BYTES = 64 * 1024
 #: part of the connection limit that closing idle connections keeps free: one in 20
 FREE_PART = 20
 #: refused connections are logged once in this time
@@ -49,10 +51,20 @@ class ConnectionLimits:
         return self.request_s + float(request.body_bytes_received) / self.body_bytes_per_s
 
 
+class RefusalTask(ErrorTask):  # type: ignore[misc]
+    """Answer to a request that cannot be parsed; it quotes the request."""
+
+    def execute(self) -> None:
+        """Send the answer."""
+        self.response_headers.append(("X-Content-Type-Options", "nosniff"))
+        super().execute()
+
+
 class LimitedChannel(HTTPChannel):  # type: ignore[misc]
     """Connection; ``since_s`` is when it was opened, its request began, or its last request ended."""
 
     parser_class = StrictParser
+    error_task_class = RefusalTask
 
     def __init__(self, server: Any, sock: socket.socket, addr: Any, adj: Any, map: Any = None) -> None:
         super().__init__(server, sock, addr, adj, map=map)
@@ -185,7 +197,7 @@ def create_http_server(
 
     ``adjustments`` are those of waitress. Raises OSError or ValueError if an address cannot be bound.
     """
-    adj = Adjustments(**adjustments)
+    adj = Adjustments(max_request_header_size=HEAD_MAX_BYTES, **adjustments)
     channels: dict[int, Any] = {} if map is None else map
     dispatcher = ThreadedTaskDispatcher()
     dispatcher.set_thread_count(adj.threads)

@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from executor_client.http_server import ConnectionLimits, LimitedServer, create_http_server, origin_of
+import wsgi
+from app.config import Config
+from executor_client.http_server import (
+    HEAD_MAX_BYTES,
+    ConnectionLimits,
+    LimitedServer,
+    create_http_server,
+    origin_of,
+)
 from executor_client.server import OwnServer
 from tests.acceptance.cluster import TOKEN, Cluster
 from tests.eventually import eventually
@@ -178,6 +186,10 @@ def test_a_valid_request_is_answered_and_the_next_one_too(
     assert b"\r\n\r\n" + body + b"HTTP/1.1 200 OK" in answer
 
 
+def test_an_endless_head_is_refused(port: int) -> None:
+    assert exchange(port, (POST + b"X: ").ljust(HEAD_MAX_BYTES, b"x"))[8:13] == b" 431 "
+
+
 def test_the_executor_refuses_ambiguous_requests_too() -> None:
     server = OwnServer(Flask("executor"), "127.0.0.1", 0)
     server.start()
@@ -271,6 +283,11 @@ def test_an_address_closes_its_oldest_idle_connection_for_a_new_one() -> None:
         assert read_all(second).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize(("proxies", "address_max"), [(0, 500), (1, None)])
+def test_behind_a_proxy_connections_have_no_share(proxies: int, address_max: int | None) -> None:
+    assert wsgi._address_max(Config(proxy_count=proxies), 2_000) == address_max
+
+
 def test_idle_connections_of_many_addresses_keep_none_out() -> None:
     limits = ConnectionLimits(idle_s=0)
     with serving(Seen([]), limits, connection_limit=12) as server, ExitStack() as opened:
@@ -362,6 +379,8 @@ def test_idle_and_half_sent_connections_stop_no_callback(database_url: str, tmp_
             }
             assert api_call(cluster.port, "registry", registration)["code"] == 200
             assert api_call(cluster.port, "callback", [])["code"] == 200
-        assert exchange(cluster.port, AMBIGUOUS["CL and TE"])[8:13] == b" 400 "
+        answer = exchange(cluster.port, AMBIGUOUS["CL and TE"])
+        assert answer[8:13] == b" 400 "
+        assert b"\r\nX-Content-Type-Options: nosniff\r\n" in answer
     finally:
         cluster.programs.stop_all()
