@@ -102,6 +102,11 @@ def weak_names(session: Session) -> list[str]:
     return list(session.scalars(query.order_by(User.username)))
 
 
+def find_marked(session: Session, mark: WeakPassword) -> list[User]:
+    """Return the users whose password has this mark, ids ascending."""
+    return list(session.scalars(select(User).where(User.weak_password == mark).order_by(User.id)))
+
+
 def count_weak(session: Session) -> int:
     """Return how many enabled users have a weak password."""
     query = select(func.count()).where(User.weak_password != WeakPassword.NO, User.disabled == 0)

@@ -172,6 +172,7 @@ def test_the_editor_shows_the_source_and_saves_it(console: Console, open_page: O
     page.keyboard.press("Control+End")
     page.keyboard.type("echo from the browser")
     page.get_by_label("Remark").fill("typed in a browser")
+    page.get_by_label("Your password").fill(ADMIN[1])
     page.get_by_role("button", name="Save").click()
     expect(page.locator("[data-toasts]")).to_contain_text("Saved.")
     expect(page.locator(".cm-content")).to_contain_text("echo from the browser")

@@ -14,6 +14,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from tests.browser.conftest import OpenPage
+from tests.browser.seed import ADMIN
 from tests.browser.serving import Console
 
 pytestmark = pytest.mark.browser
@@ -267,12 +268,15 @@ def test_without_scripts_the_code_is_run_too(console: Console, open_page: OpenPa
     assert "/jobcode" in page.url
 
 
-def test_ctrl_s_saves_once_the_remark_is_long_enough(console: Console, open_page: OpenPage) -> None:
+def test_ctrl_s_saves_once_remark_and_password_are_entered(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page)
     page.locator(".cm-content").click()
     page.keyboard.type("# by keyboard\n")
     page.keyboard.press("Control+s")
     expect(page.get_by_label("Remark")).to_be_focused()
     page.keyboard.type("by keyboard")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_label("Your password")).to_be_focused()
+    page.keyboard.type(ADMIN[1])
     page.keyboard.press("Control+s")
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()

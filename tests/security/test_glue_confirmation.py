@@ -167,7 +167,7 @@ def test_a_sign_on_confirms_only_while_it_is_fresh(minutes: int, needed: bool) -
             confirmation.confirm(visitor, ADMIN_PASSWORD, now_ms=at_ms)
 
 
-def test_a_sign_on_that_is_old_is_told_to_log_in_again(admin: Console, job_id: int) -> None:
+def test_an_old_sign_on_has_to_log_in_again(admin: Console, job_id: int) -> None:
     with session_scope() as session:
         session.execute(update(LoginSession).values(sign_on=1, created_ms=now_ms() - 16 * MINUTE_MS))
     path, code = f"/jobcode?jobId={job_id}", {"glue_source": "echo two", "glue_remark": "an attack"}

@@ -194,3 +194,10 @@ def test_adopted_hashes_of_listed_passwords_are_marked_at_the_start(
     assert "users with a common password count=3 names=olga,otto,paul" in caplog.text
     kept = [only_row(User, username=name).password == text for name, text in hashes.items()]
     assert kept == [is_shared] * 4
+
+
+def test_check_config_warns_of_common_passwords(adopted: Console) -> None:
+    adopted.another().log_in("olga", OLD)
+    printed = adopted.app.test_cli_runner().invoke(args=["check-config"])
+    assert printed.exit_code == 0, printed.output
+    assert "warning: users with a common password: 1;" in printed.output

@@ -86,7 +86,7 @@ def warn() -> None:
 def users_with_grace(session: Session, *, actor: Actor) -> list[User]:
     """Return the users whose scripts still log in with a weak password; administrators only."""
     require_admin(actor)
-    return [user for user in users.all_users(session) if user.weak_password == WeakPassword.GRACE]
+    return users.find_marked(session, WeakPassword.GRACE)
 
 
 def end_grace(session: Session, user_ids: Sequence[int], *, actor: Actor, now_ms: Millis) -> int:

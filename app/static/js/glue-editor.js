@@ -12,7 +12,9 @@ function themeNow() {
 }
 
 function start() {
-  let saved = area.value;
+  /* what a refused form shows is saved nowhere */
+  let saved = form.hasAttribute("data-refused") ? null : area.value;
+  form.toggleAttribute("data-is-changed", saved === null);
   const view = new EditorView({
     doc: area.value,
     parent: place,
@@ -33,12 +35,14 @@ function start() {
   place.hidden = false;
   area.hidden = true;
   document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
-  /* saves if the remark is long enough, else focuses it */
+  /* saves if remark and password are entered, else focuses what lacks */
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s") return;
     event.preventDefault();
     const remark = form.elements.glue_remark;
+    const password = form.elements.password;
     if (remark.value.trim().length < remark.dataset.least) remark.focus();
+    else if (password && !password.value) password.focus();
     else form.requestSubmit();
   });
   form.addEventListener("submit", () => {
