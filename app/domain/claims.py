@@ -24,6 +24,11 @@ def claim_values(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     return frozenset(value for value in values if isinstance(value, str) and value)
 
 
+def printable(text: str, *, limit: int) -> str:
+    """Return a text of the provider that can be stored and shown: cut, with all other characters replaced."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text[:limit])
+
+
 def granted_rights(
     values: frozenset[str], grants: Iterable[Grant], app_names: Mapping[int, str]
 ) -> dict[int, frozenset[Right]]:

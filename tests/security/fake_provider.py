@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
-from joserfc import jwt
+from joserfc import jws
 from joserfc.jwk import RSAKey
 
 from app.clock import now_ms
@@ -106,7 +106,7 @@ class FakeProvider:
         claims = {name: value for name, value in claims.items() if value is not None}
         if self.header["alg"] in ("none", "HS256"):
             return self._forged(claims)
-        return jwt.encode(self.header, claims, rsa_key(self.signing_kid), algorithms=["RS256"])
+        return jws.serialize_compact(self.header, json.dumps(claims), rsa_key(self.signing_kid), ["RS256"])
 
     def _forged(self, claims: dict[str, Any]) -> str:
         """Sign with nothing, or with an HMAC of a key that is no secret or not the provider's."""

@@ -248,6 +248,7 @@ PAST_S, FUTURE_S = 1_000_000_000, 4_000_000_000
         ({"sub": "x" * 300}, "subject"),
         ({"sub": "trailing "}, "subject"),
         ({"sub": "line\nend"}, "subject"),
+        ({"sub": "\ud800"}, "subject"),
     ],
     ids=str,
 )
@@ -308,7 +309,7 @@ def test_a_name_that_is_taken_is_never_taken_over(console: Console, provider: Fa
     assert "An administrator can link it" in response.text
 
 
-@pytest.mark.parametrize("name", [None, "", "a b", "<b>", 'x"', "x" * 51, 7, ["ann"], "a\x00b"])
+@pytest.mark.parametrize("name", [None, "", "a b", "<b>", 'x"', "x" * 51, 7, ["ann"], "a\x00b", "a\ud800"])
 def test_an_unusable_user_name_is_refused(console: Console, provider: FakeProvider, name: Any) -> None:
     provider.claims = {"preferred_username": name}
     assert_refused(console, sign_in(console, provider), "user name")

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.db import read_scope, transact
-from app.domain.claims import claim, claim_values, granted_rights
+from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role
 from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 #: longest user name of a provider, as the column has it
 NAME_MAX = 50
 IDENTITY_MAX = 255
+#: longest reason in the audit; it holds an identity
+REASON_MAX = 400
 EXPIRED = N_("This login has expired or was started in another browser. Start it again.")
 
 
@@ -110,7 +112,7 @@ class SignOn:
         if not hmac.compare_digest(pending.state.encode(), answer.state.encode("utf-8", "replace")):
             raise SignOnExpired(EXPIRED, reason="state")
         if answer.error:
-            error = answer.error[:100]
+            error = printable(answer.error, limit=100)
             text = N_("The identity provider refused the login: %(error)s", error=error)
             raise SignOnRefused(text, reason=f"provider: {error}")
         if not self._provider.is_issuer(answer.issuer) or not answer.code:
@@ -165,7 +167,7 @@ class SignOn:
     def _username(self, claims: Mapping[str, Any]) -> str:
         name = claim(claims, self._config.username_claim)
         if not isinstance(name, str) or not 1 <= len(name) <= NAME_MAX or not users.is_valid_name(name):
-            shown = str(name)[:NAME_MAX] if name else ""
+            shown = printable(str(name), limit=NAME_MAX) if name else ""
             text = N_("The identity provider's user name is missing or invalid: %(name)s", name=shown)
             raise SignOnRefused(text, reason="user name", username=shown)
         return name
@@ -233,6 +235,7 @@ def _record_refusal(session: Session, refusal: SignOnRefused, address: str, *, n
     source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)
     login.count_source_failure(source, now_ms=now_ms)
     actor = Actor(user_id=0, username=refusal.username, is_admin=False, address=address)
-    changes = {"sign_on": refusal.reason}
+    reason = printable(refusal.reason, limit=REASON_MAX)
+    changes = {"sign_on": reason}
     audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes=changes)
-    logger.warning("login refused user=%r address=%s reason=%r", refusal.username, address, refusal.reason)
+    logger.warning("login refused user=%r address=%s reason=%r", refusal.username, address, reason)
