@@ -33,8 +33,6 @@ class _LimitedAdapter(HTTPAdapter):
             request, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S), verify=True, proxies={}
         )
         with response:
-            if response.is_redirect:
-                raise requests.TooManyRedirects(f"{request.url} answers with a redirect")
             response._content = _read(response)  # all that ``content`` needs
         return response
 

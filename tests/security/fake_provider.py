@@ -46,6 +46,8 @@ class FakeProvider:
     published_kids: list[str] = field(default_factory=lambda: ["one"])
     #: path -> (status, headers, body) instead of the answer
     broken: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    #: path -> bytes behind the answer
+    padding: dict[str, int] = field(default_factory=dict)
     #: code -> parameters of the authorization request
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -135,6 +137,7 @@ def serving_provider() -> Iterator[FakeProvider]:
             else:
                 status, found = provider.answer(self.path, form, self.headers.get("Authorization", ""))
                 headers, body = {"Content-Type": "application/json"}, json.dumps(found).encode()
+            body += b" " * provider.padding.get(self.path, 0)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)

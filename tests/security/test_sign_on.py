@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from flask import Flask
+from joserfc.jwk import KeySet
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
@@ -88,17 +89,20 @@ def sign_in(console: Console, provider: FakeProvider, **changes: str) -> TestRes
     return console.client.get(CALLBACK, query_string=answer)
 
 
-def assert_refused(console: Console, response: TestResponse, reason: str, *, status: int = 403) -> None:
-    """The login page with a notice, no login, and one audit entry with the reason."""
+def assert_refused(
+    console: Console, response: TestResponse, reason: str, *, status: int = 403, count: int = 1
+) -> None:
+    """The login page with a notice, no login, and an audit entry with the reason: the ``count``-th."""
     assert response.status_code == status, response.text
     assert 'role="alert"' in response.text
     assert f'action="{CONTEXT}/toLogin"' in response.text
     assert LOGIN_COOKIE not in response.headers.get("Set-Cookie", "")
     with read_scope() as session:
-        entries = list(session.scalars(select(AuditEntry).where(AuditEntry.action == "login.refused")))
+        query = select(AuditEntry).where(AuditEntry.action == "login.refused").order_by(AuditEntry.id)
+        entries = list(session.scalars(query))
         assert session.scalars(select(LoginSession)).all() == []
-    assert len(entries) == 1
-    assert reason in json.loads(entries[0].changes or "{}")["sign_on"]
+    assert len(entries) == count
+    assert reason in json.loads(entries[-1].changes or "{}")["sign_on"]
     assert console.get("/account").headers["Location"] == f"{CONTEXT}/toLogin"
 
 
@@ -145,30 +149,24 @@ def test_the_request_has_fresh_secrets_and_its_cookie_hides_them(
     assert not any(asked[name] in cookie for name in ("state", "nonce", "code_challenge"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "status"),
-    [
-        ({"state": "x" * 43}, "state", 400),
-        ({"state": ""}, "state", 400),
-        ({"state": "ünïcode"}, "state", 400),
-        ({"code": ""}, "no code", 400),
-        ({"iss": "https://evil.example"}, "issuer", 400),
-        ({"code": "", "error": "access_denied"}, "provider: access_denied", 403),
-        ({"code": "", "error": "<script>alert(1)</script>"}, "provider: <script>", 403),
-        ({"code": "code of another client"}, "code: invalid_grant", 403),
-        ({"code": "\x00\r\nX: y"}, "code: invalid_grant", 403),
-    ],
-)
-def test_an_answer_that_was_changed_is_refused(
-    console: Console,
-    provider: FakeProvider,
-    changes: dict[str, str],
-    reason: str,
-    status: int,
-) -> None:
-    response = sign_in(console, provider, **changes)
-    assert_refused(console, response, reason, status=status)
-    assert "<script>alert" not in response.text
+CHANGED_ANSWERS: list[tuple[dict[str, str], str, int]] = [
+    ({"state": "x" * 43}, "state", 400),
+    ({"state": ""}, "state", 400),
+    ({"state": "ünïcode"}, "state", 400),
+    ({"code": ""}, "no code", 400),
+    ({"iss": "https://evil.example"}, "issuer", 400),
+    ({"code": "", "error": "access_denied"}, "provider: access_denied", 403),
+    ({"code": "", "error": "<script>alert(1)</script>"}, "provider: <script>", 403),
+    ({"code": "code of another client"}, "code: invalid_grant", 403),
+    ({"code": "\x00\r\nX: y"}, "code: invalid_grant", 403),
+]
+
+
+def test_an_answer_that_was_changed_is_refused(console: Console, provider: FakeProvider) -> None:
+    for count, (changes, reason, status) in enumerate(CHANGED_ANSWERS, 1):
+        response = sign_in(console, provider, **changes)
+        assert_refused(console, response, reason, status=status, count=count)
+        assert "<script>alert" not in response.text
 
 
 def test_an_answer_in_another_browser_is_refused(console: Console, provider: FakeProvider) -> None:
@@ -184,11 +182,12 @@ def test_a_state_of_another_browser_is_refused(console: Console, provider: FakeP
     assert_refused(victim, victim.client.get(CALLBACK, query_string=answer), "state", status=400)
 
 
-@pytest.mark.parametrize("value", ["x", "gAAAAA", "ünï", "A" * 4_000])
-def test_a_forged_cookie_is_refused(console: Console, provider: FakeProvider, value: str) -> None:
-    answer = provider.authorize(start(console))
-    console.client.set_cookie(view.COOKIE, value, path=f"{CONTEXT}/sign-on")
-    assert_refused(console, console.client.get(CALLBACK, query_string=answer), "cookie", status=400)
+def test_a_forged_cookie_is_refused(console: Console, provider: FakeProvider) -> None:
+    for count, value in enumerate(["x", "gAAAAA", "ünï", "A" * 4_000], 1):
+        answer = provider.authorize(start(console))
+        console.client.set_cookie(view.COOKIE, value, path=f"{CONTEXT}/sign-on")
+        response = console.client.get(CALLBACK, query_string=answer)
+        assert_refused(console, response, "cookie", status=400, count=count)
 
 
 def test_a_start_expires_after_ten_minutes(
@@ -225,69 +224,55 @@ def test_a_code_stolen_before_its_use_needs_the_verifier(console: Console, provi
 PAST_S, FUTURE_S = 1_000_000_000, 4_000_000_000
 
 
-@pytest.mark.parametrize(
-    ("claims", "reason"),
-    [
-        ({"nonce": "another"}, "nonce"),
-        ({"nonce": None}, "nonce"),
-        ({"iss": "https://evil.example"}, "iss"),
-        ({"iss": None}, "iss"),
-        ({"aud": "another-client"}, "aud"),
-        ({"aud": [CLIENT_ID, "another-client"]}, "azp"),
-        ({"aud": []}, "aud"),
-        ({"aud": None}, "aud"),
-        ({"azp": "another-client"}, "azp"),
-        ({"exp": PAST_S}, "expired"),
-        ({"exp": "tomorrow"}, "exp"),
-        ({"exp": None}, "exp"),
-        ({"nbf": FUTURE_S}, "not yet"),
-        ({"at_hash": "of another access token"}, "at_hash"),
-        ({"sub": None}, "sub"),
-        ({"sub": ""}, "sub"),
-        ({"sub": 7}, "sub"),
-        ({"sub": "x" * 300}, "subject"),
-        ({"sub": "trailing "}, "subject"),
-        ({"sub": "line\nend"}, "subject"),
-        ({"sub": "\ud800"}, "subject"),
-    ],
-    ids=str,
-)
-def test_a_wrong_claim_is_refused(
-    console: Console,
-    provider: FakeProvider,
-    claims: dict[str, Any],
-    reason: str,
-) -> None:
-    provider.claims = claims
-    assert_refused(console, sign_in(console, provider), reason)
+WRONG_CLAIMS: list[tuple[dict[str, Any], str]] = [
+    ({"nonce": "another"}, "nonce"),
+    ({"nonce": None}, "nonce"),
+    ({"iss": "https://evil.example"}, "iss"),
+    ({"iss": None}, "iss"),
+    ({"aud": "another-client"}, "aud"),
+    ({"aud": [CLIENT_ID, "another-client"]}, "azp"),
+    ({"aud": []}, "aud"),
+    ({"aud": None}, "aud"),
+    ({"azp": "another-client"}, "azp"),
+    ({"exp": PAST_S}, "expired"),
+    ({"exp": "tomorrow"}, "exp"),
+    ({"exp": None}, "exp"),
+    ({"nbf": FUTURE_S}, "not yet"),
+    ({"at_hash": "of another access token"}, "at_hash"),
+    ({"sub": None}, "sub"),
+    ({"sub": ""}, "sub"),
+    ({"sub": 7}, "sub"),
+    ({"sub": "x" * 300}, "subject"),
+    ({"sub": "trailing "}, "subject"),
+    ({"sub": "line\nend"}, "subject"),
+    ({"sub": "\ud800"}, "subject"),
+]
 
 
-@pytest.mark.parametrize(
-    ("header", "key"),
-    [
-        ({"alg": "none"}, b""),
-        ({"alg": "HS256", "kid": "one"}, CLIENT_SECRET.encode()),
-        ({"alg": "HS256", "kid": "one"}, rsa_key("one").as_pem(private=False)),
-        ({"alg": "RS256", "kid": "one"}, "foreign"),
-        ({"alg": "RS256", "kid": "foreign"}, "foreign"),
-        ({"alg": "RS256", "kid": "one", "jwk": rsa_key("foreign").as_dict(private=False)}, "foreign"),
-        ({"alg": "RS256", "kid": "one", "jku": "http://127.0.0.1:1/keys"}, "foreign"),
-    ],
-    ids=["none", "client secret", "public key as secret", "foreign key", "unknown kid", "jwk", "jku"],
-)
-def test_a_signature_that_is_not_the_providers_is_refused(
-    console: Console,
-    provider: FakeProvider,
-    header: dict[str, Any],
-    key: str | bytes,
-) -> None:
-    """``key`` is the key id of an RSA key, or the key of an HMAC."""
-    provider.header = header
-    if isinstance(key, bytes):
-        provider.hmac_key = key
-    else:
-        provider.signing_kid = key
-    assert_refused(console, sign_in(console, provider), "ID token")
+def test_a_wrong_claim_is_refused(console: Console, provider: FakeProvider) -> None:
+    for count, (claims, reason) in enumerate(WRONG_CLAIMS, 1):
+        provider.claims = claims
+        assert_refused(console, sign_in(console, provider), reason, count=count)
+
+
+#: header, and the key id of an RSA key or the key of an HMAC
+WRONG_SIGNATURES: list[tuple[dict[str, Any], str | bytes]] = [
+    ({"alg": "none"}, b""),
+    ({"alg": "HS256", "kid": "one"}, CLIENT_SECRET.encode()),
+    ({"alg": "HS256", "kid": "one"}, rsa_key("one").as_pem(private=False)),
+    ({"alg": "RS256", "kid": "one"}, "foreign"),
+    ({"alg": "RS256", "kid": "foreign"}, "foreign"),
+    ({"alg": "RS256", "kid": "one", "jwk": rsa_key("foreign").as_dict(private=False)}, "foreign"),
+    ({"alg": "RS256", "kid": "one", "jku": "http://127.0.0.1:1/keys"}, "foreign"),
+]
+
+
+def test_a_signature_that_is_not_the_providers_is_refused(console: Console, provider: FakeProvider) -> None:
+    for count, (header, key) in enumerate(WRONG_SIGNATURES, 1):
+        provider.header = header
+        provider.hmac_key = key if isinstance(key, bytes) else b""
+        provider.signing_kid = key if isinstance(key, str) else "one"
+        assert_refused(console, sign_in(console, provider), "ID token", count=count)
 
 
 def test_a_new_key_is_read_at_most_once_a_minute(console: Console, provider: FakeProvider) -> None:
@@ -309,10 +294,11 @@ def test_a_name_that_is_taken_is_never_taken_over(console: Console, provider: Fa
     assert "An administrator can link it" in response.text
 
 
-@pytest.mark.parametrize("name", [None, "", "a b", "<b>", 'x"', "x" * 51, 7, ["ann"], "a\x00b", "a\ud800"])
-def test_an_unusable_user_name_is_refused(console: Console, provider: FakeProvider, name: Any) -> None:
-    provider.claims = {"preferred_username": name}
-    assert_refused(console, sign_in(console, provider), "user name")
+def test_an_unusable_user_name_is_refused(console: Console, provider: FakeProvider) -> None:
+    names: list[Any] = [None, "", "a b", "<b>", 'x"', "x" * 51, 7, ["ann"], "a\x00b", "a\ud800"]
+    for count, name in enumerate(names, 1):
+        provider.claims = {"preferred_username": name}
+        assert_refused(console, sign_in(console, provider), "user name", count=count)
 
 
 def test_a_renamed_user_stays_the_same_user(console: Console, provider: FakeProvider) -> None:
@@ -479,61 +465,78 @@ def test_logout_ends_the_sessions_here_and_at_the_provider(console: Console, pro
     assert console.get("/account").headers["Location"] == f"{CONTEXT}/toLogin"
 
 
-AWAY: dict[str, tuple[int, dict[str, str], bytes]] = {
-    "error": (500, {}, b""),
-    "no JSON": (200, {}, b"<html>"),
-    "a list": (200, {}, b"[]"),
-    "deep": (200, {}, b"[" * 200_000),
-    "redirect": (302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""),
-    "long": (200, {}, b" " * 600_000),
-    "another issuer": (200, {}, b'{"issuer": "https://evil.example"}'),
-}
+AWAY: list[tuple[int, dict[str, str], bytes]] = [
+    (500, {}, b""),
+    (200, {}, b"<html>"),
+    (200, {}, b"[]"),
+    (200, {}, b"[" * 200_000),
+    (302, {"Location": "/elsewhere"}, b""),
+]
+PATHS = ["/.well-known/openid-configuration", "/keys", "/token"]
 
 
-@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys", "/token"])
-@pytest.mark.parametrize("kind", AWAY)
-def test_a_provider_that_answers_nonsense_stops_no_local_login(
-    console: Console,
-    provider: FakeProvider,
-    path: str,
-    kind: str,
-) -> None:
-    provider.broken[path] = AWAY[kind]
+def finish(console: Console, provider: FakeProvider) -> TestResponse:
+    """Start a sign-on and finish it unless the start is refused."""
     response = console.get("/sign-on")
-    if path != "/.well-known/openid-configuration":
-        answer = provider.authorize(response.headers["Location"])
-        response = console.client.get(CALLBACK, query_string=answer)
-    assert response.status_code in (403, 503)
-    assert 'role="alert"' in response.text
-    assert "/elsewhere" not in provider.requests
+    if response.status_code != 303:
+        return response
+    answer = provider.authorize(response.headers["Location"])
+    return console.client.get(CALLBACK, query_string=answer)
+
+
+@pytest.fixture
+def unpaused(console: Console, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function that makes the client forget what it has read and what failed."""
+    monkeypatch.setattr(provider_module, "PAUSE_S", 0)
+
+    def forget() -> None:
+        client = console.app.extensions["xxl_job_sign_on"]._provider
+        client._metadata, client._keys = {}, KeySet([])
+
+    return forget
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_provider_that_answers_nonsense_stops_no_local_login(
+    console: Console, provider: FakeProvider, unpaused: Callable[[], None], path: str
+) -> None:
+    for answer in AWAY:
+        unpaused()
+        provider.broken = {path: answer}
+        response = finish(console, provider)
+        assert response.status_code in (403, 503), answer
+        assert 'role="alert"' in response.text
+        assert "/elsewhere" not in provider.requests
+    provider.broken.clear()
+    unpaused()
+    provider.padding = {path: 600_000}
+    assert finish(console, provider).status_code == 503
     provider.requests.clear()
     assert "/sign-on" in console.get("/toLogin").text
     assert console.log_in("admin", ADMIN_PASSWORD).get("/user").status_code == 200
     assert provider.requests == []
 
 
-@pytest.mark.parametrize(
-    ("name", "address"),
-    [
-        ("authorization_endpoint", "javascript:alert(1)"),
-        ("authorization_endpoint", "https://u:p@evil.example/"),
-        ("token_endpoint", "http://169.254.169.254/token"),
-        ("jwks_uri", "file:///etc/passwd"),
-        ("jwks_uri", 7),
-    ],
-)
-def test_an_unsafe_endpoint_is_not_used(
-    console: Console,
-    provider: FakeProvider,
-    name: str,
-    address: Any,
+UNSAFE: list[tuple[str, Any]] = [
+    ("authorization_endpoint", "javascript:alert(1)"),
+    ("authorization_endpoint", "https://evil.example/"),
+    ("authorization_endpoint", "http://evil.example/"),
+    ("token_endpoint", "http://u:p@{host}/token"),
+    ("jwks_uri", "file:///etc/passwd"),
+    ("jwks_uri", "http://u:p@{host}/keys"),
+    ("jwks_uri", 7),
+    ("issuer", "https://evil.example"),
+]
+
+
+def test_unsafe_metadata_are_not_used(
+    console: Console, provider: FakeProvider, unpaused: Callable[[], None]
 ) -> None:
-    provider.metadata = {name: address}
-    response = console.get("/sign-on")
-    if name != "authorization_endpoint":
-        answer = provider.authorize(response.headers["Location"])
-        response = console.client.get(CALLBACK, query_string=answer)
-    assert response.status_code == 503
+    host = urlsplit(provider.issuer).netloc
+    for name, address in UNSAFE:
+        unpaused()
+        provider.metadata = {name: address.format(host=host) if isinstance(address, str) else address}
+        assert finish(console, provider).status_code == 503, (name, address)
 
 
 def test_calls_in_flight_are_bounded(console: Console, provider: FakeProvider) -> None:
@@ -545,7 +548,7 @@ def test_calls_in_flight_are_bounded(console: Console, provider: FakeProvider) -
 
 
 def test_after_a_failure_the_provider_is_left_alone(console: Console, provider: FakeProvider) -> None:
-    provider.broken["/.well-known/openid-configuration"] = AWAY["error"]
+    provider.broken["/.well-known/openid-configuration"] = AWAY[0]
     assert [console.get("/sign-on").status_code for _ in range(3)] == [503, 503, 503]
     assert len(provider.requests) == 1
 
