@@ -6,6 +6,7 @@ import pytest
 
 from tests.acceptance.conftest import shared
 from tests.acceptance.programs import free_port, wait_for
+from tests.console.conftest import admin, app, console, normal_user, settings  # noqa: F401  # fixtures
 from tests.fake_executor import FakeExecutor
 from tests.security.site import Site
 

@@ -1,4 +1,4 @@
-"""Access policy: every endpoint has an entry, and every entry admits exactly the users it names."""
+"""Access policy: every endpoint has an entry; tests/security compares what the entries admit."""
 
 import pytest
 from flask import Flask
@@ -7,9 +7,8 @@ from werkzeug.routing import Rule
 from app.console import POLICY
 from app.console.web.access import Access
 from app.db import session_scope
-from app.domain.permissions import Right
 from app.store import users
-from tests.console.conftest import CONTEXT, Console, add_group, add_user
+from tests.console.conftest import CONTEXT, Console, add_user
 
 #: independent of the database
 pytestmark = pytest.mark.databases("sqlite")
@@ -60,13 +59,6 @@ def test_an_endpoint_without_an_entry_is_refused(app: Flask, monkeypatch: pytest
         assert admin.client.open(f"{CONTEXT}/jobgroup/pageList", method=method).status_code == 403
 
 
-def test_without_a_login_only_public_endpoints_answer(app: Flask) -> None:
-    for rule in rules_of(app):
-        response = app.test_client().open(path_of(app, rule), method=method_of(rule))
-        is_open = POLICY[rule.endpoint] in (Access.PUBLIC, Access.PROBE)
-        assert is_open or response.headers.get("Location") == f"{CONTEXT}/toLogin", rule
-
-
 def test_options_without_a_login_lead_to_the_login_page(app: Flask) -> None:
     for rule in app.url_map.iter_rules():
         response = app.test_client().options(path_of(app, rule))
@@ -111,40 +103,6 @@ def test_a_first_password_allows_only_its_change(app: Flask) -> None:
         answer = response.get_json(silent=True) or {}
         assert response.status_code in (302, 403) or answer.get("code") == 500, rule
     assert norman.get("/account").status_code == 200
-
-
-def test_a_normal_user_reaches_no_administrator_endpoint(app: Flask) -> None:
-    group_id = add_group()
-    add_user("norman", [group_id])
-    norman = Console(app, app.test_client()).log_in("norman")
-    for rule in rules_of(app):
-        if POLICY[rule.endpoint] is not Access.ADMIN:
-            continue
-        response = norman.client.open(path_of(app, rule), method=method_of(rule))
-        answer = response.get_json(silent=True) or {}
-        assert response.status_code == 403 or answer == {
-            "code": 500,
-            "msg": "permission denied",
-            "content": None,
-        }, rule
-
-
-@pytest.mark.parametrize(
-    ("path", "right"),
-    [
-        ("/jobinfo/start", Right.OPERATE),
-        ("/jobinfo/trigger", Right.OPERATE),
-        ("/joblog/logKill", Right.OPERATE),
-        ("/jobinfo/add", Right.EDIT),
-        ("/jobinfo/remove", Right.EDIT),
-        ("/jobcode/save", Right.GLUE),
-    ],
-)
-def test_an_endpoint_needs_its_right_on_some_group(app: Flask, path: str, right: Right) -> None:
-    group_id = add_group()
-    add_user("norman", [group_id], {group_id: frozenset(Right) - {right}})
-    norman = Console(app, app.test_client()).log_in("norman")
-    assert norman.call(path, id=1) == {"code": 500, "msg": "permission denied", "content": None}
 
 
 def test_a_form_of_a_page_needs_its_token(admin: Console) -> None:

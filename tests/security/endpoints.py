@@ -1,0 +1,247 @@
+"""Who may call each endpoint of the console on which object, written by hand: the expectation of the matrix.
+
+Not derived from the program's own policy, which it proves. A new endpoint without an entry fails the matrix.
+``{job}``, ``{group}``, … in paths and forms are ids of a ``Place``.
+"""
+
+import json
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from tests.console.scripting.test_jobs import BEAN
+
+
+class Needs(StrEnum):
+    """Least that a caller needs."""
+
+    ANYONE = "anyone"
+    LOGIN = "login"
+    VIEW = "view"
+    OPERATE = "operate"
+    EDIT = "edit"
+    GLUE = "glue"
+    ADMIN = "admin"
+
+
+class Call(NamedTuple):
+    """One request."""
+
+    needs: Needs
+    path: str
+    #: None: by GET
+    form: dict[str, Any] | None = None
+    #: a list: a foreign object only restricts it, and adds nothing
+    is_list: bool = False
+
+
+ANYONE, LOGIN, VIEW, RUN, EDIT, WRITE, ADMIN = Needs
+JOB_FORM = {
+    "job_desc": "mine",
+    "author": "eve",
+    "schedule_type": "NONE",
+    "glue_type": "BEAN",
+    "executor_handler": "x",
+    "executor_route_strategy": "FIRST",
+    "misfire_strategy": "DO_NOTHING",
+    "executor_block_strategy": "SERIAL_EXECUTION",
+    "delivery": "auto",
+    "retry_backoff_percent": "100",
+}
+IMPORTED = {"jobDesc": "mine", "author": "eve", "executorHandler": "x"}
+CODE = {"glueSource": "id", "glueRemark": "four", "glue_source": "id", "glue_remark": "four"}
+BOUNDS = {"job_group": "{group}", "job_id": "0", "kind": "9"}
+GROUP_FORM = {"app_name": "new-app", "title": "New", "address_type": "0"}
+GROUP_BEAN = {"appname": "new-app", "title": "New", "addressType": "0"}
+USER = {"username": "newcomer", "password": "long-enough-77", "role": "0"}
+INSTANCE = "http://127.0.0.1:1024"
+
+
+def confirmed(needs: Needs, path: str, **form: str) -> list[Call]:
+    """A page and its form."""
+    return [Call(needs, path), Call(needs, path, form)]
+
+
+def listed(needs: Needs, *paths: str) -> list[Call]:
+    return [Call(needs, path, is_list=True) for path in paths]
+
+
+def bulk(needs: Needs, act: str) -> list[Call]:
+    return confirmed(needs, f"/jobinfo/bulk/{act}?id={{job}}", job_group="{group}", tag="x")
+
+
+PUBLIC: dict[str, list[Call]] = {
+    "static": [Call(ANYONE, "/static/css/app.css")],
+    "auth.health": [Call(ANYONE, "/health"), Call(ANYONE, "/actuator/health")],
+    "auth.login_page": [Call(ANYONE, "/toLogin")],
+    "auth.log_in": [Call(ANYONE, "/toLogin", {"userName": "x", "password": "wrong"})],
+    "account.preferences": [Call(ANYONE, "/preferences", {"theme": "dark"})],
+    "scripting_login.log_in": [Call(ANYONE, "/login", {"userName": "x", "password": "wrong"})],
+    "scripting_login.log_out": [Call(ANYONE, "/logout", {})],
+}
+OF_THE_USER: dict[str, list[Call]] = {
+    "account.show": [Call(LOGIN, "/account")],
+    "account.change_password": [Call(LOGIN, "/account/password", {"old_password": "wrong"})],
+    "account.change_settings": [Call(LOGIN, "/account/settings", {"language": "en", "time_zone": ""})],
+    "account.end_login": confirmed(LOGIN, "/account/logins/{login}/end"),
+    "account.end_other_logins": confirmed(LOGIN, "/account/logins/end"),
+    "account.log_out": [Call(LOGIN, "/account/logout", {})],
+    "start_page.lead": [Call(LOGIN, "/start")],
+    "start_page.choose": [Call(LOGIN, "/account/start-page", {"start_page": ""})],
+    "scripting_users.update_password": [
+        Call(LOGIN, "/user/updatePwd", {"oldPassword": "wrong", "password": "long-enough-77"})
+    ],
+    "saved_views.add": confirmed(LOGIN, "/views/jobs/new?author=ann", name="of ann"),
+    "saved_views.rename": confirmed(LOGIN, "/views/{view}/edit", name="renamed"),
+    "saved_views.remove": confirmed(LOGIN, "/views/{view}/delete"),
+    "tasks.index": listed(LOGIN, "/tasks"),
+    "tasks.show": [Call(LOGIN, "/tasks/{task}")],
+    "tasks.cancel": [Call(LOGIN, "/tasks/{task}/cancel", {})],
+    "help.index": [Call(LOGIN, "/help")],
+    "jobs.preview_part": [Call(LOGIN, "/jobinfo/preview?schedule_type=NONE")],
+    "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
+}
+LISTS: dict[str, list[Call]] = {
+    "dashboard.index": listed(LOGIN, "/", "/?hours=24"),
+    "dashboard.chart": listed(LOGIN, "/report"),
+    "load.index": listed(LOGIN, "/load"),
+    "pickers.jobs": listed(
+        LOGIN, "/pick/jobs?q=", "/pick/jobs?q={job}", "/pick/jobs?q=secret&jobGroup={group}&right=operate"
+    ),
+    "pickers.groups": listed(LOGIN, "/pick/groups?q=secret", "/pick/groups?q={group}&right=edit"),
+    "scripting_logs.chart_info": listed(
+        LOGIN, "/chartInfo?startDate=2000-01-01 00:00:00&endDate=2099-01-01 00:00:00"
+    ),
+    "jobs.index": listed(LOGIN, "/jobinfo", "/jobinfo?jobGroup={group}"),
+    "logs.index": listed(
+        LOGIN,
+        "/joblog?range=all",
+        "/joblog?range=all&jobGroup={group}",
+        "/joblog?range=all&jobId={job}",
+    ),
+    "job_bulk.running": listed(VIEW, "/jobinfo/running?id={job}&id={code}"),
+    "log_export.export": listed(VIEW, "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}"),
+    "logs.detail_page": listed(VIEW, "/joblog/logDetailPage?id={log}"),
+    "scripting_jobs.page_list": listed(
+        VIEW, "/jobinfo/pageList?jobGroup={group}&triggerStatus=-1&jobDesc=&id={job}"
+    ),
+    "scripting_logs.page_list": listed(VIEW, "/joblog/pageList?jobGroup={group}&jobId={job}&logStatus=-1"),
+    "scripting_logs.jobs_by_group": listed(VIEW, "/joblog/getJobsByGroup?jobGroup={group}"),
+}
+JOBS: dict[str, list[Call]] = {
+    "jobs.show": [Call(VIEW, "/jobinfo/{job}"), Call(VIEW, "/jobinfo/{code}")],
+    "jobs.next_times": [Call(VIEW, "/jobinfo/{job}/next-times")],
+    "jobs.nodes": [Call(VIEW, "/jobinfo/{job}/nodes")],
+    "jobs.add": [
+        *listed(EDIT, "/jobinfo/new?jobGroup={group}"),
+        Call(EDIT, "/jobinfo/new", JOB_FORM | {"job_group": "{group}"}),
+    ],
+    "jobs.copy": confirmed(EDIT, "/jobinfo/{job}/copy", **JOB_FORM, job_group="{group}"),
+    "jobs.edit": confirmed(EDIT, "/jobinfo/{job}/edit", **JOB_FORM, job_group="{group}"),
+    "job_actions.start": confirmed(RUN, "/jobinfo/{job}/start"),
+    "job_actions.stop": confirmed(RUN, "/jobinfo/{job}/stop"),
+    "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
+    "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
+    "job_actions.remove": confirmed(EDIT, "/jobinfo/{job}/delete"),
+    "job_bulk.bulk": [
+        call
+        for needs, act in (
+            (RUN, "start"),
+            (RUN, "stop"),
+            (RUN, "run"),
+            (EDIT, "move"),
+            (EDIT, "tag"),
+            (EDIT, "untag"),
+            (EDIT, "delete"),
+        )
+        for call in bulk(needs, act)
+    ],
+    "favourites.star": [
+        Call(VIEW, "/jobinfo/favourite", {"add": "{job}"}),
+        Call(VIEW, "/jobinfo/favourite", {"remove": "{job}"}),
+    ],
+    "job_transfer.export": [
+        *listed(VIEW, "/jobinfo/export", "/jobinfo/export?jobGroup={group}"),
+        Call(VIEW, "/jobinfo/export?id={job}"),
+    ],
+    "job_transfer.import_file": [
+        *listed(EDIT, "/jobinfo/import"),
+        Call(
+            EDIT,
+            "/jobinfo/import",
+            {"apply": "1", "text": json.dumps({"format": 1, "jobs": [IMPORTED | {"appname": "{app_name}"}]})},
+        ),
+    ],
+    "glue.edit": confirmed(WRITE, "/jobcode?jobId={code}", **CODE)
+    + confirmed(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
+    "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
+    "glue_versions.restore": confirmed(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
+    "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
+    "alarm_mutes.mute_job": confirmed(RUN, "/jobinfo/{job}/mute", span="1h"),
+    "alarm_mutes.unmute_job": [Call(RUN, "/jobinfo/{job}/unmute", {})],
+    "alarm_tests.job": confirmed(EDIT, "/jobinfo/{job}/test-alarm"),
+    "scripting_jobs.add": [Call(EDIT, "/jobinfo/add", BEAN | {"jobGroup": "{group}"})],
+    "scripting_jobs.update": [Call(EDIT, "/jobinfo/update", BEAN | {"jobGroup": "{group}", "id": "{job}"})],
+    "scripting_jobs.start": [Call(RUN, "/jobinfo/start", {"id": "{job}"})],
+    "scripting_jobs.stop": [Call(RUN, "/jobinfo/stop", {"id": "{job}"})],
+    "scripting_jobs.trigger": [Call(RUN, "/jobinfo/trigger", {"id": "{job}"})],
+    "scripting_jobs.remove": [Call(EDIT, "/jobinfo/remove", {"id": "{job}"})],
+    "scripting_jobs.save_code": [Call(WRITE, "/jobcode/save", CODE | {"id": "{code}"})],
+}
+RUNS: dict[str, list[Call]] = {
+    "logs.show": [Call(VIEW, "/joblog/{log}")],
+    "logs.message": [Call(VIEW, "/joblog/{log}/note")],
+    "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
+    "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
+    "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
+    "log_cleaning.clean": [
+        *listed(RUN, "/joblog/clean"),
+        Call(RUN, "/joblog/clean", BOUNDS),
+        Call(RUN, "/joblog/clean", BOUNDS | {"up_to_id": "999999", "total": "1"}),
+        Call(RUN, "/joblog/clean", BOUNDS | {"job_group": "0", "job_id": "{job}", "up_to_id": "999999"}),
+    ],
+    "scripting_logs.log_detail_cat": [
+        Call(VIEW, "/joblog/logDetailCat", {"logId": "{log}", "fromLineNum": "1"})
+    ],
+    "scripting_logs.log_kill": [Call(RUN, "/joblog/logKill", {"id": "{log}"})],
+    "scripting_logs.clear_log": [
+        Call(RUN, "/joblog/clearLog", {"jobGroup": "{group}", "jobId": "0", "type": "9"}),
+        Call(RUN, "/joblog/clearLog", {"jobGroup": "0", "jobId": "{job}", "type": "9"}),
+        Call(RUN, "/joblog/clearLog", {"jobGroup": "{group}", "jobId": "{job}", "type": "9"}),
+    ],
+}
+GROUPS: dict[str, list[Call]] = {
+    "group_page.show": [Call(VIEW, "/jobgroup/{group}")],
+    "group_page.drain": confirmed(RUN, f"/jobgroup/{{group}}/drain?address={INSTANCE}"),
+    "group_page.undrain": [Call(RUN, "/jobgroup/{group}/undrain", {"address": INSTANCE})],
+    "alarm_mutes.mute_group": confirmed(RUN, "/jobgroup/{group}/mute", span="1h"),
+    "alarm_mutes.unmute_group": [Call(RUN, "/jobgroup/{group}/unmute", {})],
+    "alarm_tests.group": confirmed(EDIT, "/jobgroup/{group}/test-alarm"),
+    "scripting_groups.load_by_id": [Call(VIEW, "/jobgroup/loadById", {"id": "{group}"})],
+    "groups.index": listed(ADMIN, "/jobgroup"),
+    "groups.add": confirmed(ADMIN, "/jobgroup/new", **GROUP_FORM),
+    "groups.edit": confirmed(ADMIN, "/jobgroup/{group}/edit", **GROUP_FORM),
+    "groups.remove": confirmed(ADMIN, "/jobgroup/{group}/delete"),
+    "groups.show_instances": [Call(ADMIN, "/jobgroup/{group}/nodes")],
+    "group_checks.test": [Call(ADMIN, "/jobgroup/{group}/test", {})],
+    "scripting_groups.page_list": listed(ADMIN, "/jobgroup/pageList"),
+    "scripting_groups.save": [Call(ADMIN, "/jobgroup/save", GROUP_BEAN)],
+    "scripting_groups.update": [Call(ADMIN, "/jobgroup/update", GROUP_BEAN | {"id": "{group}"})],
+    "scripting_groups.remove": [Call(ADMIN, "/jobgroup/remove", {"id": "{group}"})],
+}
+INSTALLATION: dict[str, list[Call]] = {
+    "alarm_tests.installation": confirmed(ADMIN, "/alarms/test"),
+    "pickers.users": listed(ADMIN, "/pick/users?q="),
+    "users.index": listed(ADMIN, "/user"),
+    "users.add": confirmed(ADMIN, "/user/new", **USER),
+    "users.edit": confirmed(ADMIN, "/user/{user}/edit", role="0"),
+    "users.remove": confirmed(ADMIN, "/user/{user}/delete"),
+    "users.list_logins": [Call(ADMIN, "/user/{user}/logins")],
+    "users.end_login": confirmed(ADMIN, "/user/{user}/logins/{their_login}/end"),
+    "users.end_logins": confirmed(ADMIN, "/user/{user}/logins/end"),
+    "users.audit": listed(ADMIN, "/user/audit"),
+    "scripting_users.page_list": listed(ADMIN, "/user/pageList?role=-1"),
+    "scripting_users.add": [Call(ADMIN, "/user/add", USER)],
+    "scripting_users.update": [Call(ADMIN, "/user/update", {"id": "{user}", "role": "0"})],
+    "scripting_users.remove": [Call(ADMIN, "/user/remove", {"id": "{user}"})],
+}
+ENDPOINTS = PUBLIC | OF_THE_USER | LISTS | JOBS | RUNS | GROUPS | INSTALLATION

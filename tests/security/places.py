@@ -1,0 +1,225 @@
+"""Objects and callers of the endpoint matrix, and what an answer means."""
+
+import itertools
+import re
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from werkzeug.test import TestResponse
+
+from app.clock import now_ms
+from app.db import read_scope, session_scope
+from app.models.base import Base
+from app.models.drain import Drain
+from app.models.favourite import Favourite
+from app.models.fire import Fire
+from app.models.glue import GlueVersion
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.mute import Mute
+from app.models.right import Right as RightRow
+from app.models.saved_view import SavedView
+from app.models.session import LoginSession
+from app.models.tag import JobTag
+from app.models.task import Task
+from app.models.user import User
+from app.services.jobs import glue
+from app.store import users
+from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
+from tests.console.pages import token_of
+from tests.console.scripting.test_others import add_log
+from tests.security.endpoints import INSTANCE, Call
+
+#: an unused id
+MISSING = 987_654
+TABLES: tuple[type[Base], ...] = (
+    Fire,
+    GlueVersion,
+    Group,
+    Job,
+    JobLog,
+    JobTag,
+    Favourite,
+    Drain,
+    Mute,
+    User,
+    RightRow,
+    SavedView,
+    Task,
+)
+_numbers = itertools.count(1)
+
+
+class Place(NamedTuple):
+    """Objects of a group: a job of each kind, a run, a version; and those of users."""
+
+    group: int
+    app_name: str
+    job: int
+    code: int
+    log: int
+    version: int
+    #: login, view and task of the caller, or of a stranger
+    login: int
+    view: int
+    task: int
+    #: a user and a login of theirs
+    user: int
+    their_login: int
+
+
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 9)
+
+
+class Meaning(StrEnum):
+    """What an answer says about the caller's access."""
+
+    LOG_IN = "log in first"
+    DENIED = "permission denied"
+    MISSING = "no such object"
+    REFUSED = "the request is invalid"
+    DONE = "done"
+    ERROR = "error"
+
+
+def make_place(title: str) -> Place:
+    """Store a group with its objects, and objects of a new user without groups."""
+    number = next(_numbers)
+    app_name = f"{title}-app-{number}"
+    group = add_group(app_name, title, addresses=INSTANCE)
+    job = add_job(
+        group, job_desc=f"{title} job", executor_param=f"{title} parameter", author=f"{title} owner"
+    )
+    code = add_job(
+        group,
+        job_desc=f"{title} script",
+        glue_type="GLUE_SHELL",
+        glue_source=f"echo {title}",
+        executor_handler="",
+    )
+    with session_scope() as session:
+        version = glue.save_source(
+            session, code, f"echo {title} 2", f"{title} remark", actor=ACTOR, now_ms=now_ms()
+        )
+    log = add_log(job, group, address=INSTANCE)
+    other = f"other{number}"
+    user, login = add_user(other), _login_of(other)
+    place = Place(group, app_name, job, code, log, version, login, 0, 0, user, login)
+    return owned_by(other, place)
+
+
+def owned_by(name: str, place: Place) -> Place:
+    """Return the place with a login, view and task of this user."""
+    login, number = _login_of(name), next(_numbers)
+    with session_scope() as session:
+        user = users.find_by_name(session, name)
+        assert user is not None
+        view = SavedView(
+            user_id=user.id,
+            list_name="jobs",
+            name=f"view {number}",
+            name_key=f"view {number}",
+            filters="",
+        )
+        task = Task(
+            idempotency_key=f"key {number}",
+            kind="bulk",
+            action="start",
+            state="DONE",
+            parameters="{}",
+            user_id=user.id,
+            username=name,
+            created_ms=now_ms(),
+        )
+        session.add_all([view, task])
+        session.flush()
+        return place._replace(login=login, view=view.id, task=task.id)
+
+
+def _login_of(name: str) -> int:
+    number, at_ms = next(_numbers), now_ms()
+    with session_scope() as session:
+        user = users.find_by_name(session, name)
+        assert user is not None
+        row = LoginSession(
+            token_hash=f"{number:064x}",
+            user_id=user.id,
+            created_ms=at_ms,
+            last_seen_ms=at_ms,
+            expires_ms=at_ms + 3_600_000,
+        )
+        session.add(row)
+        session.flush()
+        return row.id
+
+
+class Caller:
+    """Client of one role; logs in again where a call has ended its login."""
+
+    def __init__(self, console: Console, username: str = "", token: str = "") -> None:
+        self._console = console
+        self._username = username
+        self._headers = {"XXL-JOB-ACCESS-TOKEN": token} if token else {}
+        self._csrf_token = ""
+        self._log_in()
+
+    def send(self, call: Call, place: Place) -> TestResponse:
+        path = filled(call.path, place)
+        if call.form is None:
+            return self._console.get(path, headers=self._headers, buffered=True)
+        form = {name: filled(str(value), place) for name, value in call.form.items()}
+        answer = self._console.post(path, form | {"csrf_token": self._csrf_token}, headers=self._headers)
+        if "log" in call.path or "out" in call.path:
+            self._log_in()
+        return answer
+
+    def _log_in(self) -> None:
+        if self._username:
+            self._console.log_in(self._username)
+            self._csrf_token = token_of(self._console)
+
+
+def filled(text: str, place: Place) -> str:
+    """Replace ``{job}``, ``{group}``, … by the ids of a place."""
+    for name, value in place._asdict().items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def has_object(call: Call) -> bool:
+    """Whether a call names an object."""
+    text = call.path + "".join(str(value) for value in (call.form or {}).values())
+    return any(f"{{{name}}}" in text for name in Place._fields)
+
+
+def snapshot() -> list[Any]:
+    """Return all rows that a refused request must leave as they are."""
+    with read_scope() as session:
+        return [[tuple(row) for row in session.execute(select(model.__table__))] for model in TABLES]
+
+
+def answer_of(response: TestResponse) -> tuple[int, object]:
+    """Return status and text of an answer without ids and names."""
+    answer = response.get_json(silent=True)
+    if not isinstance(answer, dict):
+        return response.status_code, ""
+    return response.status_code, (answer.get("code"), re.sub(r"[0-9]+", "#", str(answer.get("msg"))))
+
+
+def meaning_of(response: TestResponse) -> Meaning:
+    """Return what an answer, a page or the original's JSON, says about the caller's access."""
+    status, answer = response.status_code, response.get_json(silent=True)
+    if status == 302 and response.headers["Location"] == f"{CONTEXT}/toLogin":
+        return Meaning.LOG_IN
+    if isinstance(answer, dict) and answer.get("code") == 500:
+        message = str(answer["msg"])
+        if message == "permission denied":
+            return Meaning.DENIED
+        return Meaning.MISSING if message.endswith((" id is invalid", "was not found")) else Meaning.REFUSED
+    if status in (403, 404):
+        return Meaning.DENIED if status == 403 else Meaning.MISSING
+    if status >= 500:  # 502: the executor of the run did not answer
+        return Meaning.DONE if status == 502 else Meaning.ERROR
+    return Meaning.REFUSED if status >= 400 else Meaning.DONE
