@@ -17,6 +17,7 @@ from app.config import Config
 from app.database_faults import not_configured
 from app.db import check_database, unbind_engine
 from app.errors import NotConfigured
+from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
 
 logger = logging.getLogger("wsgi")
@@ -56,6 +57,7 @@ def _exit_not_configured(error: Exception) -> NoReturn:
 
 def main() -> None:
     """Run the console until a signal stops it."""
+    keep_new_files_private()
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     from app.domain.enums import NodeKind

@@ -17,6 +17,11 @@ SECRET_KEY_FILE = "secret_key"
 SECRET_MODE = 0o600
 
 
+def keep_new_files_private() -> None:
+    """Make files that this process and its children create accessible to their owner only."""
+    os.umask(0o077)
+
+
 def prepare_home(home: Path) -> None:
     """Create the home folder if needed; raises NotConfigured if it is not writable."""
     try:

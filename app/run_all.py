@@ -18,7 +18,7 @@ from types import FrameType
 
 from app.config import Config
 from app.errors import NotConfigured
-from app.home import access_tokens
+from app.home import SECRET_MODE, access_tokens, prepare_home
 
 ROOT = Path(__file__).resolve().parent.parent
 #: seconds a part may take to answer after its start, and to end after SIGTERM
@@ -50,6 +50,7 @@ def main() -> int:
 def run() -> None:
     """Start console, workers and demo executor, print how to log in, and stop all three in order."""
     config = Config.from_env()
+    prepare_home(config.home)
     token = access_tokens(config)[0]
     executor_port = read_port("XXL_JOB_EXECUTOR_PORT", 9999)
     require_free("XXL_JOB_PORT", config.host, config.port)
@@ -152,7 +153,7 @@ class Parts:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         #: stops requested so far; the second one kills
         self.stops = 0
-        logs.mkdir(parents=True, exist_ok=True)
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.request_stop)
 
@@ -171,7 +172,8 @@ class Parts:
         path = self.log_path(name)
         if path.exists():
             path.replace(f"{path}.1")
-        with path.open("wb") as log:
+        # the umask stays the user's: files that handlers of the executor write are theirs
+        with open(path, "wb", opener=_open_private) as log:
             self.processes[name] = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -240,6 +242,10 @@ class Parts:
             kill_group(process)
         if self.stops:
             print("Stopped.", flush=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, SECRET_MODE)
 
 
 def end_with_parent() -> None:

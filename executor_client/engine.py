@@ -146,7 +146,9 @@ def _outward_host(admin: str) -> str:
 
 def _require_folder(config: ExecutorConfig) -> None:
     try:
-        config.log_root.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if config.log_path is None:  # created by ``parents``, the home would have the mode of the umask
+            config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config.log_root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
         raise StartRefused(
             f"log folder {config.log_root}: {exc.strerror}; set XXL_JOB_EXECUTOR_LOG_PATH"

@@ -87,8 +87,9 @@ class GlueScript:
     def command(self, root: Path, context: JobContext) -> Command:
         """Return the command, with a work folder per job; raise RunFailed without an interpreter."""
         script = self.prepare(root)
+        (root / WORK_FOLDER).mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         folder = root / WORK_FOLDER / str(self.job_id)
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         environment = allowed_environment(os.environ) | {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
         arguments = (context.param or "", str(context.shard_index), str(context.shard_total))
         return Command((self._program(), str(script.resolve()), *arguments), folder, environment)

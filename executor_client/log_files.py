@@ -16,8 +16,8 @@ from executor_client.clock import local_day, local_stamp, parse_day
 #: a shorter retention keeps logs forever, as in XXL-JOB
 MIN_RETENTION_DAYS = 3
 
-_DAY_MODE = 0o750
-_FILE_MODE = 0o640
+_DAY_MODE = 0o700
+_FILE_MODE = 0o600
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 logger = logging.getLogger(__name__)

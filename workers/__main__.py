@@ -10,6 +10,7 @@ from app.database_faults import not_configured
 from app.db import bind_engine, check_database, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
+from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
 from app.services import nodes
 from app.services.startup import check_schema
@@ -20,6 +21,7 @@ EXIT_NOT_CONFIGURED = 2
 
 def main() -> int:
     """Check settings, database and schema, then run; print one line and return 2 where a check fails."""
+    keep_new_files_private()
     try:
         config = Config.from_env()
         set_up_logging(config.log_level)
