@@ -23,7 +23,7 @@ from app.models.right import Right
 from app.models.session import LoginSession
 from app.models.user import User
 from app.sealing import use_key
-from tests.acceptance.cluster import Cluster
+from tests.acceptance.cluster import SECRET_KEY, Cluster
 from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
 from tests.eventually import eventually
 from tests.fake_executor import FakeExecutor
@@ -152,7 +152,7 @@ class Site:
 
     def _session(self) -> Session:
         """Return a session that reads tokens with the program's application key."""
-        use_key(lambda: (self.cluster.folder / "home" / "secret_key").read_text().strip())
+        use_key(lambda: SECRET_KEY)
         return Session(self.cluster.engine(), expire_on_commit=False)
 
     def anonymous(self) -> Browser:
