@@ -28,6 +28,9 @@ CLEANUP_INTERVAL_S = 10
 CONNECTION_LIMIT = 2_000
 #: part of the connections that one address may hold: a quarter
 ADDRESS_PART = 4
+#: unsent bytes of a connection at which its thread waits for the reader: more than the longest streamed
+#: answer (``WHOLE_MAX_MIB``), because a reader that stops would hold the thread; beyond 1 MiB they are on disk
+UNSENT_MAX = 80 * 1024 * 1024
 #: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
@@ -108,6 +111,7 @@ def _prepare(config: Config) -> Any:
             channel_timeout=CHANNEL_TIMEOUT_S,
             cleanup_interval=CLEANUP_INTERVAL_S,
             asyncore_use_poll=True,
+            outbuf_high_watermark=UNSENT_MAX,
             max_request_body_size=BODY_MAX,
             clear_untrusted_proxy_headers=False,
             expose_tracebacks=False,

@@ -185,6 +185,7 @@ def test_every_call_of_a_page_shares_the_budget(admin: Console, executor: FakeEx
             admin.get(f"/joblog/{log_id}/log.txt"),
             admin.get(f"/joblog/{log_id}/lines"),
             admin.post(f"/joblog/{log_id}/kill", form),
+            admin.post("/jobinfo/1/kill", form),
             admin.post("/jobgroup/1/test", form),
             admin.post("/jobgroup/1/test-alarm", form),
         ]

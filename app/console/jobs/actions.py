@@ -147,8 +147,9 @@ def kill(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         if not running:
             raise Conflict(N_("This job has no run in progress"))
-        for log in running:
-            logs.kill_log(log.id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
+        with executor_caller().permit() as caller:
+            for log in running:
+                logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
         return done("killed", way_back("jobs.index"), at=job_id)
     consequences = [
         _(
