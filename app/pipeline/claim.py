@@ -195,7 +195,8 @@ def _write_logs(
         log_id, address = routed_fire.fire.log_id, routed_fire.address
         if log_id is None:
             continue
-        durable = "durable-dedup" in boots.get(address or "", ("", ""))[1] or bool(routed_fire.fire.boot_id)
+        announced = boots.get((address or "", routed_fire.candidates.group.app_name), ("", ""))[1]
+        durable = "durable-dedup" in announced or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = _Run(
             log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )

@@ -36,15 +36,17 @@ def find_group_candidates(
     drained = drains.find_drained(session, group_ids)
     resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
     boots = registry.find_boots(session, resent) if resent else {}
-    durable = frozenset(
-        address for address, (_, capabilities) in boots.items() if "durable-dedup" in capabilities
-    )
     found = {}
     for group_id in group_ids:
         group = of_groups.get(group_id) or Group(
             id=group_id, app_name="", title="", address_type=0, address_list=None
         )
         bare = drained.get(group_id, frozenset())
+        durable = frozenset(
+            address
+            for (address, app_name), (_, capabilities) in boots.items()
+            if app_name == group.app_name and "durable-dedup" in capabilities
+        )
         found[group_id] = GroupCandidates(group, *leave_out(_routable(group), bare), bare, durable)
     return found
 

@@ -131,7 +131,8 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
         group = of_groups.get(group_id)
         # also once its registration has expired
         accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)
-        boot_id, capabilities = boots.get(fire.address, (fire.boot_id, ""))
+        of_address = (fire.address, group.app_name if group is not None else "")
+        boot_id, capabilities = boots.get(of_address, (fire.boot_id, ""))
         durable = accepted_durably or "durable-dedup" in capabilities
         case = _Case(
             fire,

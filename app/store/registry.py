@@ -150,10 +150,18 @@ def find_live(
     return {app_name: sorted(addresses) for app_name, addresses in found.items()}
 
 
-def find_boots(session: Session, addresses: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return address -> (boot id, capabilities) for those of the addresses with an executor of our own."""
-    rows = select(Registration.registry_value, Registration.boot_id, Registration.capabilities)
+def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return (address, appname) -> (boot id, capabilities) for those of the addresses with our own executors.
+
+    By application too: what one announces for an address says nothing about the runs of another there.
+    """
+    rows = select(
+        Registration.registry_value,
+        Registration.registry_key,
+        Registration.boot_id,
+        Registration.capabilities,
+    )
     found = session.execute(
         rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != "")
     )
-    return {row.registry_value: (row.boot_id, row.capabilities) for row in found}
+    return {(row.registry_value, row.registry_key): (row.boot_id, row.capabilities) for row in found}

@@ -22,6 +22,8 @@ from app.models.registry import Registration
 from executor_client.callback_protocol import ELEMENTS_MAX
 from tests.api.conftest import NETWORKS, TOKEN, Executor, console_stub
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
+from tests.fake_executor import FakeExecutor
+from tests.pipeline.steps import open_run, resolving
 from tests.plan import every_database
 from tests.statements import statements
 
@@ -100,6 +102,19 @@ def test_the_token_before_is_accepted_until_the_changeover_ends(executor: Execut
     assert call_back(later, item(make_run(job).id), token=FIRST_TOKEN) == 500
     assert later.call("registry", registration("app-x"), token=FIRST_TOKEN) == (500, WRONG_TOKEN)
     later.api.callbacks.close()
+
+
+def test_another_application_cannot_vouch_for_an_executor(executor: Executor, config: Config) -> None:
+    """Capabilities announced for the address of a foreign executor would have its run started twice."""
+    make_group(app_name="app-x", address_type=0, access_token=FIRST_TOKEN)
+    with FakeExecutor() as victim:
+        open_run(victim.address)  # sent, outcome unknown; the executor starts it again if it is sent again
+        headers = {"X-Exec-Capabilities": "durable-dedup,boot=5f0c"}
+        body = registration("app-x", victim.address)
+        assert executor.call("registry", body, token=FIRST_TOKEN, headers=headers)[0] == 200
+        with resolving(config) as probe:
+            probe(0)
+    assert only_row(Fire).state == "UNKNOWN"
 
 
 def test_a_run_of_a_deleted_group_takes_the_global_token(executor: Executor) -> None:
