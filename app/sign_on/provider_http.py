@@ -1,5 +1,6 @@
 """HTTP to the OpenID provider: verified TLS, no proxies, no redirects, bounded time and size, one attempt."""
 
+import ssl
 import time
 from typing import Any
 
@@ -27,6 +28,10 @@ def secure(http: requests.Session) -> None:
 
 
 class _LimitedAdapter(HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Trust the authorities of the system too, such as a company's own."""
+        super().init_poolmanager(*args, ssl_context=ssl.create_default_context(), **options)
+
     def send(self, request: requests.PreparedRequest, *_args: Any, **_options: Any) -> requests.Response:
         """Send a request and read its whole answer; raises RequestException."""
         response = super().send(

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,7 +119,7 @@ class FakeProvider:
 
 
 @contextmanager
-def serving_provider() -> Iterator[FakeProvider]:
+def serving_provider(tls: ssl.SSLContext | None = None) -> Iterator[FakeProvider]:
     """Run a provider on loopback."""
     provider = FakeProvider()
 
@@ -148,9 +149,11 @@ def serving_provider() -> Iterator[FakeProvider]:
             """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="provider")
     thread.start()
-    provider.issuer = f"http://127.0.0.1:{server.server_address[1]}"
+    provider.issuer = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
     try:
         yield provider
     finally:

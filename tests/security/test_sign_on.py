@@ -3,8 +3,11 @@
 
 import json
 import re
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,7 +24,7 @@ from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.db import read_scope, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import system_actor
-from app.errors import Conflict, InvalidInput, SignOnRefused
+from app.errors import Conflict, InvalidInput, ProviderUnreachable, SignOnRefused
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
@@ -29,6 +32,8 @@ from app.oidc_config import Grant, OidcConfig
 from app.services.accounts import passwords, sign_on, users
 from app.services.accounts.users import UserDraft
 from app.sign_on import provider as provider_module
+from app.sign_on.pending import new_pending
+from app.sign_on.provider import Provider
 from app.store import rights
 from app.store import users as user_store
 from tests.console.conftest import (
@@ -537,6 +542,43 @@ def test_unsafe_metadata_are_not_used(
         unpaused()
         provider.metadata = {name: address.format(host=host) if isinstance(address, str) else address}
         assert finish(console, provider).status_code == 503, (name, address)
+
+
+def test_proxies_of_the_environment_are_not_used(
+    console: Console, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert sign_in(console, provider).status_code == 303
+
+
+def test_tls_needs_a_trusted_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, key = tmp_path / "made.pem", tmp_path / "key.pem"
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=x -addext subjectAltName=IP:127.0.0.1"
+    )
+    subprocess.run([*command.split(), "-keyout", key, "-out", made], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made, key)
+    with serving_provider(tls) as provider:
+        config = OidcConfig(issuer=provider.issuer, client_id=CLIENT_ID)
+        redirect_uri = f"{PUBLIC}/sign-on/callback"
+        with pytest.raises(ProviderUnreachable):
+            Provider(config, redirect_uri=redirect_uri).authorization_url(new_pending())
+        assert provider.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(made))  # an authority of the system
+        url = Provider(config, redirect_uri=redirect_uri).authorization_url(new_pending())
+        assert url.startswith(f"{provider.issuer}/auth?")
+
+
+def test_the_command_links_and_unlinks(console: Console, provider: FakeProvider) -> None:
+    add_user("ann")
+    runner = console.app.test_cli_runner()
+    assert "expected a SUBJECT" in runner.invoke(args=["link-identity", "ann"]).output
+    assert runner.invoke(args=["link-identity", "ann", "subject-1"]).output == "user ann: linked\n"
+    assert sign_in(console, provider).status_code == 303
+    assert runner.invoke(args=["link-identity", "ann", "--remove"]).output == "user ann: unlinked\n"
+    assert runner.invoke(args=["link-identity", "eve", "x"]).output == "Error: There is no user eve\n"
 
 
 def test_calls_in_flight_are_bounded(console: Console, provider: FakeProvider) -> None:
