@@ -35,7 +35,7 @@ TEST_S = {
     "executors": 0.05,
     "interop": 2.0,
     "pipeline": 0.1,
-    "security": 0.15,
+    "security": 0.25,
     "services": 0.1,
     "store": 0.05,
     "workers": 0.2,

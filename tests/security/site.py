@@ -21,6 +21,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.right import Right
 from app.models.session import LoginSession
+from app.models.throttle import Throttle
 from app.models.user import User
 from app.sealing import use_key
 from tests.acceptance.cluster import SECRET_KEY, Cluster
@@ -28,7 +29,7 @@ from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
 from tests.eventually import eventually
 from tests.fake_executor import FakeExecutor
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 HOUR_MS = 3_600_000
 #: token of the group ``bound-app``, which is made at the start: the console reads new ones after some seconds
 BOUND_TOKEN = "token-of-bound-app-0123"
@@ -203,6 +204,13 @@ class Site:
                 for column, value in changes.items():
                     setattr(login, column, value)
 
+    def prolong_throttle(self, name: str) -> None:
+        """Let an account's wait after failed logins last an hour."""
+        with Session(self.cluster.engine()) as session, session.begin():
+            counter = session.get(Throttle, f"account:{name}")
+            assert counter is not None
+            counter.blocked_until_ms = now_ms() + HOUR_MS
+
     def new_run(self, place: Place, **changes: Any) -> int:
         """Store a run of a group's job."""
         with self._session() as session, session.begin():
@@ -301,4 +309,4 @@ class Site:
 
 def await_true(condition: Callable[[], Any], message: str) -> None:
     """Wait for an effect of the running program."""
-    eventually(lambda: bool(condition()), 30, message)
+    eventually(lambda: bool(condition()), 60, message)

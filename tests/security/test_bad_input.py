@@ -37,7 +37,9 @@ ENDS_LOGIN = re.compile("/(log|toLogin|account/|user/updatePwd)")
 WITHOUT_AUDIT = (Favourite, SavedView, Task, User)
 FORM_TYPE = "application/x-www-form-urlencoded"
 #: examples a request
-EXAMPLES = pytest.mark.parametrize("examples", [6, pytest.param(100, marks=pytest.mark.extensive)])
+EXAMPLES = pytest.mark.parametrize(
+    "examples", [6, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
+)
 
 
 class Target:

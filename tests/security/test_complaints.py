@@ -53,9 +53,13 @@ def test_default_admin_123456(site: Site) -> None:
 def test_no_brute_force_limit_no_captcha(site: Site) -> None:
     guesser = site.anonymous()
     site.new_user("guessed")
-    answers = [guesser.post("/login", userName="guessed", password=f"guess-{number}") for number in range(7)]
-    assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 2
-    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
+    for number in range(12):  # each failure after the fifth waits longer than the one before
+        answer = guesser.post("/login", userName="guessed", password=f"guess-{number}")
+        if answer.status_code == 429:
+            break
+    assert number >= 5
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    site.prolong_throttle("guessed")
     right = guesser.post("/login", userName="guessed", password=PASSWORD)
     assert right.status_code == 429, "the right password is not checked during the wait either"
     assert "Set-Cookie" not in right.headers
@@ -292,7 +296,11 @@ def test_dashboard_counts_are_global(site: Site) -> None:
     outsider = site["outsider"].call("/chartInfo", **days)["content"]
     totals = [outsider[f"triggerCount{kind}Total"] for kind in ("Running", "Suc", "Fail")]
     assert totals == [0, 0, 0]
-    of_one = site["viewer"].call("/chartInfo", **days)["content"]["triggerCountRunningTotal"]
-    runs = [run for run in site.rows(JobLog) if run.handle_code == 0 and run.trigger_code == 200]
-    assert of_one == sum(run.job_group == site.one.group for run in runs) < len(runs)
+    site.new_run(site.one)
+    own = sum(run.job_group == site.one.group for run in site.rows(JobLog))
+    for _ in range(own + 1):
+        site.new_run(site.two)
+    shown = site["viewer"].call("/chartInfo", **days)["content"]
+    # after midnight the runs of the day before are missing until they have been counted
+    assert 0 < sum(shown[f"triggerCount{kind}Total"] for kind in ("Running", "Suc", "Fail")) <= own
     assert site.two.app_name not in site["viewer"].get("/").text
