@@ -21,6 +21,7 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
+from app.domain.claims import claim
 from app.domain.texts import N_
 from app.errors import ProviderUnreachable, SignOnRefused
 from app.oidc_config import OidcConfig, is_safe_url
@@ -87,8 +88,9 @@ class Provider:
         with self._call(), self._client() as client:
             token = self._fetch_token(client, code, pending)
             claims = self._verified(token, pending, now_s=now_s)
-            wanted = {self._config.username_claim, self._config.groups_claim.partition(".")[0]}
-            if not wanted <= claims.keys() and "userinfo_endpoint" in self._metadata:
+            wanted = (self._config.username_claim, self._config.groups_claim)
+            is_short = any(claim(claims, name) is None for name in wanted)
+            if is_short and "userinfo_endpoint" in self._metadata:
                 claims = self._userinfo(client, str(claims["sub"])) | claims
             return claims
 
