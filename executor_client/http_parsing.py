@@ -13,6 +13,8 @@ from waitress.utilities import BadRequest
 
 #: longest line of a chunked body: sizes with their extensions, trailer fields
 CHUNK_LINE_MAX_BYTES = 4_096
+#: longest Content-Length: Python reads no number of more than 4,300 digits
+LENGTH_MAX_DIGITS = 16
 #: most trailer fields of a chunked body
 TRAILER_MAX_FIELDS = 50
 
@@ -66,6 +68,8 @@ def check_framing(head: bytes) -> None:
     lengths, codings = values[b"content-length"], values[b"transfer-encoding"]
     if len(lengths) > 1:
         raise ParsingError("Content-Length is repeated")
+    if lengths and len(lengths[0]) > LENGTH_MAX_DIGITS:
+        raise ParsingError("Content-Length is too long")
     if not codings:
         return
     if lengths:

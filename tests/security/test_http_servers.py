@@ -110,6 +110,7 @@ AMBIGUOUS = {
     "list of lengths": POST + b"Content-Length: 0, 34\r\n\r\n" + HIDDEN,
     "signed length": POST + b"Content-Length: +0\r\n\r\n" + HIDDEN,
     "empty length": POST + b"Content-Length:\r\n\r\n" + HIDDEN,
+    "length of 5,000 digits": POST + b"Content-Length: " + b"0" * 5_000 + b"\r\n\r\n" + HIDDEN,
     "gzip, chunked": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + HIDDEN,
     "chunked twice": POST + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n" + HIDDEN,
     "TE twice": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + HIDDEN,
