@@ -87,7 +87,7 @@ def _sign_on(config: Config) -> SignOn | None:
     from app.sign_on.provider import Provider  # here: Authlib costs 0.3 s of each start
 
     provider = Provider(config.oidc, redirect_uri=f"{config.public_url.rstrip('/')}/sign-on/callback")
-    return SignOn(config.oidc, provider, application_key=secret_key(config))
+    return SignOn(config.oidc, provider)
 
 
 def _set_up_migrations(app: Flask, config: Config) -> None:

@@ -24,7 +24,7 @@ FINGERPRINT_LENGTH = 16
 
 
 class CannotUnseal(Exception):
-    """A text was sealed with another key, or has been changed."""
+    """A text was sealed with another key or too long ago, or has been changed."""
 
 
 class Sealer:
@@ -45,6 +45,17 @@ class Sealer:
         """
         return self._unsealed(stored) if is_sealed(stored) else stored
 
+    def seal_dated(self, text: str, *, purpose: bytes, now_s: int) -> str:
+        """Return a text sealed together with the time, in seconds since 1970, for one purpose."""
+        return self._fernet_for(purpose).encrypt_at_time(text.encode(), now_s).decode()
+
+    def unseal_dated(self, sealed: str, *, purpose: bytes, now_s: int, max_age_s: int) -> str:
+        """Return the text of ``seal_dated``. Raises CannotUnseal, also for one older than ``max_age_s``."""
+        try:
+            return self._fernet_for(purpose).decrypt_at_time(sealed.encode(), max_age_s, now_s).decode()
+        except InvalidToken as exc:
+            raise CannotUnseal from exc
+
     def fingerprint(self, text: str) -> str:
         """Return a fingerprint that can be neither compared nor tried out without the application key."""
         return hmac.new(self._fingerprint_key, text.encode(), sha256).hexdigest()[:FINGERPRINT_LENGTH]
@@ -62,11 +73,14 @@ class Sealer:
 
     @cached_property
     def _fernet(self) -> Fernet:
-        return Fernet(urlsafe_b64encode(self._derive(b"stored secrets")))
+        return self._fernet_for(b"stored secrets")
 
     @cached_property
     def _fingerprint_key(self) -> bytes:
         return self._derive(b"fingerprints")
+
+    def _fernet_for(self, purpose: bytes) -> Fernet:
+        return Fernet(urlsafe_b64encode(self._derive(purpose)))
 
     def _derive(self, purpose: bytes) -> bytes:
         key = HKDF(SHA256(), 32, salt=None, info=b"xxl-job " + purpose)

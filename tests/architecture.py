@@ -69,7 +69,7 @@ LAYERS: dict[str, Layer] = {
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     # all calls to the OpenID provider
-    "app.sign_on": Layer(("app.domain",), ("authlib", "joserfc", "cryptography", "requests", "urllib3")),
+    "app.sign_on": Layer(("app.domain", "app.sealing"), ("authlib", "joserfc", "requests", "urllib3")),
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
         ("app.pipeline", "app.store", "app.executors", "app.sign_on", *DATABASE, "app.domain"),

@@ -24,7 +24,7 @@ from app.oidc_config import OidcConfig
 from app.services import audit
 from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
-from app.sign_on.pending import PENDING_S, Sealer, new_pending
+from app.sign_on.pending import PENDING_S, new_pending, seal, unseal
 from app.store import group_lists, rights, sessions, throttle
 from app.store import users as user_store
 
@@ -67,10 +67,9 @@ class Start:
 class SignOn:
     """Logins by one provider."""
 
-    def __init__(self, config: OidcConfig, provider: "Provider", *, application_key: str) -> None:
+    def __init__(self, config: OidcConfig, provider: "Provider") -> None:
         self._config = config
         self._provider = provider
-        self._sealer = Sealer(application_key)
 
     @property
     def label(self) -> str:
@@ -81,7 +80,7 @@ class SignOn:
         """Start a sign-on with new secrets. Raises ProviderUnreachable."""
         pending = new_pending()
         url = self._provider.authorization_url(pending)
-        return Start(url, self._sealer.seal(pending, now_ms=now_ms), PENDING_S)
+        return Start(url, seal(pending, now_ms=now_ms), PENDING_S)
 
     def finish(self, answer: Answer, *, now_ms: Millis) -> login.Login:
         """Check an answer and open a login. Opens its own transactions; refusals are audited.
@@ -106,7 +105,7 @@ class SignOn:
 
     def _claims(self, answer: Answer, *, now_ms: Millis) -> dict[str, Any]:
         """Return the verified claims of an answer to the sign-on that this browser started."""
-        pending = self._sealer.unseal(answer.sealed, now_ms=now_ms) if answer.sealed else None
+        pending = unseal(answer.sealed, now_ms=now_ms) if answer.sealed else None
         if pending is None:
             raise SignOnExpired(EXPIRED, reason="no cookie of a start" if not answer.sealed else "cookie")
         if not hmac.compare_digest(pending.state.encode(), answer.state.encode("utf-8", "replace")):
