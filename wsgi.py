@@ -29,7 +29,7 @@ CONNECTION_LIMIT = 2_000
 #: part of the connections that one address may hold: a quarter
 ADDRESS_PART = 4
 #: unsent bytes of a connection at which its thread waits for the reader: more than the longest streamed
-#: answer (``WHOLE_MAX_MIB``), because a reader that stops would hold the thread; beyond 1 MiB they are on disk
+#: answer (``WHOLE_MAX_MIB``), because a reader that stops would hold the thread; above 1 MiB on disk
 UNSENT_MAX = 80 * 1024 * 1024
 #: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
