@@ -103,6 +103,8 @@ def make_place(title: str) -> Place:
         version = glue.save_source(
             session, code, f"echo {title} 2", f"{title} remark", actor=ACTOR, now_ms=now_ms()
         )
+        found = session.get_one(Group, group)
+        found.access_token, found.former_token = f"own-token-of-{app_name}", f"former-token-of-{app_name}"
     log = add_log(job, group, address=INSTANCE)
     other = f"other{number}"
     user, login = add_user(other), _login_of(other)

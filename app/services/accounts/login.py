@@ -25,6 +25,7 @@ from app.services import audit, refusals
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.store import sessions, throttle, users
+from executor_client.lenient_json import as_text
 
 #: limits without "remember me": since the last use, and in all
 IDLE_MS = 12 * 60 * MINUTE_MS
@@ -96,7 +97,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
     Raises InvalidInput, with the same text for an unknown user and a wrong password, and TooManyAttempts
     before either is checked. ``keep_hash`` keeps an adopted hash, for a Java admin on the same database.
     """
-    username, password, address = attempt.username.strip(), attempt.password, attempt.address
+    username, password, address = as_text(attempt.username).strip(), attempt.password, attempt.address
     if not username or not password.strip():
         raise InvalidInput("userName", N_("Enter user name and password"))
     stored = _begin(username, address, now_ms=now_ms)
