@@ -256,6 +256,12 @@ def test_blank_fields_do_not_count() -> None:
     assert log_in().username == "norman"
 
 
+@pytest.mark.parametrize("username", ["nor\x00man", "\udc80"])
+def test_a_name_that_cannot_be_stored_is_an_unknown_one(username: str) -> None:
+    with pytest.raises(InvalidInput, match="Wrong user name or password"):
+        log_in(username)
+
+
 def test_failures_are_forgotten_after_a_day() -> None:
     add_user()
     for _ in range(4):
