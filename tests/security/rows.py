@@ -5,6 +5,7 @@ A test is named after its row: ``test_`` and the row's slug, and a few words mor
 
 import re
 from pathlib import Path
+from typing import Any
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "security.md"
 #: modules with the attacks
@@ -29,6 +30,19 @@ CROSS_SITE = (
     {"Sec-Fetch-Site": ""},
     {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1"},
 )
+BEAN = {
+    "jobDesc": "taken over",
+    "author": "eve",
+    "scheduleType": "NONE",
+    "misfireStrategy": "DO_NOTHING",
+    "executorRouteStrategy": "FIRST",
+    "executorBlockStrategy": "SERIAL_EXECUTION",
+    "executorHandler": "evil",
+    "glueType": "BEAN",
+}
+NEW_ADMIN = {"username": "mallory", "password": "long-enough-77", "role": "1"}
+#: what users who may not see a job or run are answered
+MISSING = {"Job id is invalid", "Log id is invalid"}
 _ROW = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 
 
@@ -49,3 +63,13 @@ def row_of(test: str, known: list[str]) -> str | None:
     """Return the row a test is named after, or None."""
     matching = [row for row in known if f"{test}_".startswith(f"test_{slug(row)}_")]
     return max(matching, key=len, default=None)
+
+
+def unchanged(before: dict[str, Any], row: Any) -> bool:
+    """Whether a row still has the values of an earlier ``vars`` of it."""
+    return all(getattr(row, name) == value for name, value in before.items() if not name.startswith("_"))
+
+
+def is_at_login(response: Any) -> bool:
+    """Whether an answer leads to the login page."""
+    return response.status_code == 302 and response.headers["Location"].endswith("/toLogin")

@@ -14,9 +14,8 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.session import LoginSession
 from app.models.user import User
-from tests.security.rows import CROSS_SITE, MARKUP
+from tests.security.rows import BEAN, CROSS_SITE, MARKUP, MISSING, NEW_ADMIN, is_at_login, unchanged
 from tests.security.site import PASSWORD, Browser, Site
-from tests.security.test_cves import BEAN, MISSING, NEW_ADMIN, is_at_login, unchanged
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 REFUSED = "Wrong user name or password"

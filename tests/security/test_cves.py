@@ -3,7 +3,6 @@
 import ast
 import json
 from html import escape, unescape
-from typing import Any
 
 import pytest
 
@@ -13,22 +12,17 @@ from app.models.log import JobLog
 from app.models.user import User
 from tests.architecture import read_modules
 from tests.fake_executor import Answer, FakeExecutor
-from tests.security.rows import CROSS_SITE, MARKUP, REFERENCE
+from tests.security.rows import (
+    BEAN,
+    CROSS_SITE,
+    MARKUP,
+    MISSING,
+    NEW_ADMIN,
+    REFERENCE,
+    is_at_login,
+    unchanged,
+)
 from tests.security.site import USERS, Browser, Site, await_true
-
-BEAN = {
-    "jobDesc": "taken over",
-    "author": "eve",
-    "scheduleType": "NONE",
-    "misfireStrategy": "DO_NOTHING",
-    "executorRouteStrategy": "FIRST",
-    "executorBlockStrategy": "SERIAL_EXECUTION",
-    "executorHandler": "evil",
-    "glueType": "BEAN",
-}
-NEW_ADMIN = {"username": "mallory", "password": "long-enough-77", "role": "1"}
-#: what users who may not see a job or run are answered
-MISSING = {"Job id is invalid", "Log id is invalid"}
 
 
 def escaped(page: str) -> bool:
@@ -355,13 +349,3 @@ def test_cve_2026_94426(site: Site, text: str) -> None:
         assert (page.status_code, text in page.text) == (200, False), path
         assert text in unescape(page.text), path
     site.remove("xxl_job_group", group)
-
-
-def unchanged(before: dict[str, Any], row: Any) -> bool:
-    """Whether a row still has the values of an earlier ``vars`` of it."""
-    return all(getattr(row, name) == value for name, value in before.items() if not name.startswith("_"))
-
-
-def is_at_login(response: Any) -> bool:
-    """Whether an answer leads to the login page."""
-    return response.status_code == 302 and response.headers["Location"].endswith("/toLogin")

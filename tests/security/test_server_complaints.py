@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from app.models.job import Job
+from tests.security.rows import BEAN, unchanged
 from tests.security.site import PASSWORD, TIMEOUT_S, Site
-from tests.security.test_complaints import BEAN, COOKIE, unchanged
+from tests.security.test_complaints import COOKIE
 
 #: another address of this machine (Linux has all of 127.0.0.0/8)
 ATTACKER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
