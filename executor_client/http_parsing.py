@@ -15,6 +15,10 @@ from waitress.utilities import BadRequest
 CHUNK_LINE_MAX_BYTES = 4_096
 #: longest Content-Length: Python reads no number of more than 4,300 digits
 LENGTH_MAX_DIGITS = 16
+#: chunks of any size in a body; more must be of CHUNK_MIN_BYTES on average, because each takes time in the
+#: thread that reads from all connections
+SMALL_CHUNKS_MAX = 1_000
+CHUNK_MIN_BYTES = 64
 #: most trailer fields of a chunked body
 TRAILER_MAX_FIELDS = 50
 
@@ -87,6 +91,8 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
         super().__init__(buffer)
         self._line = b""
         self._left = 0
+        self._size = 0
+        self._chunks = 0
         self._fields = 0
         self._read_line = self._read_size
 
@@ -121,6 +127,11 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
             self._fail("Invalid chunk size")
             return
         self._left = int(found[1], 16)
+        self._size += self._left
+        self._chunks += 1
+        if self._chunks > SMALL_CHUNKS_MAX + self._size // CHUNK_MIN_BYTES:
+            self._fail("Chunks are too small")
+            return
         self._read_line = self._read_end_of_chunk if self._left else self._read_trailer
 
     def _read_end_of_chunk(self, line: bytes) -> None:
