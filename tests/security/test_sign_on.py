@@ -19,6 +19,7 @@ from app.db import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
 from app.oidc_config import OidcConfig
+from app.services import refusals
 from app.sign_on import provider as provider_module
 from app.sign_on import provider_http
 from app.sign_on.pending import new_pending
@@ -321,14 +322,30 @@ def test_after_a_failure_the_provider_is_left_alone(console: Console, provider: 
     assert len(provider.requests) == 1
 
 
-def test_refusals_count_as_failed_logins_of_their_address(console: Console, provider: FakeProvider) -> None:
+def test_refusals_count_as_failed_logins_of_their_address(
+    console: Console, provider: FakeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.claims = {"preferred_username": "ann\nx"}
     for _ in range(50):
-        assert console.client.get(CALLBACK).status_code == 400
-    response = console.client.get(CALLBACK)
+        assert sign_in(console, provider).status_code == 403
+    assert 'login refused address=127.0.0.1 username="ann\\ufffdx"' in caplog.messages
+    response = sign_in(console, provider)
     assert response.status_code == 429
     assert int(response.headers["Retry-After"]) > 0
     with read_scope() as session:
         assert len(session.scalars(select(AuditEntry)).all()) == 50
+
+
+def test_images_of_another_site_lock_nobody_out(console: Console, provider: FakeProvider) -> None:
+    """Answers that the browser did not ask for: they guess nothing, and any site can cause them."""
+    start(console)
+    for _ in range(60):
+        query = {"code": "c", "state": "s"}
+        assert console.client.get(CALLBACK, query_string=query).status_code == 400
+    refusals.flush(last=True)
+    with read_scope() as session:
+        assert len(session.scalars(select(AuditEntry)).all()) == 2
+    assert sign_in(console, provider).status_code == 303
 
 
 def test_secrets_reach_neither_log_nor_audit_nor_page(

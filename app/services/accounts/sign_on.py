@@ -4,7 +4,6 @@ The provider's issuer and subject identify a user; names never do: a name that a
 """
 
 import hmac
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
 from app.models.user import User
 from app.oidc_config import OidcConfig
-from app.services import audit
+from app.services import audit, refusals
 from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
 from app.sign_on.pending import PENDING_S, new_pending, seal, unseal
@@ -30,8 +29,6 @@ from app.store import users as user_store
 
 if TYPE_CHECKING:  # Authlib is imported only where a provider is configured
     from app.sign_on.provider import Provider
-
-logger = logging.getLogger(__name__)
 
 #: longest user name of a provider, as the column has it
 NAME_MAX = 50
@@ -95,8 +92,7 @@ class SignOn:
             except IntegrityError:  # added by another request at the same time
                 return transact(lambda session: self._enter(session, claims, answer, now_ms=now_ms))
         except SignOnRefused as exc:
-            refusal = exc
-            transact(lambda session: _record_refusal(session, refusal, answer.address, now_ms=now_ms))
+            _record_refusal(exc, answer.address, now_ms=now_ms)
             raise
 
     def logout_url(self, back: str) -> str:
@@ -148,7 +144,7 @@ class SignOn:
         role = Role(user.role)
         if config.admin_values:
             role = Role.ADMIN if values & set(config.admin_values) else Role.NORMAL
-        elif added and config.first_admin in (claims["sub"], user.username):
+        elif added and self._is_first_admin(session, str(claims["sub"]), user.username):
             role = Role.ADMIN
         if role is Role.NORMAL and config.rights:
             names = {group.id: group.app_name for group in group_lists.find_visible(session, None)}
@@ -162,6 +158,15 @@ class SignOn:
             users.grant(session, user, draft)
         except InvalidInput as exc:
             raise SignOnRefused(exc.message, reason=f"rights: {exc}", username=user.username) from exc
+
+    def _is_first_admin(self, session: Session, subject: str, username: str) -> bool:
+        """Whether the setting names this new user; a user's subject is nobody else's name."""
+        named = self._config.first_admin
+        if not named or subject == named:
+            return bool(named)
+        return username == named and not user_store.lock_by_identity(
+            session, f"{self._config.issuer} {named}"
+        )
 
     def _username(self, claims: Mapping[str, Any]) -> str:
         name = claim(claims, self._config.username_claim)
@@ -230,11 +235,21 @@ def _check_source(address: str, *, now_ms: Millis) -> None:
         )
 
 
-def _record_refusal(session: Session, refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
-    source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)
-    login.count_source_failure(source, now_ms=now_ms)
+def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
+    """Audit a refusal, and count it as a failed login of its address.
+
+    An expired answer guesses nothing, and any site can make a browser send one: it is not counted.
+    """
     actor = Actor(user_id=0, username=refusal.username, is_admin=False, address=address)
-    reason = printable(refusal.reason, limit=REASON_MAX)
-    changes = {"sign_on": reason}
-    audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes=changes)
-    logger.warning("login refused user=%r address=%s reason=%r", refusal.username, address, reason)
+    changes = {"sign_on": printable(refusal.reason, limit=REASON_MAX)}
+    if isinstance(refusal, SignOnExpired):
+        refusals.note("login.refused", actor, now_ms=now_ms, detail=changes)
+        return
+    refusals.log_login(refusal.username, address)
+
+    def record(session: Session) -> None:
+        source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)
+        login.count_source_failure(source, now_ms=now_ms)
+        audit.record(session, "login.refused", actor=actor, now_ms=now_ms, changes=changes)
+
+    transact(record)
