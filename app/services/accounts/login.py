@@ -276,17 +276,21 @@ def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: M
     """Count an attempt as failed before it is checked, so that parallel attempts all count."""
     account = throttle.lock_counter(session, account_subject(username), now_ms=now_ms)
     source = throttle.lock_counter(session, address_subject(address), now_ms=now_ms)
-    blocked_ms = max(account.blocked_until_ms, source.blocked_until_ms) - now_ms
-    if blocked_ms > 0:
-        wait_s = -(-blocked_ms // SECOND_MS)
-        raise TooManyAttempts(
-            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
-        )
+    require_no_wait(max(account.blocked_until_ms, source.blocked_until_ms), now_ms=now_ms)
     _count_failure(account, forget_after_ms=FORGET_AFTER_MS, since_ms=account.last_ms, now_ms=now_ms)
     count_source_failure(source, now_ms=now_ms)
     if account.failures >= FREE_FAILURES:
         doublings = min(account.failures - FREE_FAILURES, 20)
         account.blocked_until_ms = now_ms + min(FIRST_WAIT_MS << doublings, LONGEST_WAIT_MS)
+
+
+def require_no_wait(blocked_until_ms: Millis, *, now_ms: Millis) -> None:
+    """Raise TooManyAttempts before the end of a wait."""
+    wait_s = -(-(blocked_until_ms - now_ms) // SECOND_MS)
+    if wait_s > 0:
+        raise TooManyAttempts(
+            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
+        )
 
 
 def count_source_failure(source: Throttle, *, now_ms: Millis) -> None:

@@ -17,7 +17,7 @@ from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role
 from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
+from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused
 from app.models.user import User
 from app.oidc_config import OidcConfig
 from app.services import audit, refusals
@@ -227,12 +227,8 @@ def _check_source(address: str, *, now_ms: Millis) -> None:
     """Raise TooManyAttempts while a source has to wait after refused logins of any kind."""
     with read_scope() as session:
         counter = throttle.find_counter(session, login.address_subject(address))
-        blocked_ms = counter.blocked_until_ms - now_ms if counter is not None else 0
-    if blocked_ms > 0:
-        wait_s = -(-blocked_ms // SECOND_MS)
-        raise TooManyAttempts(
-            N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
-        )
+        blocked_until_ms = counter.blocked_until_ms if counter is not None else 0
+    login.require_no_wait(blocked_until_ms, now_ms=now_ms)
 
 
 def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
