@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 #: reply for the run of a group that takes another token
 NOT_OF_TOKEN = "the access token is not that of the run's executor group"
-
-
 #: refused elements of one request that the log names
 REFUSED_NAMED = 3
 

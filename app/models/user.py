@@ -26,7 +26,7 @@ class User(Base):
     disabled: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     language: Mapped[str] = mapped_column(String(10), default="", server_default="")
     time_zone: Mapped[str] = mapped_column(String(64), default="", server_default="")
-    #: 0: not known to be weak; 1: on the list of common passwords; 2: the same, and refused to scripts
+    #: see ``WeakPassword``
     weak_password: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: issuer and subject of the OpenID provider; null: a local user
     identity: Mapped[str | None] = mapped_column(exact_text(255))
