@@ -56,7 +56,7 @@ def index() -> ResponseReturnValue:
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
         with_grace = weak_passwords.users_with_grace(session, actor=actor)
     role = {0: _("Normal user"), 1: _("Administrator")}.get(user_filter.role, "")
-    weak = _("Common") if user_filter.weak_only else ""
+    weak = _("Weak") if user_filter.weak_only else ""
     active = chips(
         [
             ("role", _("Role"), role),

@@ -50,4 +50,4 @@ def require_confirmed_browser() -> None:
     Raises PermissionDenied. For the JSON endpoints, which would be a way round the pages.
     """
     if is_from_browser() and confirmation_kind():
-        raise PermissionDenied(N_("Confirm your password on the page of the code first"))
+        raise PermissionDenied(N_("Confirm your password on the GLUE page of the job first"))

@@ -35,7 +35,7 @@ function start() {
   place.hidden = false;
   area.hidden = true;
   document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
-  /* saves if remark and password are entered, else focuses what lacks */
+  /* saves if remark and password are entered, else focuses the first that is missing */
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s") return;
     event.preventDefault();
