@@ -38,7 +38,7 @@ WITHOUT_AUDIT = (Favourite, SavedView, Task, User)
 FORM_TYPE = "application/x-www-form-urlencoded"
 #: examples a request
 EXAMPLES = pytest.mark.parametrize(
-    "examples", [6, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
+    "examples", [4, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
 )
 
 
@@ -125,7 +125,7 @@ def test_bodies_that_are_no_form(app: Flask, area: str, examples: int) -> None:
     )
 
     def send(example: tuple[bytes, str]) -> None:
-        for calls in getattr(endpoints, area).values():
+        for calls in filter(None, getattr(endpoints, area).values()):
             path = filled(calls[-1].path, target.place)
             headers = {"X-CSRF-Token": target.token}
             answer = target.console.post(path, example[0], content_type=example[1], headers=headers)
