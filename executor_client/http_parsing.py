@@ -37,13 +37,15 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """Parse the next bytes and return how many belong to this request."""
+        if self.error is not None:
+            return len(data)
         is_head, before = self.body_rcv is None, self.header_plus[-1:].strip(b"\n")
         consumed = int(super().received(data))
         if is_head and self.error is None and _BARE_LINE_END.search(before + data[:consumed]):
-            self._fail("Bare CR or LF in the head")  # at once: its end might never come
+            self.refuse("Bare CR or LF in the head")  # at once: its end might never come
         if self.empty:
             self.empty = False
-            self._fail("Start line is missing")
+            self.refuse("Start line is missing")
         return consumed
 
     def parse_header(self, header_plus: bytes) -> None:
@@ -55,7 +57,8 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         if self.body_rcv is None:
             self.expect_continue = False  # waitress would take the next request for a part of this one
 
-    def _fail(self, text: str) -> None:
+    def refuse(self, text: str) -> None:
+        """Answer 400 and close the connection."""
         self.error = BadRequest(text)
         self.completed = True
 

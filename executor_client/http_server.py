@@ -22,6 +22,8 @@ from executor_client.http_parsing import StrictParser
 
 #: longest head of a request; Tomcat, which XXL-JOB runs on, allows 8 KiB
 HEAD_MAX_BYTES = 64 * 1024
+#: requests of a connection that wait for their answers; parsing many would hold up all other connections
+PIPELINED_MAX = 16
 #: part of the connection limit that closing idle connections keeps free: one in 20
 FREE_PART = 20
 #: refused connections are logged once in this time
@@ -63,13 +65,19 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
 class LimitedChannel(HTTPChannel):  # type: ignore[misc]
     """Connection; ``since_s`` is when it was opened, its request began, or its last request ended."""
 
-    parser_class = StrictParser
     error_task_class = RefusalTask
 
     def __init__(self, server: Any, sock: socket.socket, addr: Any, adj: Any, map: Any = None) -> None:
         super().__init__(server, sock, addr, adj, map=map)
         self.since_s = monotonic_s()
         self.origin = origin_of(addr[0])
+
+    def parser_class(self, adj: Adjustments) -> StrictParser:
+        """Return the parser of the next request."""
+        parser = StrictParser(adj)
+        if len(self.requests) >= PIPELINED_MAX:
+            parser.refuse("Too many requests before the first answer")
+        return parser
 
     def received(self, data: bytes) -> bool:
         """Take bytes of a request."""

@@ -17,6 +17,7 @@ import wsgi
 from app.config import Config
 from executor_client.http_server import (
     HEAD_MAX_BYTES,
+    PIPELINED_MAX,
     ConnectionLimits,
     LimitedServer,
     create_http_server,
@@ -188,6 +189,14 @@ def test_a_valid_request_is_answered_and_the_next_one_too(
         answer = read_all(connection)
     assert seen.paths == ["/callback", "/last"]
     assert b"\r\n\r\n" + body + b"HTTP/1.1 200 OK" in answer
+
+
+def test_a_burst_of_requests_is_cut(port: int, seen: Seen) -> None:
+    """The thread that reads from all connections needs 50 ms to parse 8 KiB of the shortest requests."""
+    seen.paths.clear()
+    answer = exchange(port, b"GET / HTTP/1.1\r\n\r\n" * 200)
+    assert answer.count(b" 400 Bad Request") == 1
+    assert PIPELINED_MAX <= len(seen.paths) < 100
 
 
 def test_an_endless_head_is_refused(port: int) -> None:
