@@ -246,6 +246,7 @@ def address_subject(address: str) -> str:
         ip = ip_address(address)
     except ValueError:
         return f"address:{address[:100]}"
+    ip = getattr(ip, "ipv4_mapped", None) or ip  # a proxy on a dual-stack socket; all would share one /64
     return f"address:{ip}" if ip.version == 4 else f"address:{ip_network((ip, 64), strict=False)}"
 
 

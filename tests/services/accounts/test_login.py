@@ -297,6 +297,7 @@ def test_addresses_of_an_ipv6_network_are_one_source() -> None:
         == "address:2001:db8:1:2::/64"
     )
     assert login.address_subject("10.0.0.1") == "address:10.0.0.1"
+    assert login.address_subject("::ffff:10.0.0.1") == "address:10.0.0.1"
     assert login.address_subject("") == "address:"
 
 
