@@ -160,7 +160,7 @@ class SignOn:
             raise SignOnRefused(exc.message, reason=f"rights: {exc}", username=user.username) from exc
 
     def _is_first_admin(self, session: Session, subject: str, username: str) -> bool:
-        """Whether the setting names this new user; a user's subject is nobody else's name."""
+        """Whether the setting names this new user; a user's subject is no other user's name."""
         named = self._config.first_admin
         if not named or subject == named:
             return bool(named)
