@@ -112,7 +112,7 @@ def skip_if_clock_off(tick: Tick, guard: ClockGuard) -> Tick:
 
 
 def warn_of_weak_passwords(_at_ms: Millis) -> Millis:
-    """Log the users with a weak password, once a day."""
+    """Log the users whose scripts still log in with a weak password, once a day."""
     weak_passwords.warn()
     return DAY_MS
 

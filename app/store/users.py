@@ -97,8 +97,8 @@ def list_users(
 
 
 def weak_names(session: Session) -> list[str]:
-    """Return the names of the enabled users with a weak password."""
-    query = select(User.username).where(User.weak_password != WeakPassword.NO, User.disabled == 0)
+    """Return the names of the enabled users whose scripts still log in with a weak password."""
+    query = select(User.username).where(User.weak_password == WeakPassword.GRACE, User.disabled == 0)
     return list(session.scalars(query.order_by(User.username)))
 
 
@@ -108,8 +108,8 @@ def find_marked(session: Session, mark: WeakPassword) -> list[User]:
 
 
 def count_weak(session: Session) -> int:
-    """Return how many enabled users have a weak password."""
-    query = select(func.count()).where(User.weak_password != WeakPassword.NO, User.disabled == 0)
+    """Return how many enabled users have a weak password that scripts still log in with."""
+    query = select(func.count()).where(User.weak_password == WeakPassword.GRACE, User.disabled == 0)
     return session.scalar(query) or 0
 
 

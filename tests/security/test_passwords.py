@@ -146,6 +146,7 @@ def test_a_script_goes_on_until_an_administrator_ends_its_grace(adopted: Console
     assert log_in_by_page(pretended) == "/", "the user still gets in to change it"
     assert pretended.call("/jobgroup/pageList")["code"] == 500, "and gets no further, script or not"
     assert submit(admin, path).status_code == 409
+    assert "logs in with a common password" not in text_of(admin.get("/")), "the warning ends with the grace"
 
 
 def test_the_grace_of_all_is_ended_at_once_and_by_administrators_only(

@@ -69,12 +69,12 @@ def mark_adopted() -> int:
 
 
 def count(session: Session) -> int:
-    """Return how many enabled users have a weak password."""
+    """Return how many enabled users have a weak password that scripts still log in with."""
     return users.count_weak(session)
 
 
 def warn() -> None:
-    """Log the users with a weak password, if there are any."""
+    """Log the users whose scripts still log in with a weak password, if there are any."""
     with read_scope() as session:
         names = users.weak_names(session)
     if names:

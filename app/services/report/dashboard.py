@@ -91,7 +91,7 @@ class Board:
     offline: list[Offline]
     #: groups whose instances are all drained, so that every run fails
     drained: list[Group]
-    #: users with a weak password; for administrators only, else 0
+    #: users with a weak password that scripts still log in with; for administrators only, else 0
     weak_passwords: int
     #: active mutes; not a problem in themselves
     muted: list[Muted]
