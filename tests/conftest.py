@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 
 from app.config import Config
 from app.db import bind_engine, engine_options, session_scope, unbind_engine
+from app.services import refusals
 from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
@@ -331,6 +332,12 @@ def database(config: Config) -> Iterator[str]:
     bind_engine(config, kept_engine(url=config.database_url, **engine_options(config)))
     yield config.database_url
     unbind_engine()
+
+
+@pytest.fixture(autouse=True)
+def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the refusals of earlier tests, which would only be counted."""
+    monkeypatch.setattr(refusals, "recorder", refusals.Recorder())
 
 
 @pytest.fixture

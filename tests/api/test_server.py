@@ -1,35 +1,22 @@
 """Executor API behind a real waitress server."""
 
 import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
-from waitress.server import create_server
 
 from app.models.registry import Registration
 from tests.api.conftest import CONTEXT, TOKEN, Executor
 from tests.factories import all_rows
+from tests.serving import serving
 
 BODY = b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
 
 
 @pytest.fixture
 def port(executor: Executor) -> Iterator[int]:
-    server = create_server(executor.api, host="127.0.0.1", port=0, threads=4)
-    stop = threading.Event()
-
-    def serve() -> None:
-        while not stop.is_set():
-            server.asyncore.loop(timeout=0.05, map=server._map, count=1)
-        server.task_dispatcher.shutdown()
-        server.asyncore.close_all(server._map)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    yield server.effective_port
-    stop.set()
-    thread.join()
+    with serving(executor.api) as port:
+        yield port
 
 
 def exchange(port: int, *requests: bytes) -> list[bytes]:

@@ -17,6 +17,7 @@ from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
 from app.oidc_config import OidcConfig
+from app.services import refusals
 from app.store import users as user_store
 from tests.console.conftest import (
     CONTEXT,
@@ -78,6 +79,7 @@ def assert_refused(
     assert 'role="alert"' in response.text
     assert f'action="{CONTEXT}/toLogin"' in response.text
     assert LOGIN_COOKIE not in response.headers.get("Set-Cookie", "")
+    refusals.flush(last=True)
     with read_scope() as session:
         query = select(AuditEntry).where(AuditEntry.action == "login.refused").order_by(AuditEntry.id)
         entries = list(session.scalars(query))

@@ -5,17 +5,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
-from flask import Flask
-from waitress.server import create_server
 from werkzeug.test import Client
 
 from app.config import Config, MailConfig
@@ -34,6 +31,7 @@ from tests.console.runs.test_pages import add_log
 from tests.eventually import eventually
 from tests.factories import all_rows
 from tests.fake_executor import Answer, FakeExecutor
+from tests.serving import serving
 
 #: fixtures
 __all__ = ["admin", "app", "console", "settings"]
@@ -126,27 +124,6 @@ def test_a_download_ends_with_its_client(admin: Console, executor: FakeExecutor,
         assert len(executor.requests) == 2, "a HEAD holds nothing either"
 
 
-@contextmanager
-def served(app: Flask) -> Iterator[int]:
-    """Serve an application by waitress with few threads; the value is the port."""
-    server: Any = create_server(app, host="127.0.0.1", port=0, threads=THREADS)
-    stop = threading.Event()
-
-    def serve() -> None:
-        while not stop.is_set():
-            server.asyncore.loop(timeout=0.05, map=server._map, count=1)
-        server.task_dispatcher.shutdown()
-        server.asyncore.close_all(server._map)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield server.effective_port
-    finally:
-        stop.set()
-        thread.join()
-
-
 def test_slow_executors_leave_threads_to_logins_and_executors(
     admin: Console, executor: FakeExecutor, log_id: int, settings: Config
 ) -> None:
@@ -162,7 +139,7 @@ def test_slow_executors_leave_threads_to_logins_and_executors(
             response = connection.getresponse()
             return response.status, response.headers["Retry-After"]
 
-    with served(admin.app) as port, ThreadPoolExecutor(8) as pool:
+    with serving(admin.app, threads=THREADS) as port, ThreadPoolExecutor(8) as pool:
         slow = [pool.submit(request, f"/joblog/{log_id}/lines", **headers) for _ in range(2)]
         try:
             eventually(lambda: len(executor.requests) == 2)

@@ -12,32 +12,14 @@ from collections.abc import Iterator
 import pytest
 
 from app.models.job import Job
+from tests.console.scripting.test_replay import CHANGING
 from tests.security.rows import BEAN, unchanged
 from tests.security.site import PASSWORD, TIMEOUT_S, Site
 from tests.security.test_complaints import COOKIE
 
 #: another address of this machine (Linux has all of 127.0.0.0/8)
 ATTACKER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
-CHANGES = (
-    "/jobinfo/add",
-    "/jobinfo/update",
-    "/jobinfo/remove",
-    "/jobinfo/start",
-    "/jobinfo/stop",
-    "/jobinfo/trigger",
-    "/jobcode/save",
-    "/joblog/logKill",
-    "/joblog/clearLog",
-    "/jobgroup/save",
-    "/jobgroup/update",
-    "/jobgroup/remove",
-    "/user/add",
-    "/user/update",
-    "/user/remove",
-    "/user/updatePwd",
-    "/login",
-    "/logout",
-)
+CHANGES = (*CHANGING, "/login", "/logout")
 
 
 @pytest.mark.parametrize(

@@ -260,10 +260,15 @@ def _begin(username: str, address: str, *, now_ms: Millis) -> str | None:
     try:
         return transact(lambda session: _begin_attempt(session, username, address, now_ms=now_ms))
     except TooManyAttempts:
-        actor = Actor(user_id=0, username=username, is_admin=False, address=address)
-        if refusals.note("refused.login", actor, now_ms=now_ms):
-            refusals.log_login(username, address)
+        note_wait(username, address, now_ms=now_ms)
         raise
+
+
+def note_wait(username: str, address: str, *, now_ms: Millis) -> None:
+    """Record a login refused during a wait; outside of transactions."""
+    actor = Actor(user_id=0, username=username, is_admin=False, address=address)
+    if refusals.note("refused.login", actor, now_ms=now_ms):
+        refusals.log_login(username, address)
 
 
 def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:

@@ -17,7 +17,7 @@ from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role
 from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused
+from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
 from app.models.user import User
 from app.oidc_config import OidcConfig
 from app.services import audit, refusals
@@ -224,11 +224,15 @@ def _new_user(session: Session, username: str, identity: str) -> User:
 
 
 def _check_source(address: str, *, now_ms: Millis) -> None:
-    """Raise TooManyAttempts while a source has to wait after refused logins of any kind."""
+    """Record and raise TooManyAttempts while a source has to wait after refused logins of any kind."""
     with read_scope() as session:
         counter = throttle.find_counter(session, login.address_subject(address))
         blocked_until_ms = counter.blocked_until_ms if counter is not None else 0
-    login.require_no_wait(blocked_until_ms, now_ms=now_ms)
+    try:
+        login.require_no_wait(blocked_until_ms, now_ms=now_ms)
+    except TooManyAttempts:
+        login.note_wait("", address, now_ms=now_ms)
+        raise
 
 
 def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
