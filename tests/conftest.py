@@ -234,7 +234,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if layer_of(item.path) in FOREIGN_LAYERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
-        items.sort(key=weight, reverse=True)
+        items[:] = shared_out(items, config.workerinput["workercount"])
     for marker in TOOLS:
         reason = missing_tool(marker)
         for item in items if reason else ():
@@ -269,10 +269,19 @@ def pytest_runtest_logfinish() -> None:
         gc.freeze()
 
 
-def weight(item: pytest.Item) -> int:
-    """Workers that share the tests (pytest -n) run the longest first, so that none waits in the end."""
-    layer = layer_of(item.path)
-    return LONG_LAYERS.index(layer) + 1 if layer in LONG_LAYERS else 0
+def shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order in which two of the workers begin with the long layers.
+
+    xdist gives each worker a part of the list, as long as the others'. Long tests mostly wait: beside those
+    of one or two workers the others use the processors, and none is left with long tests in the end.
+    """
+    parts: dict[bool | None, list[pytest.Item]] = {True: [], False: [], None: []}
+    for item in items:
+        layer = layer_of(item.path)
+        parts[layer == LONG_LAYERS[-1] if layer in LONG_LAYERS else None].append(item)
+    longest, long, short = parts[True], parts[False], parts[None]
+    before = max(len(items) // workers - len(longest), 0) if workers > 1 else 0
+    return [*longest, *short[:before], *long, *short[before:]]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
