@@ -273,12 +273,14 @@ def shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """Return the tests in an order in which two of the workers begin with the long layers.
 
     xdist gives each worker a part of the list, as long as the others'. Long tests mostly wait: beside those
-    of one or two workers the others use the processors, and none is left with long tests in the end.
+    of one or two workers the others use the processors, and none is left with long tests in the end. The
+    tests of tests/security on a running ``site`` are among them, so that few workers have to start one.
     """
     parts: dict[bool | None, list[pytest.Item]] = {True: [], False: [], None: []}
     for item in items:
         layer = layer_of(item.path)
-        parts[layer == LONG_LAYERS[-1] if layer in LONG_LAYERS else None].append(item)
+        is_long = layer in LONG_LAYERS or "site" in getattr(item, "fixturenames", ())
+        parts[layer == LONG_LAYERS[-1] if is_long else None].append(item)
     longest, long, short = parts[True], parts[False], parts[None]
     before = max(len(items) // workers - len(longest), 0) if workers > 1 else 0
     return [*longest, *short[:before], *long, *short[before:]]

@@ -38,7 +38,7 @@ WITHOUT_AUDIT = (Favourite, SavedView, Task, User)
 FORM_TYPE = "application/x-www-form-urlencoded"
 #: examples a request
 EXAMPLES = pytest.mark.parametrize(
-    "examples", [4, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
+    "examples", [3, pytest.param(60, marks=(pytest.mark.extensive, pytest.mark.timeout(1_800)))]
 )
 
 
