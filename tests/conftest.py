@@ -234,7 +234,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if layer_of(item.path) in FOREIGN_LAYERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
-        items[:] = shared_out(items, config.workerinput["workercount"])
+        items.sort(key=weight, reverse=True)
     for marker in TOOLS:
         reason = missing_tool(marker)
         for item in items if reason else ():
@@ -269,21 +269,15 @@ def pytest_runtest_logfinish() -> None:
         gc.freeze()
 
 
-def shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Return the tests in an order in which two of the workers begin with the long layers.
+def weight(item: pytest.Item) -> int:
+    """Workers that share the tests (pytest -n) run the longest first, so that none waits in the end.
 
-    xdist gives each worker a part of the list, as long as the others'. Long tests mostly wait: beside those
-    of one or two workers the others use the processors, and none is left with long tests in the end. The
-    tests of tests/security on a running ``site`` are among them, so that few workers have to start one.
+    Tests on the running ``site`` of tests/security come after them together, so that few workers start one.
     """
-    parts: dict[bool | None, list[pytest.Item]] = {True: [], False: [], None: []}
-    for item in items:
-        layer = layer_of(item.path)
-        is_long = layer in LONG_LAYERS or "site" in getattr(item, "fixturenames", ())
-        parts[layer == LONG_LAYERS[-1] if is_long else None].append(item)
-    longest, long, short = parts[True], parts[False], parts[None]
-    before = max(len(items) // workers - len(longest), 0) if workers > 1 else 0
-    return [*longest, *short[:before], *long, *short[before:]]
+    layer = layer_of(item.path)
+    if layer in LONG_LAYERS:
+        return LONG_LAYERS.index(layer) + 2
+    return int("site" in getattr(item, "fixturenames", ()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

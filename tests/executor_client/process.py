@@ -8,17 +8,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tests.acceptance.programs import free_port
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller
 from tests.executor_client.stand_in_admin import TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ExecutorProcess:

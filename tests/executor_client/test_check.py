@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
-from tests.executor_client.process import command, free_port
+from tests.acceptance.programs import free_port
+from tests.executor_client.process import command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused
 from executor_client.errors import ExecutorError
+from tests.acceptance.programs import free_port
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller
-from tests.executor_client.process import ROOT, command, free_port
+from tests.executor_client.process import ROOT, command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 MakeConfig = Callable[..., ExecutorConfig]
