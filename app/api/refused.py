@@ -6,7 +6,7 @@ from typing import Any
 
 from app.api.actions import REFUSED_NAMED
 from app.clock import now_ms
-from app.domain.permissions import Actor
+from app.domain.permissions import unknown_actor
 from app.services import refusals
 from executor_client.protocol import FAIL, MSG_BAD_TOKEN, Reply
 
@@ -32,6 +32,6 @@ def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
 
 def note(action: str, environ: dict[str, Any], **detail: Any) -> None:
     """Record that a request of an executor is refused."""
-    actor = Actor(user_id=0, username="", is_admin=False, address=environ.get("REMOTE_ADDR", ""))
+    actor = unknown_actor(environ.get("REMOTE_ADDR", ""))
     path = environ.get("PATH_INFO", "")
     refusals.note(action, actor, now_ms=now_ms(), detail={"path": path, **detail})

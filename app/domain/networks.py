@@ -8,6 +8,8 @@ from app.config import Network
 
 IPAddress = IPv4Address | IPv6Address
 
+#: ports of web addresses without one
+DEFAULT_PORTS = {"http": 80, "https": 443}
 #: every network: only addresses that are never called are refused
 EVERYWHERE: tuple[Network, ...] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 #: metadata services outside link-local (AWS, Google, Alibaba, Oracle, Azure); link-local is always refused

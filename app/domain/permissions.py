@@ -56,6 +56,11 @@ def system_actor(username: str) -> Actor:
     return Actor(user_id=0, username=username, is_admin=True, address="local")
 
 
+def unknown_actor(address: str, username: str = "") -> Actor:
+    """Return the actor of a request without a login, for the audit: it may do nothing."""
+    return Actor(user_id=0, username=username, is_admin=False, address=address)
+
+
 def parse_rights(text: str) -> frozenset[Right]:
     """Parse a text such as ``view,operate``; unknown words are left out, and any right includes ``view``."""
     known = {right.value: right for right in Right}

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from app.config import Network
-from app.domain.networks import is_allowed, is_metadata_name
+from app.domain.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
@@ -14,7 +14,6 @@ ADDRESS_MAX = 255
 #: web ports; other ports must be unprivileged
 LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
-DEFAULT_PORTS = {"http": 80, "https": 443}
 #: start a query or fragment, also an empty one or decoded by a careless server: join would append behind it
 _ENDS_THE_PATH = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
 _HOST_NAME = re.compile(

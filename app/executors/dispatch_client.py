@@ -13,9 +13,9 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from app.config import Network
+from app.domain.networks import DEFAULT_PORTS
 from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
-from app.executors.addresses import DEFAULT_PORTS
 from app.executors.calls import CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names

@@ -22,6 +22,7 @@ from app.database_faults import AWAY, reason_of
 from app.db import session_scope
 from app.domain.permissions import Actor
 from app.services import audit
+from executor_client.lenient_json import as_text
 
 logger = logging.getLogger(__name__)
 
@@ -229,5 +230,4 @@ def _clean(value: Any) -> Any:
     """Return a text without passwords of URLs and without characters that cannot be stored."""
     if not isinstance(value, str):
         return value
-    storable = value.replace("\x00", "").encode("utf-8", "replace").decode()
-    return _USER_INFO.sub("//***@", storable)
+    return _USER_INFO.sub("//***@", as_text(value))

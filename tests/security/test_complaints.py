@@ -284,7 +284,7 @@ def test_revived_cookie(site: Site) -> None:
 
 def test_demotion_by_name(site: Site) -> None:
     before = vars(site.row(User, 1))
-    reason = site.admin.refused("/user/update", id=1, username="somebody-else", role=0)
+    reason = site.admin.refused("/user/update", id=1, username="another-name", role=0)
     assert reason == "The account you are logged in with cannot be changed here"
     site.admin.refused("/user/remove", id=1)
     assert unchanged(before, site.row(User, 1))

@@ -178,7 +178,7 @@ def test_a_throttled_login_and_a_line_for_each_failed_one(
 
 def test_the_change_history_shows_refusals_only(admin: Console, norman: Console) -> None:
     norman.get("/user")
-    admin.post("/login", {"userName": "nobody", "password": "x"})
+    admin.post("/login", {"userName": "unknown", "password": "x"})
     shown = text_of(admin.get("/user/audit?refusals=1")).partition("Changes Changes")[0]
     table = text_of(admin.get("/user/audit?refusals=1")).split("Address Action Object Changes")[-1]
     assert "refused.admin" in table

@@ -342,7 +342,7 @@ def test_refusals_count_as_failed_logins_of_their_address(
     assert actions == 3 * ["login.refused"] + ["refused.login"]
 
 
-def test_images_of_another_site_lock_nobody_out(console: Console, provider: FakeProvider) -> None:
+def test_images_of_another_site_cause_no_wait(console: Console, provider: FakeProvider) -> None:
     """Answers that the browser did not ask for: they guess nothing, and any site can cause them."""
     start(console)
     for _ in range(60):

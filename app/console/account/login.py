@@ -21,7 +21,7 @@ from app.console.web.current import (
 )
 from app.console.web.envelope import as_json
 from app.db import read_scope
-from app.errors import InvalidInput, TooManyAttempts
+from app.errors import InvalidInput, TooManyAttempts, XxlJobError
 from app.services.accounts import login
 from app.services.accounts.login import Attempt, Login
 from app.store import health as health_check
@@ -77,12 +77,17 @@ def log_in() -> BaseResponse:
     try:
         new_login = check_login(request.form)
     except (InvalidInput, TooManyAttempts) as exc:
-        status = 429 if isinstance(exc, TooManyAttempts) else 400
-        response = login_form(translate_error(exc), username=request.form.get("userName", ""), status=status)
-        if isinstance(exc, TooManyAttempts):
-            response.headers["Retry-After"] = str(exc.retry_after_s)
-        return response
+        return refused_login(exc, username=request.form.get("userName", ""), status=400)
     return logged_in(new_login)
+
+
+def refused_login(error: XxlJobError, *, username: str = "", status: int) -> BaseResponse:
+    """Return the login page with an error; with 429 and the time to wait after too many attempts."""
+    if not isinstance(error, TooManyAttempts):
+        return login_form(translate_error(error), username=username, status=status)
+    response = login_form(translate_error(error), username=username, status=429)
+    response.headers["Retry-After"] = str(error.retry_after_s)
+    return response
 
 
 def logged_in(new_login: Login) -> Response:

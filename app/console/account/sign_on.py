@@ -6,10 +6,10 @@ from flask import Blueprint, Response, abort, current_app, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
-from app.console.account.login import SIGN_ON, logged_in, login_form
+from app.console.account.login import SIGN_ON, logged_in, refused_login
 from app.console.account.start_page import start_address
 from app.console.web.access import Access
-from app.console.web.current import context_path, current_user, remote_address, settings, translate_error
+from app.console.web.current import context_path, current_user, remote_address, settings
 from app.errors import ProviderUnreachable, SignOnExpired, SignOnRefused, TooManyAttempts
 from app.services.accounts.sign_on import Answer, SignOn
 
@@ -32,7 +32,7 @@ def start() -> BaseResponse:
     try:
         begun = provider.begin(now_ms=now_ms())
     except ProviderUnreachable as exc:
-        return login_form(translate_error(exc), status=503)
+        return refused_login(exc, status=503)
     response = Response(status=303, headers={"Location": begun.url})
     _set_cookie(response, begun.sealed, max_age_s=begun.max_age_s)
     return response
@@ -53,13 +53,10 @@ def callback() -> BaseResponse:
     response: BaseResponse
     try:
         response = logged_in(provider.finish(answer, now_ms=now_ms()))
-    except SignOnRefused as exc:
-        response = login_form(translate_error(exc), status=400 if isinstance(exc, SignOnExpired) else 403)
+    except (SignOnRefused, TooManyAttempts) as exc:
+        response = refused_login(exc, status=400 if isinstance(exc, SignOnExpired) else 403)
     except ProviderUnreachable as exc:
-        response = login_form(translate_error(exc), status=503)
-    except TooManyAttempts as exc:
-        response = login_form(translate_error(exc), status=429)
-        response.headers["Retry-After"] = str(exc.retry_after_s)
+        response = refused_login(exc, status=503)
     _set_cookie(response, "", max_age_s=0)
     return response
 

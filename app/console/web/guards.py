@@ -39,6 +39,7 @@ from app.console.web.current import (
 )
 from app.database_faults import fault_log
 from app.db import read_scope, session_scope
+from app.domain.networks import DEFAULT_PORTS
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import PermissionDenied
@@ -50,7 +51,6 @@ METHODS = SAFE_METHODS | {"POST"}
 FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 #: where the application keeps the merged policy
 EXTENSION = "console-policy"
-DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 

@@ -7,7 +7,7 @@ from flask import request
 
 from app.clock import now_ms
 from app.console.web.current import current_user, remote_address
-from app.domain.permissions import Actor
+from app.domain.permissions import Actor, unknown_actor
 from app.errors import ForeignValue, NotVisible, PermissionDenied, XxlJobError
 from app.services import refusals
 
@@ -18,16 +18,17 @@ OBJECT_PARAMETERS = ("id", "jobId", "logId", "jobGroup", "job_group")
 def note(action: str, *, target: tuple[str, int] = ("", 0), detail: Mapping[str, Any] | None = None) -> None:
     """Record that the current request is refused."""
     user = current_user()
-    _note(action, user.actor if user is not None else _anyone(), target, detail or {})
+    _note(action, user.actor if user is not None else unknown_actor(remote_address()), target, detail or {})
 
 
 def note_origin() -> None:
     """Record a request of another site; its user is not read, since that would keep the login alive."""
-    _note("refused.origin", _anyone(), ("", 0), {"origin": request.headers.get("Origin", "")})
-
-
-def _anyone() -> Actor:
-    return Actor(user_id=0, username="", is_admin=False, address=remote_address())
+    _note(
+        "refused.origin",
+        unknown_actor(remote_address()),
+        ("", 0),
+        {"origin": request.headers.get("Origin", "")},
+    )
 
 
 def _note(action: str, actor: Actor, target: tuple[str, int], detail: Mapping[str, Any]) -> None:

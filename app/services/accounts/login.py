@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Actor
+from app.domain.permissions import Actor, unknown_actor
 from app.domain.texts import N_
 from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
@@ -266,7 +266,7 @@ def _begin(username: str, address: str, *, now_ms: Millis) -> str | None:
 
 def note_wait(username: str, address: str, *, now_ms: Millis) -> None:
     """Record a login refused during a wait; outside of transactions."""
-    actor = Actor(user_id=0, username=username, is_admin=False, address=address)
+    actor = unknown_actor(address, username)
     if refusals.note("refused.login", actor, now_ms=now_ms):
         refusals.log_login(username, address)
 
@@ -326,7 +326,7 @@ def _release_attempt(session: Session, username: str, address: str, *, now_ms: M
 def _record_refusal(username: str, address: str, *, now_ms: Millis) -> None:
     refusals.log_login(username, address)
     with session_scope() as session:
-        actor = Actor(user_id=0, username=username, is_admin=False, address=address)
+        actor = unknown_actor(address, username)
         counter = throttle.find_counter(session, account_subject(username))
         audit.record(
             session,

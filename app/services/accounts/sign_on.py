@@ -15,7 +15,7 @@ from app.clock import SECOND_MS, Millis
 from app.db import read_scope, transact
 from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role
-from app.domain.permissions import Actor, require_admin
+from app.domain.permissions import Actor, require_admin, unknown_actor
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
 from app.models.user import User
@@ -240,7 +240,7 @@ def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> 
 
     An expired answer guesses nothing, and any site can make a browser send one: it is not counted.
     """
-    actor = Actor(user_id=0, username=refusal.username, is_admin=False, address=address)
+    actor = unknown_actor(address, refusal.username)
     changes = {"sign_on": printable(refusal.reason, limit=REASON_MAX)}
     if isinstance(refusal, SignOnExpired):
         refusals.note("login.refused", actor, now_ms=now_ms, detail=changes)
