@@ -11,12 +11,12 @@ _SENT = {
 }
 
 
-def outcome_of(trigger_code: int, handle_code: int) -> str:
-    """Return success, failed, timeout, refused, unresolved, running or sending."""
+def outcome_of(trigger_code: int, handle_code: int, killed: int = 0) -> str:
+    """Return success, failed, timeout, killed, refused, unresolved, running or sending."""
     if handle_code == HandleCode.SUCCESS:
         return "success"
     if handle_code == HandleCode.TIMEOUT:
         return "timeout"
     if handle_code != HandleCode.NONE:
-        return "failed"
+        return "killed" if killed else "failed"
     return _SENT.get(trigger_code, "refused")

@@ -61,5 +61,9 @@ class JobLog(Base):
     trigger_type: Mapped[str | None] = mapped_column(String(20))
     #: the run of which this one is a child or retry
     source_log_id: Mapped[int | None] = mapped_column(BigInteger)
+    #: from its sending to its result; null: running, adopted, or of a Java admin
+    duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)
+    #: 1: a user killed it
+    killed: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
     #: 1 or 0, computed by the database
     failed: Mapped[int] = mapped_column(SmallInteger, Computed(FAILED))

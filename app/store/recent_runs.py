@@ -37,6 +37,8 @@ class Run(NamedTuple):
     trigger_code: int
     handle_time: Millis | None
     handle_code: int
+    duration_ms: Millis | None = None
+    killed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ _RUN = (
     JobLog.trigger_code,
     JobLog.handle_time,
     JobLog.handle_code,
+    JobLog.duration_ms,
+    JobLog.killed,
 )
 #: columns read by owner
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}

@@ -42,7 +42,7 @@ SHAPES = {
 #: sign per kind; success has none
 MARK_SIGNS = {"success": "", "danger": "✗", "warning": "?", "info": "▸", "wait": "…", "skip": "◇"}
 MARK_LABELS = {
-    "success": _l("Success"),
+    "success": _l("Succeeded"),
     "danger": _l("Failed"),
     "warning": _l("Unresolved"),
     "info": _l("Running"),

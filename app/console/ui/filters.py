@@ -105,13 +105,15 @@ def duration(ms: Millis | None) -> str:
 
 def outcome(log: JobLog | Run | None) -> str:
     """Return the outcome of a run (see ``run_state`` in macros/badge.html); empty without a run."""
-    return outcome_of(log.trigger_code, log.handle_code) if log is not None else ""
+    return outcome_of(log.trigger_code, log.handle_code, log.killed) if log is not None else ""
 
 
 def run_duration(log: JobLog | Run) -> Millis | None:
     """Return the duration of a run so far; None if it never ran."""
     if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
         return None
+    if log.duration_ms is not None:
+        return log.duration_ms
     if log.handle_code != HandleCode.NONE:
         return (log.handle_time or log.trigger_time) - log.trigger_time
     return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None

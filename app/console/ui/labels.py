@@ -112,7 +112,7 @@ CLEAN_KINDS = {
     9: _l("Everything"),
 }
 #: the original's numbers of the states of a run
-LOG_STATUSES = {1: _l("Success"), 2: _l("Failed"), 3: _l("Running")}
+LOG_STATUSES = {1: _l("Succeeded"), 2: _l("Failed"), 3: _l("Running")}
 #: time ranges, by their names in addresses
 RANGES = {
     "hour": _l("Last hour"),

@@ -1,8 +1,8 @@
 """List columns: the one table of what lists show, can be sorted by, and let readers hide.
 
 A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL
-key in the store. Columns are hidden by their position (``.without-4`` in ``app.css``), so the cells of a row
-have the order of the table.
+key in the store. Columns are hidden by their position (``.without-4`` in ``lists.css``), so the cells of a
+row have the order of the table.
 """
 
 from collections.abc import Sequence

@@ -18,13 +18,14 @@ from app.store.recent_runs import Run
 STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4
 #: outcome -> (kind of colour, sign, label)
 SIGNS = {
-    "success": ("success", "✓", _l("Success")),
+    "success": ("success", "✓", _l("Succeeded")),
     "failed": ("danger", "✗", _l("Failed")),
-    "timeout": ("danger", "!", _l("Failed (timeout)")),
+    "timeout": ("danger", "!", _l("Timed out")),
+    "killed": ("danger", "■", _l("Killed")),
     "refused": ("danger", "–", _l("Not started")),
     "unresolved": ("warning", "?", _l("Unresolved")),
     "running": ("info", "▸", _l("Running")),
-    "sending": ("info", "▸", _l("Sending")),
+    "sending": ("info", "▸", _l("Waiting")),
 }
 
 

@@ -96,9 +96,9 @@ def test_each_result_has_its_look_and_links_to_its_log(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, job_desc="<i>nightly</i>")
     cases = [
-        ("success", "", "Success", {}),
+        ("success", "", "Succeeded", {}),
         ("danger", "✗", "Failed", {"handled": 500}),
-        ("danger", "✗", "Failed (timeout)", {"handled": 502}),
+        ("danger", "✗", "Timed out", {"handled": 502}),
         ("danger", "✗", "Not started", {"sent": 500, "handled": 0}),
         ("warning", "?", "Unresolved", {"sent": 504, "handled": 0}),
         ("info", "▸", "Running", {"handled": 0}),

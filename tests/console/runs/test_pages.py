@@ -274,7 +274,7 @@ def test_a_run_links_to_its_source_and_its_successors(admin: Console, group_id: 
     child = add_log(child_job, group_id, trigger_type="PARENT", source_log_id=retry, handle_code=500)
     first, middle, last = (admin.get(f"/joblog/{log_id}") for log_id in (failed, retry, child))
     assert "Trigger type By schedule" in text_of(first)
-    assert f"Followed by: retries #{retry} nightly report Success" in text_of(first)
+    assert f"Followed by: retries #{retry} nightly report Succeeded" in text_of(first)
     assert "child runs" not in text_of(first)
     assert f"Triggered by Retry of run #{failed}" in text_of(middle)
     assert f'href="/xxl-job-admin/joblog/{failed}"' in middle.text

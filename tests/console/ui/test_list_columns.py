@@ -14,7 +14,7 @@ from tests.factories import make_log, only_row
 
 DATABASES_ENOUGH = ("sqlite",)
 
-STYLES = Path(__file__).resolve().parents[3] / "app" / "static" / "css" / "app.css"
+STYLES = Path(__file__).resolve().parents[3] / "app" / "static" / "css" / "lists.css"
 PATHS = {"jobs": "/jobinfo", "logs": "/joblog?range=all"}
 
 

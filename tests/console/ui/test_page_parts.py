@@ -42,11 +42,11 @@ def test_a_text_is_in_the_language_of_each_request_and_its_values_are_escaped(
     app: Flask, in_request: Callable[..., object]
 ) -> None:
     template = app.jinja_env.from_string(
-        "{{ _('Success') }} {{ _('Welcome %(name)s', name='<i>') }}"
+        "{{ _('Succeeded') }} {{ _('Welcome %(name)s', name='<i>') }}"
         " {{ ngettext('%(num)d run', '%(num)d runs', 2) }}"
     )
     made = [str(in_request(template.render, language)) for language in ("en", "zh-CN", "zh-TW", "en")]
-    assert made[0] == made[3] == "Success Welcome &lt;i&gt; 2 runs"
+    assert made[0] == made[3] == "Succeeded Welcome &lt;i&gt; 2 runs"
     assert len(set(made)) == 3
     assert all("&lt;i&gt;" in text for text in made)
 
