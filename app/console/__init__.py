@@ -5,7 +5,7 @@ from flask import Flask
 from app.console import account, alarms, executors, help, jobs, report, runs, scripting, ui, users
 from app.console.account import sessions
 from app.console.runs import trace
-from app.console.ui import filters, labels, page_parts, preferences
+from app.console.ui import filters, labels, live_parts, page_parts, preferences
 from app.console.web import errors, guards, headers
 
 AREAS = (account, scripting, ui, report, jobs, runs, executors, alarms, users)
@@ -20,5 +20,5 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    for part in (filters, sessions, labels, trace, page_parts, preferences):
+    for part in (filters, sessions, labels, trace, page_parts, preferences, live_parts):
         part.init_app(app)

@@ -73,7 +73,7 @@ def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> N
     expect(button).to_have_attribute("aria-pressed", "true")
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
-    expect(page.locator('[data-live="wrong"]')).to_contain_text("Failing jobs")
+    expect(page.locator('[data-part="wrong"]')).to_contain_text("Failing jobs")
 
 
 def test_the_editor_uses_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:

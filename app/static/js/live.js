@@ -1,42 +1,238 @@
-/* Live parts: reloads the page periodically and replaces the marked parts. Can be paused.
-   X-Refresh: auto marks requests the user did not make, which do not keep the login. */
+/* Live parts (console/ui/live_parts.py): asks for the parts that changed and puts them into the page; lets times
+   tick. X-Refresh: auto marks requests the user did not make, which do not keep the login. */
 "use strict";
 
 (function () {
-  const PERIOD_S = 15;
+  const body = document.body;
   const tools = document.querySelector("[data-live-tools]");
+  const MARKED_MS = 2000;
+  const SLOWEST_S = 60;
+  const KEPT = "live-paused";
+  const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+  const WEEKS = [["week", 604800], ...UNITS];
+  const skew = Number(body.dataset.now || Date.now()) - Date.now();
+
+  /* ---- times ---- */
+
+  const language = document.documentElement.lang;
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "always" });
+
+  function distance(seconds) {
+    const size = Math.abs(seconds);
+    if (size < 2) return body.dataset.justNow;
+    const [unit, length] = WEEKS.find(([, each]) => size / each >= 1.5) || WEEKS.at(-1);
+    return relative.format(Math.sign(seconds) * Math.max(1, Math.round(size / length)), unit);
+  }
+
+  function span(seconds) {
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    const words = JSON.parse(body.dataset.durations);
+    const text = hours ? words[2] : minutes ? words[1] : words[0];
+    return text.replace("{h}", hours).replace("{m}", minutes).replace("{s}", Math.floor(seconds) % 60);
+  }
+
+  function tickTimes() {
+    const now = Date.now() + skew;
+    for (const time of document.querySelectorAll("time[datetime]")) {
+      const seconds = (Date.parse(time.dateTime) - now) / 1000;
+      const isDate = /\d:\d\d/.test(time.textContent);
+      if (isDate || Number.isNaN(seconds)) continue;
+      const text = "elapsed" in time.dataset ? span(Math.max(0, -seconds)) : distance(seconds);
+      if (text !== time.textContent) time.textContent = text;
+    }
+  }
+
+  /* ---- parts ---- */
+
+  const keyOf = (node) => (node.dataset ? node.dataset.slot || node.dataset.part || node.id : "") || "";
+  const existing = (id) => document.querySelector(`[data-part="${id}"]`);
+
+  function parsed(text) {
+    const holder = document.createElement("template");
+    holder.innerHTML = text;
+    return holder.content.firstElementChild;
+  }
+
+  class Update {
+    constructor(parts) {
+      this.parts = parts;
+      this.changed = [];
+      this.done = new Set();
+    }
+
+    run() {
+      for (const id of Object.keys(this.parts)) {
+        const old = existing(id);
+        if (old && !this.done.has(id)) this.refresh(id, old);
+      }
+      return this.changed;
+    }
+
+    refresh(id, old) {
+      if (!(id in this.parts) || this.done.has(id)) return;
+      this.done.add(id);
+      this.changed.push(old);
+      this.morph(old, parsed(this.parts[id]));
+    }
+
+    /* the element for a slot or for a node that the page does not have yet */
+    made(node) {
+      const id = node.dataset ? node.dataset.slot : undefined;
+      if (id) {
+        const old = existing(id);
+        if (old) {
+          this.refresh(id, old);
+          return old;
+        }
+        this.done.add(id);
+        const fresh = this.made(parsed(this.parts[id] || "<span></span>"));
+        this.changed.push(fresh);
+        return fresh;
+      }
+      const copy = document.importNode(node, true);
+      if (copy.querySelectorAll) for (const slot of copy.querySelectorAll("[data-slot]")) slot.replaceWith(this.made(slot));
+      return copy;
+    }
+
+    morph(old, fresh) {
+      if (old.nodeType !== Node.ELEMENT_NODE) {
+        if (old.data !== fresh.data) old.data = fresh.data;
+        return;
+      }
+      if (old.matches("[popover]:popover-open")) return;
+      for (const { name } of Array.from(old.attributes)) {
+        if (!fresh.hasAttribute(name) && name !== "open" && name !== "tabindex") old.removeAttribute(name);
+      }
+      for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      this.children(old, fresh);
+    }
+
+    /* Children with a key keep their element, others are matched in their order; nothing moves without need. */
+    children(parent, fresh) {
+      const keys = new Set(Array.from(fresh.childNodes, keyOf).filter(Boolean));
+      let at = parent.firstChild;
+      for (const node of fresh.childNodes) {
+        const key = keyOf(node);
+        while (at && keyOf(at) && !keys.has(keyOf(at))) at = this.without(at);
+        if (key) {
+          const same = Array.from(parent.children).find((child) => keyOf(child) === key);
+          const child = same || this.made(node);
+          if (same && node.dataset.slot) this.refresh(key, same);
+          else if (same) this.morph(same, node);
+          if (child === at) at = at.nextSibling;
+          else parent.insertBefore(child, at);
+        } else if (at && !keyOf(at) && at.nodeName === node.nodeName) {
+          this.morph(at, node);
+          at = at.nextSibling;
+        } else parent.insertBefore(this.made(node), at);
+      }
+      while (at) at = this.without(at);
+    }
+
+    without(node) {
+      const next = node.nextSibling;
+      node.remove();
+      return next;
+    }
+  }
+
+  /* rows that come above what is seen do not push it down */
+  function keepPlace(change) {
+    const rows = Array.from(document.querySelectorAll("[data-part] [data-part]"));
+    const first = rows.find((row) => row.getBoundingClientRect().bottom > 60);
+    const isInside = first && first.parentElement.getBoundingClientRect().top < 0;
+    const before = isInside ? first.getBoundingClientRect().top : 0;
+    change();
+    if (isInside && first.isConnected) window.scrollBy(0, first.getBoundingClientRect().top - before);
+  }
+
+  function mark(elements) {
+    for (const each of elements) {
+      if (!each.parentElement || !each.parentElement.closest("[data-part]")) continue;
+      each.classList.add("live-changed");
+      window.setTimeout(() => each.classList.remove("live-changed"), MARKED_MS);
+    }
+  }
+
+  function put(parts) {
+    const update = new Update(parts);
+    keepPlace(() => update.run());
+    mark(update.changed);
+    tickTimes();
+    document.dispatchEvent(new CustomEvent("live-refreshed", { detail: { changed: update.changed } }));
+  }
+
+  if (body.dataset.now) window.setInterval(() => document.hidden || tickTimes(), 1000);
   if (!tools) return;
+
+  /* ---- asking ---- */
+
   const age = tools.querySelector("[data-live-age]");
   const button = tools.querySelector("[data-live-pause]");
+  const period = Number(tools.dataset.livePeriod);
   let seconds = 0;
-  let paused = false;
+  let wait = period;
+  let isPaused = sessionStorage.getItem(KEPT) === "1";
+  let isAsking = false;
+  let isLate = false;
+  let isEnded = false;
+
+  function end() {
+    isEnded = true;
+    age.hidden = true;
+    button.hidden = true;
+    tools.querySelector("[data-live-ended]").hidden = false;
+  }
+
+  async function ask(headers) {
+    const held = Array.from(document.querySelectorAll("[data-hash]"), (part) => part.dataset.hash).join("");
+    const answer = await fetch(window.location.href, {
+      redirect: "manual",
+      headers: { Accept: "text/html", "X-Parts": held, ...headers },
+    });
+    if (answer.type === "opaqueredirect") return end();
+    if (answer.status === 204) return undefined;
+    if (!answer.ok || !answer.headers.get("Content-Type").startsWith("application/json")) throw new Error("no parts");
+    return put((await answer.json()).parts);
+  }
 
   async function refresh(headers) {
-    const answer = await fetch(window.location.href, { headers: { Accept: "text/html", ...headers } });
-    if (!answer.ok || answer.redirected) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of document.querySelectorAll("[data-live]")) {
-      const fresh = page.querySelector(`[data-live="${part.dataset.live}"]`);
-      if (fresh && !part.contains(document.activeElement)) part.replaceChildren(...document.adoptNode(fresh).childNodes);
+    if (isAsking || isEnded) return;
+    isAsking = true;
+    try {
+      await ask(headers);
+      isLate = false;
+      wait = period;
+    } catch {
+      isLate = true;
+      wait = Math.min(SLOWEST_S, wait * 2);
     }
+    isAsking = false;
     seconds = 0;
-    document.dispatchEvent(new Event("live-refreshed"));
+  }
+
+  function show() {
+    button.setAttribute("aria-pressed", String(isPaused));
+    age.textContent = isLate ? age.dataset.liveLate : age.dataset.liveAge.replace("#", seconds);
   }
 
   function tick() {
-    if (paused || document.hidden) return;
+    if (isPaused || isEnded || document.hidden) return;
     seconds += 1;
-    age.textContent = age.dataset.liveAge.replace("#", seconds);
-    if (seconds % PERIOD_S === 0) refresh({ "X-Refresh": "auto" }).catch(() => {});
+    if (seconds >= wait) refresh({ "X-Refresh": "auto" });
+    show();
   }
 
   button.addEventListener("click", () => {
-    paused = !paused;
-    button.setAttribute("aria-pressed", String(paused));
-    button.querySelector("span").textContent = paused ? button.dataset.liveResume : button.dataset.livePause;
-    button.querySelector("i").className = paused ? "bi bi-play-fill" : "bi bi-pause-fill";
-    if (!paused) refresh().catch(() => {});
+    isPaused = !isPaused;
+    sessionStorage.setItem(KEPT, isPaused ? "1" : "");
+    if (!isPaused) refresh({});
+    show();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && !isPaused && seconds >= 1) refresh({ "X-Refresh": "auto" });
   });
   tools.hidden = false;
+  show();
   window.setInterval(tick, 1000);
 })();

@@ -84,7 +84,7 @@ def test_the_runs_tile_names_its_days(admin: Console) -> None:
 
 
 def text_of_part(page: str) -> str:
-    return page.split('data-live="wrong"')[1].split('data-live="tiles"')[0]
+    return page.split('data-part="wrong"')[1].split('data-part="tiles"')[0]
 
 
 def test_unresolved_runs_late_fires_and_silent_nodes_are_shown(
