@@ -4,7 +4,12 @@
 parameters, so that rules and services need no language. Babel extracts ``N_`` by default.
 """
 
+import html
+import re
 import unicodedata
+
+_BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 
 
 class Text(str):
@@ -29,3 +34,10 @@ def N_(msgid: str, **params: object) -> Text:  # noqa: N802 - the name Babel kno
 def folded(text: str) -> str:
     """Return a key that is equal for texts that differ only in case, blanks or the encoding of accents."""
     return unicodedata.normalize("NFC", " ".join(text.split())).casefold()
+
+
+def plain_text(text: str) -> str:
+    """Return a message as plain text: rows written by a Java admin contain HTML."""
+    if "<br" not in text and "<span" not in text:
+        return text
+    return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()

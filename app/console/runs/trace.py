@@ -3,19 +3,22 @@
 They are stored in English, as scripts read them; texts of executors and other programs are shown unchanged.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from flask import Flask
 
-from app.console.ui.filters import absolute, plain_text
+from app.console.ui.filters import absolute
 from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
 from app.console.web.current import translate
 from app.console.web.language import lazy_gettext as _l
 from app.domain.evidence import Fate, ResolveAction, Sign
-from app.domain.texts import Text
+from app.domain.run_reason import NOT_SENT, OWN_REASONS, Messages, find_reason
+from app.domain.texts import Text, plain_text
 from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_template
+from app.models.log import JobLog
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
 OUTCOMES = {
@@ -37,6 +40,11 @@ SIGNS: dict[str, Any] = {
 }
 
 
+#: templates of runs that could not be sent; what their translations begin with is not part of the reason
+UNSENT = [line for line in LINES if line.msgid.startswith(NOT_SENT)]
+NOT_SENT_HEAD = re.compile(r"^[^,\uff0c]*[,\uff0c]\s*")
+
+
 def run_trace(text: str) -> str:
     """Translate `trigger_msg`, line by line."""
     return "\n".join(_translated(line, LINES) for line in plain_text(text).split("\n"))
@@ -51,6 +59,22 @@ def run_result(text: str) -> str:
     if not head:
         return _translated(children, RESULTS)
     return message + "\n".join(_translated(line, CHILDREN) for line in (head + children).split("\n"))
+
+
+def run_reason(run: JobLog | str) -> str:
+    """Return the reason of a run in the reader's language: of a run read with its messages, or as found."""
+    text = run if isinstance(run, str) else _reason_of(run)
+    if not text:
+        return ""
+    not_sent = _translated(NOT_SENT + text, UNSENT)
+    if not_sent != NOT_SENT + text:
+        return NOT_SENT_HEAD.sub("", not_sent)
+    return _translated(text, [*OWN_REASONS, *RESULTS, *LINES, *REASONS])
+
+
+def _reason_of(run: JobLog) -> str:
+    result = run.handle_msg or ""
+    return find_reason(run.trigger_code, run.handle_code, Messages(run.trigger_msg or "", result, result))
 
 
 def _translated(text: str, templates: Sequence[Text]) -> str:
@@ -92,3 +116,4 @@ def init_app(app: Flask) -> None:
     """Register the filters with the templates."""
     app.add_template_filter(run_trace)
     app.add_template_filter(run_result)
+    app.add_template_filter(run_reason, "reason")

@@ -1,7 +1,5 @@
 """Template filters: instants in the reader's zone, durations, outcomes of runs."""
 
-import html
-import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import cast
@@ -22,8 +20,6 @@ from app.store.recent_runs import Run
 
 #: an instant nearer than this is "now"
 NOW_MS: Millis = 2 * SECOND_MS
-_BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
 HOUR_MS: Millis = 60 * MINUTE_MS
 #: cached relative times, all languages together
 DISTANCES_KEPT = 4_096
@@ -148,13 +144,6 @@ def number(value: int) -> str:
 @lru_cache(NUMBERS_KEPT)
 def _number(value: int, _locale: object) -> str:
     return str(format_decimal(value))
-
-
-def plain_text(text: str) -> str:
-    """Return a message as plain text: rows written by a Java admin contain HTML."""
-    if "<br" not in text and "<span" not in text:
-        return text
-    return html.unescape(_TAGS.sub("", _BREAKS.sub("\n", text))).strip()
 
 
 def html_language() -> str:

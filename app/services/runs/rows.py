@@ -11,6 +11,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
+from app.services.runs import reasons
 from app.store import drains, favourites, job_tags, last_seen, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
@@ -60,6 +61,8 @@ class LogRow:
     job: Job | None
     group: Group | None
     may_operate: bool
+    #: why it failed or waits, in English; empty: it succeeded or is running
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,14 @@ def log_rows(session: Session, logs: Sequence[JobLog], *, actor: Actor) -> list[
     """Return the rows of these runs."""
     jobs = visible_jobs(session, {log.job_id for log in logs}, actor)
     groups = group_store.find_groups(session, {log.job_group for log in logs})
+    why = reasons.find_reasons(session, logs)
     return [
         LogRow(
             log,
             jobs.get(log.job_id),
             groups.get(log.job_group),
             may_operate=actor.may(log.job_group, Right.OPERATE),
+            reason=why.get(log.id, ""),
         )
         for log in logs
     ]
