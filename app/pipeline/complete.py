@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -110,10 +111,10 @@ def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> 
     }
     if not ended:
         return Completion((), late)
-    _write_logs(session, ended, of_jobs, now_ms)
-    _write_successors(session, ended, of_jobs, now_ms)
     won = tuple(run.id for run, _ in ended)
-    fires.delete_of_logs(session, won)
+    sent = fires.end_of_logs(session, won)
+    _write_logs(session, [_Ended(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms)
+    _write_successors(session, ended, of_jobs, now_ms)
     set_delayed(session, delayed, now_ms=now_ms)
     return Completion(won, late)
 
@@ -126,14 +127,19 @@ def _is_open(run: RunState, result: Result) -> bool:
     return run.trigger_code in OPEN_CODES
 
 
+class _Ended(NamedTuple):
+    """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
+
+    run: RunState
+    result: Result
+    sent_ms: Millis
+
+
 def _write_logs(
-    session: Session,
-    ended: Sequence[tuple[RunState, Result]],
-    of_jobs: dict[int, JobOfResult],
-    now_ms: Millis,
+    session: Session, ended: Sequence[_Ended], of_jobs: dict[int, JobOfResult], now_ms: Millis
 ) -> None:
-    plain, traced = [], []
-    for run, result in ended:
+    plain, traced, killed = [], [], []
+    for run, result, sent_ms in ended:
         code = (
             result.trigger_code
             if result.trigger_code is not None
@@ -145,15 +151,25 @@ def _write_logs(
             "trigger_code": code,
             "handle_code": result.handle_code,
             "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
+            "duration_ms": _duration_ms(result, sent_ms, now_ms),
             "handle_msg": _result_text(result, job),
             "alarm_status": _alarm_status(run, result, job),
         }
+        if result.source is Source.KILL:
+            killed.append(run.id)
         if result.trace is None:
             plain.append(row)
         else:
             traced.append(row | {"trigger_msg": join_lines(run.trigger_msg, result.trace)})
     bulk.update_many(session, JobLog, plain)
     bulk.update_many(session, JobLog, traced)
+    logs.mark_killed(session, killed)
+
+
+def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | None:
+    """Return the time from the last send to the result; None if unknown, also if the clock was set back."""
+    known = result.handle_code != HandleCode.NONE and 0 < sent_ms <= now_ms
+    return now_ms - sent_ms if known else None
 
 
 def _result_text(result: Result, job: JobOfResult | None) -> str | None:

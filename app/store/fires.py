@@ -233,6 +233,15 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
     return bulk.delete_by(session, Fire, "log_id", list(log_ids))
 
 
+def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
+    """Delete the fires of runs that end; return log id -> when the run was sent last.
+
+    The caller holds the locks of the log rows.
+    """
+    rows = bulk.delete_returning(session, Fire, "log_id", list(log_ids), returned=("log_id", "sent_ms"))
+    return {row[0]: row[1] for row in rows}
+
+
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return the number of fires of schedules and retries that each job still has."""
     counts: dict[int, int] = dict.fromkeys(job_ids, 0)

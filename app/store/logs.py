@@ -69,6 +69,11 @@ def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]
     return {row[0]: RunState._make(row) for row in bulk.read_rows(session, rows)}
 
 
+def mark_killed(session: Session, log_ids: Collection[int]) -> None:
+    """Record that a user's kill ended these runs."""
+    bulk.update_many(session, JobLog, [{"id": log_id, "killed": 1} for log_id in log_ids])
+
+
 def find_group_ids(session: Session, log_ids: Collection[int]) -> dict[int, int]:
     """Return log id -> the executor group it was sent to, for the runs that exist."""
     rows = select(JobLog.id, JobLog.job_group).where(JobLog.id.in_(sorted(log_ids)))

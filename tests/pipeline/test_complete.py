@@ -12,6 +12,7 @@ from app.pipeline.complete import Completion, Result, Source, callback_result
 from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import call_back, end, run_concurrently, unresolve
 from tests.plan import every_database
+from tests.statements import statements
 
 pytestmark = every_database
 
@@ -24,6 +25,30 @@ def test_a_result_is_stored_and_its_fire_is_removed(database: str) -> None:
     assert (log.handle_code, log.handle_msg, log.handle_time) == (200, "42 rows moved", T0 + 8000)
     assert (log.trigger_code, log.trigger_msg, log.alarm_status) == (200, "sent", 0)
     assert all_rows(Fire) == all_rows(Alarm) == []
+
+
+@pytest.mark.parametrize(
+    ("sent_ms", "stored"), [(T0 + 680, 320), (T0 + 1_000, 0), (T0 + 1_001, None), (0, None)]
+)
+def test_the_duration_runs_from_the_last_send(database: str, sent_ms: int, stored: int | None) -> None:
+    """It is not stored where no send is known, nor after the clock was set back."""
+    run = make_run(make_job(), sent_ms=sent_ms)
+    ended = Result(run.id, Source.KILL, 500, "killed by ann")
+    end(ended, now_ms=T0 + 1_000)
+    assert (only_row(JobLog).duration_ms, only_row(JobLog).killed) == (stored, 1)
+
+
+def test_a_batch_of_results_needs_as_many_statements_as_one(database: str) -> None:
+    job = make_job()
+    first, *others = [make_run(job, sent_ms=T0 - number) for number in range(1, 52)]
+    counts = []
+    for runs in ([first], others):
+        with statements() as executed:
+            end(*(callback_result(run.id, 200 + run.id % 2, str(run.id)) for run in runs))
+        counts.append(len(executed))
+    assert counts[0] == counts[1]
+    assert [log.duration_ms for log in all_rows(JobLog)] == list(range(1, 52))
+    assert [log.handle_msg for log in all_rows(JobLog)] == [str(run.id) for run in [first, *others]]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from app.store.recent_runs import Run
 #: an instant nearer than this is "now"
 NOW_MS: Millis = 2 * SECOND_MS
 HOUR_MS: Millis = 60 * MINUTE_MS
+#: shorter durations are shown with a decimal
+TENTHS_BELOW_MS: Millis = 10 * SECOND_MS
 #: cached relative times, all languages together
 DISTANCES_KEPT = 4_096
 #: cached formatted numbers, all languages together
@@ -86,12 +88,18 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
 
 
 def duration(ms: Millis | None) -> str:
-    """Return ``850 ms``, ``12 s``, ``3 min 20 s`` or ``5 h 2 min``; empty for None."""
+    """Return ``850 ms``, ``1.2 s``, ``12 s``, ``3 min 20 s`` or ``5 h 2 min``; empty for None.
+
+    0 is what remains of a duration known in whole seconds: ``< 1 s``.
+    """
     if ms is None:
         return ""
-    ms = max(0, ms)
+    if ms <= 0:
+        return _("< 1 s")
     if ms < SECOND_MS:
         return _("%(n)s ms", n=ms)
+    if ms < TENTHS_BELOW_MS:
+        return _("%(n)s s", n=f"{ms // 100 / 10:.1f}".removesuffix(".0"))
     if ms < MINUTE_MS:
         return _("%(n)s s", n=ms // SECOND_MS)
     if ms < HOUR_MS:
@@ -105,13 +113,16 @@ def outcome(log: JobLog | Run | None) -> str:
 
 
 def run_duration(log: JobLog | Run) -> Millis | None:
-    """Return the duration of a run so far; None if it never ran."""
+    """Return the duration of a run so far; None if it never ran.
+
+    In whole seconds where its milliseconds are not stored: while it runs, adopted rows, rows of a Java admin.
+    """
     if not log.trigger_time or log.trigger_code not in (TriggerCode.ACCEPTED, TriggerCode.NONE):
         return None
     if log.duration_ms is not None:
         return log.duration_ms
     if log.handle_code != HandleCode.NONE:
-        return (log.handle_time or log.trigger_time) - log.trigger_time
+        return max(0, (log.handle_time or log.trigger_time) - log.trigger_time)
     return now_ms() - log.trigger_time if log.trigger_code == TriggerCode.ACCEPTED else None
 
 

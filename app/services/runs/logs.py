@@ -29,6 +29,7 @@ from app.pipeline.complete import Result, Source, complete
 from app.services import audit
 from app.services.runs.kills import kills
 from app.store import group_lists, job_lists, log_lists
+from app.store import logs as store_logs
 from app.store.log_lists import Clearing, LogFilter, LogStatus
 from app.store.paging import Page
 from executor_client.protocol import SUCCESS, LogRequest
@@ -180,7 +181,10 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         with session_scope() as session:
             text = message.rstrip(": ")
             result_text = fill(KILLED_SAYING if text else KILLED, user=actor.username, said=text)
-            complete(session, [Result(log.id, Source.KILL, HandleCode.FAIL, result_text)], now_ms=now_ms)
+            killed = Result(log.id, Source.KILL, HandleCode.FAIL, result_text)
+            if complete(session, [killed], now_ms=now_ms).late.get(log.id) == HandleCode.FAIL:
+                # pyxxl reports the failure of the killed run before it answers the kill
+                store_logs.mark_killed(session, [log.id])
             audit.record(
                 session,
                 "log.kill",

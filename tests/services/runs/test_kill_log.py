@@ -51,11 +51,12 @@ def test_a_killed_run_has_failed_with_all_consequences(
     run = run_at(executor, {"executor_fail_retry_count": 1}, executor_fail_retry_count=1)
     assert kill(run) == "done"
     log = only_row(JobLog)
-    assert (log.trigger_code, log.handle_code, log.handle_msg, log.handle_time) == (
+    assert (log.trigger_code, log.handle_code, log.handle_msg, log.handle_time, log.killed) == (
         200,
         500,
         "killed by root: done",
         T0 + 60_000,
+        1,
     )
     assert only_row(Fire).fire_key == f"retry:{run.id}:1"
     assert only_row(Alarm).log_id == run.id
@@ -92,17 +93,22 @@ def test_a_refused_kill_leaves_the_run_unchanged(
     assert call_back(run.id, 200), "it continues and ends by itself"
 
 
-def test_an_earlier_result_stands(executor: FakeExecutor, kill: Callable[..., str]) -> None:
+@pytest.mark.parametrize(("code", "killed", "alarms"), [(200, 0, 0), (500, 1, 1), (502, 0, 1)])
+def test_an_earlier_result_stands(
+    executor: FakeExecutor, kill: Callable[..., str], code: int, killed: int, alarms: int
+) -> None:
+    """pyxxl reports the failure of the killed run before it answers the kill."""
     run = run_at(executor)
 
     class Result:
         def wait(self, _timeout_s: float) -> bool:
-            return call_back(run.id, 200, "just in time")
+            return call_back(run.id, code, "just in time")
 
     executor.respond("kill", Answer(wait=Result()))
     kill(run)
-    assert (only_row(JobLog).handle_code, only_row(JobLog).handle_msg) == (200, "just in time")
-    assert all_rows(Alarm) == []
+    log = only_row(JobLog)
+    assert (log.handle_code, log.handle_msg, log.killed) == (code, "just in time", killed)
+    assert len(all_rows(Alarm)) == alarms
 
 
 @pytest.mark.parametrize("ended", ["succeeded", "failed", "refused", "unresolved", "not sent"])
