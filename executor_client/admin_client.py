@@ -14,6 +14,8 @@ from executor_client.protocol import (
     CAPABILITIES_HEADER,
     CONTENT_TYPE,
     FAIL,
+    MSG_BAD_TOKEN,
+    MSG_NO_TOKEN,
     REGISTRY_GROUP,
     SUCCESS,
     TOKEN_HEADER,
@@ -32,6 +34,8 @@ _BROKEN_ANSWERS = {
     "BadStatusLine": "the server at this address does not speak HTTP",
 }
 #: how a 3.5 admin rejects an array of results, and an older admin the object
+#: messages that refuse the token; the last one is of a 3.5 admin
+_TOKEN_REFUSALS = (MSG_BAD_TOKEN, MSG_NO_TOKEN, "accessToken or appname ")
 _SHAPE_COMPLAINT = re.compile(
     r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL
 )
@@ -103,6 +107,18 @@ class AdminClient:
     def close(self) -> None:
         """Close the connections."""
         self._session.close()
+
+
+def is_token_refusal(message: str) -> bool:
+    """Return whether an admin's message refuses the token."""
+    return any(text in message for text in _TOKEN_REFUSALS)
+
+
+def token_advice(*, has_token: bool) -> str:
+    """Return what is wrong with the token and what to set, for messages about a refusal."""
+    if has_token:
+        return "the access token is wrong: XXL_JOB_ACCESS_TOKEN must be the admin's, or the executor group's"
+    return "no access token given: set XXL_JOB_ACCESS_TOKEN to the admin's"
 
 
 def _bounded(response: requests.Response) -> bytes:

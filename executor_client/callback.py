@@ -7,19 +7,14 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from executor_client.admin_client import AdminClient
+from executor_client.admin_client import AdminClient, is_token_refusal
 from executor_client.callback_protocol import CallbackItem
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.errors import AdminUnreachable, JournalUnavailable
 from executor_client.log_files import append_line, log_file
 from executor_client.loops import survive
 from executor_client.parts import Parts
-from executor_client.protocol import (
-    FAIL,
-    MSG_BAD_TOKEN,
-    SUCCESS,
-    Reply,
-)
+from executor_client.protocol import FAIL, SUCCESS, Reply
 
 #: results in one request
 BATCH_MAX = 50
@@ -109,7 +104,7 @@ class CallbackSender:
     def _deliver_singly(self, batch: list[Stored], rejection: Reply) -> bool:
         """Send a rejected batch one by one; False if the admin rejects everything or is unreachable."""
         text = rejection.msg or ""
-        if len(batch) == 1 or MSG_BAD_TOKEN in text or text.startswith(UNREACHABLE):
+        if len(batch) == 1 or is_token_refusal(text) or text.startswith(UNREACHABLE):
             return False
         in_a_row = 0
         for stored in batch:

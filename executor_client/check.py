@@ -8,7 +8,7 @@ from pathlib import Path
 
 import requests
 
-from executor_client.admin_client import AdminClient
+from executor_client.admin_client import AdminClient, is_token_refusal, token_advice
 from executor_client.config import ExecutorConfig, is_http_url
 from executor_client.errors import AdminUnreachable, StartRefused
 from executor_client.protocol import CAPABILITIES_HEADER, Reply
@@ -50,15 +50,9 @@ def _check_admin(address: str, config: ExecutorConfig) -> Finding:
 
 def _judge(address: str, reply: Reply, *, has_token: bool) -> Finding:
     text = reply.msg or ""
-    lowered = text.lower()
-    if "token" in lowered:
-        problem = (
-            "it rejects the token: XXL_JOB_ACCESS_TOKEN must be"
-            if has_token
-            else "it requires a token: set XXL_JOB_ACCESS_TOKEN to"
-        )
-        return Finding(False, f"admin {address}: reachable, but {problem} the admin's")
-    if "uri-mapping" in lowered or "appname" in lowered:
+    if is_token_refusal(text):
+        return Finding(False, f"admin {address}: reachable, but {token_advice(has_token=has_token)}")
+    if "uri-mapping" in text or "appname" in text.lower():
         return Finding(True, f"admin {address}: reachable, token accepted")
     return Finding(False, f"admin {address}: no XXL-JOB admin at this path ({text[:120]})")
 

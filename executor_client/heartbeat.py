@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from executor_client.admin_client import AdminClient
+from executor_client.admin_client import AdminClient, is_token_refusal, token_advice
 from executor_client.clock import monotonic_s
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
@@ -28,6 +28,7 @@ class Heartbeat:
         """``address`` is registered verbatim; only this thread uses ``admins``."""
         self._admins = list(admins)
         self._appname = config.appname
+        self._has_token = bool(config.access_tokens)
         self._address = address
         self._period_s = config.timing.registry_period_s
         self._counters = counters
@@ -62,7 +63,7 @@ class Heartbeat:
 
     def _register(self, admin: AdminClient) -> bool:
         reply = self._call(lambda: admin.register(self._appname, self._address))
-        text = "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
+        text = "" if reply.code == SUCCESS else self._reason(reply)
         before, self._last_failure[admin.address] = self._last_failure.get(admin.address), text
         if text:
             self._counters.add("registrations_failed")
@@ -75,6 +76,11 @@ class Heartbeat:
             )
             self._on_registered()
         return True
+
+    def _reason(self, reply: Reply) -> str:
+        if is_token_refusal(reply.msg or ""):
+            return token_advice(has_token=self._has_token)
+        return reply.msg or f"code {reply.code}"
 
     def _remove(self, admin: AdminClient) -> None:
         if self._last_failure.get(admin.address) is None:

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import callback, read_registration, registry, registry_remove
-from app.api.refused import note_foreign_runs, note_refusal
+from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
@@ -26,6 +26,7 @@ from executor_client.protocol import (
     FAIL,
     MSG_BAD_TOKEN,
     MSG_METHOD,
+    MSG_NO_TOKEN,
     MSG_URI_NOT_FOUND,
     TOKEN_HEADER,
     Capabilities,
@@ -102,7 +103,7 @@ class ExecutorApi:
         token = environ.get(_TOKEN_KEY) or environ.get(_OLD_TOKEN_KEY) or ""
         scope = self._tokens.find_scope(token)
         if scope is None:
-            return Reply(FAIL, MSG_BAD_TOKEN)
+            return Reply(FAIL, MSG_BAD_TOKEN if token else MSG_NO_TOKEN)
         if action == "callback":
             reply, foreign = callback(_body(environ), self.callbacks, scope)
             if foreign:
@@ -111,6 +112,7 @@ class ExecutorApi:
         if action not in ("registry", "registryRemove"):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
         request = read_registration(_body(environ))
+        environ[APP_NAME] = request.registry_key
         if not self._tokens.accepts(token, request.registry_key):
             return Reply(FAIL, MSG_BAD_TOKEN)
         if action == "registryRemove":

@@ -8,17 +8,44 @@ from app.api.actions import REFUSED_NAMED
 from app.clock import now_ms
 from app.domain.permissions import unknown_actor
 from app.services import refusals
-from executor_client.protocol import FAIL, MSG_BAD_TOKEN, Reply
+from executor_client.lenient_json import load_json
+from executor_client.protocol import APPNAME_HEADER, FAIL, MSG_BAD_TOKEN, MSG_NO_TOKEN, RegistryRequest, Reply
 
 logger = logging.getLogger(__name__)
+
+#: message -> action: a missing token, and a wrong one
+TOKEN_ACTIONS = {MSG_NO_TOKEN: "refused.no_token", MSG_BAD_TOKEN: "refused.token"}
+#: set in the WSGI environment of a registration whose body was read
+APP_NAME = "xxl_job.app_name"
+_APP_NAME_KEY = "HTTP_" + APPNAME_HEADER.upper().replace("-", "_")
+#: longest body, in bytes, that is searched for the app name of a registration without a valid token
+UNCHECKED_BODY_MAX = 4_096
+APP_NAME_MAX = 64
 
 
 def note_refusal(action: str, reply: Reply, environ: dict[str, Any]) -> None:
     """Record a reply that refuses the token, or the reason why an instance is not registered."""
-    if reply.code == FAIL and reply.msg == MSG_BAD_TOKEN:
-        note("refused.token", environ)
-    elif reply.code == FAIL and action == "registry":
-        note("refused.registration", environ, reason=reply.msg)
+    if reply.code != FAIL:
+        return
+    app_name = _claimed_name(environ) if action == "registry" else ""
+    claimed = {"app_name": app_name[:APP_NAME_MAX]} if app_name else {}
+    if reply.msg in TOKEN_ACTIONS:
+        note(TOKEN_ACTIONS[reply.msg], environ, **claimed)
+    elif action == "registry":
+        note("refused.registration", environ, reason=reply.msg, **claimed)
+
+
+def _claimed_name(environ: dict[str, Any]) -> str:
+    """Return the app name of a refused registration: from its body, or the header of some clients."""
+    if APP_NAME in environ:
+        return str(environ[APP_NAME])
+    length = environ.get("CONTENT_LENGTH") or "0"
+    if length.isdecimal() and 0 < int(length) <= UNCHECKED_BODY_MAX:
+        try:
+            return RegistryRequest.from_wire(load_json(environ["wsgi.input"].read(int(length)))).registry_key
+        except (ValueError, OSError):
+            pass
+    return str(environ.get(_APP_NAME_KEY) or "")
 
 
 def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:

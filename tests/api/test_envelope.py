@@ -21,6 +21,7 @@ pytestmark = pytest.mark.databases("sqlite")
 
 METHOD = "invalid request, HttpMethod not support."
 WRONG_TOKEN = "The access token is wrong."
+NO_TOKEN = "No access token was given."
 REGISTRATION = (
     b'{"registryGroup":"EXECUTOR","registryKey":"billing-exec","registryValue":"http://10.1.2.3:9999/"}'
 )
@@ -89,25 +90,25 @@ def test_other_methods_get_a_json_reply_even_without_a_token(executor: Executor)
 
 
 @pytest.mark.parametrize(
-    ("headers", "code"),
+    ("headers", "refusal"),
     [
-        ({"XXL-JOB-ACCESS-TOKEN": TOKEN}, 200),
-        ({"xxl-job-access-token": TOKEN}, 200),
-        ({"Xxl-Job-Access-Token": OLD_TOKEN}, 200),
-        ({"XXL-RPC-ACCESS-TOKEN": TOKEN}, 200),
-        ({"XXL-JOB-ACCESS-TOKEN": "", "XXL-RPC-ACCESS-TOKEN": TOKEN}, 200),
-        ({"XXL-JOB-ACCESS-TOKEN": "wrong", "XXL-RPC-ACCESS-TOKEN": TOKEN}, 500),
-        ({}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": ""}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": TOKEN.upper()}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": TOKEN[:-1]}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": f"{TOKEN},{OLD_TOKEN}"}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": "default_token"}, 500),
-        ({"XXL-JOB-ACCESS-TOKEN": "t\xf6ken"}, 500),
-        ({"Authorization": TOKEN}, 500),
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN}, None),
+        ({"xxl-job-access-token": TOKEN}, None),
+        ({"Xxl-Job-Access-Token": OLD_TOKEN}, None),
+        ({"XXL-RPC-ACCESS-TOKEN": TOKEN}, None),
+        ({"XXL-JOB-ACCESS-TOKEN": "", "XXL-RPC-ACCESS-TOKEN": TOKEN}, None),
+        ({"XXL-JOB-ACCESS-TOKEN": "wrong", "XXL-RPC-ACCESS-TOKEN": TOKEN}, WRONG_TOKEN),
+        ({}, NO_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": ""}, NO_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN.upper()}, WRONG_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": TOKEN[:-1]}, WRONG_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": f"{TOKEN},{OLD_TOKEN}"}, WRONG_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": "default_token"}, WRONG_TOKEN),
+        ({"XXL-JOB-ACCESS-TOKEN": "t\xf6ken"}, WRONG_TOKEN),
+        ({"Authorization": TOKEN}, NO_TOKEN),
     ],
 )
-def test_token_headers(executor: Executor, headers: dict[str, str], code: int) -> None:
+def test_token_headers(executor: Executor, headers: dict[str, str], refusal: str | None) -> None:
     fine = {
         "registry": (200, None),
         "callback": (200, None),
@@ -117,10 +118,10 @@ def test_token_headers(executor: Executor, headers: dict[str, str], code: int) -
         found = executor.call(
             action, REGISTRATION if action == "registry" else b"[]", token=None, headers=headers
         )
-        assert found == (answer if code == 200 else (500, WRONG_TOKEN)), (
+        assert found == (answer if refusal is None else (500, refusal)), (
             "the token is checked before path and body"
         )
-    assert len(all_rows(Registration)) == (code == 200)
+    assert len(all_rows(Registration)) == (refusal is None)
 
 
 def test_a_group_with_its_own_token_accepts_only_that(executor: Executor) -> None:

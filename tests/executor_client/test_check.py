@@ -60,8 +60,8 @@ def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
 @pytest.mark.parametrize(
     ("path", "token", "expected"),
     [
-        ("", "wrong-token-0123456789", "it rejects the token: XXL_JOB_ACCESS_TOKEN must be the admin's"),
-        ("", "", "it requires a token: set XXL_JOB_ACCESS_TOKEN to the admin's"),
+        ("", "wrong-token-0123456789", "the access token is wrong: XXL_JOB_ACCESS_TOKEN must be the admin's"),
+        ("", "", "no access token given: set XXL_JOB_ACCESS_TOKEN to the admin's"),
         ("/nope", TOKEN, "no XXL-JOB admin at this path"),
     ],
 )

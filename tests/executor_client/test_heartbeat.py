@@ -56,6 +56,24 @@ def test_a_rejected_registration_does_not_stop_the_executor(
 
 
 @pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ((), "reason=no access token given: set XXL_JOB_ACCESS_TOKEN"),
+        (("x" * 20,), "reason=the access token is wrong: "),
+    ],
+)
+def test_a_missing_token_and_a_wrong_one_are_distinguished(
+    start: MakeExecutor,
+    admin: StandInAdmin,
+    caplog: pytest.LogCaptureFixture,
+    tokens: tuple[str, ...],
+    expected: str,
+) -> None:
+    start(access_tokens=tokens)
+    eventually(lambda: expected in caplog.text)
+
+
+@pytest.mark.parametrize(
     ("away", "expected"), [(False, "deregistered admin="), (True, "deregistration failed admin=")]
 )
 def test_a_failed_deregistration_is_logged(

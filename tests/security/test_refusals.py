@@ -147,15 +147,29 @@ def test_a_manual_run_on_an_address_that_is_not_the_groups(admin: Console) -> No
     assert changes_of("refused.value")[1]["count"] == 1
 
 
-def test_a_wrong_token_and_a_refused_registration(executor: Executor) -> None:
-    assert executor.call("registry", json.dumps(REGISTRATION), token="not-the-token-1")[0] == 500
-    body = json.dumps(REGISTRATION | {"registryValue": "http://root:hunter22@10.0.0.5:9999"})
-    assert executor.call("registry", body)[0] == 500
-    assert [action for action, *_ in refused()] == ["refused.token", "refused.registration"]
+def test_a_missing_token_a_wrong_one_and_a_refused_registration(executor: Executor) -> None:
+    body = json.dumps(REGISTRATION)
+    assert executor.call("registry", body, token=None)[0] == 500
+    assert executor.call("registry", body, token="not-the-token-1")[0] == 500
+    wrong_address = json.dumps(REGISTRATION | {"registryValue": "http://root:hunter22@10.0.0.5:9999"})
+    assert executor.call("registry", wrong_address)[0] == 500
+    actions = ["refused.no_token", "refused.token", "refused.registration"]
+    assert [action for action, *_ in refused()] == actions
+    names = [changes_of(action)[0]["app_name"] for action in actions]
+    assert names == [REGISTRATION["registryKey"]] * 3
     text = "".join(entry.changes or "" for entry in all_rows(AuditEntry))
     assert "not-the-token-1" not in text
     assert "hunter22" not in text
     assert TOKEN not in text
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"registryKey":' + b'"x"' * 3_000])
+def test_an_unreadable_registration_without_a_token_is_refused_like_any(
+    executor: Executor, body: bytes
+) -> None:
+    answer = executor.call("registry", body, token=None, headers={"XXL-JOB-APPNAME": "my-app" * 50})
+    assert answer == (500, "No access token was given.")
+    assert changes_of("refused.no_token")[0]["app_name"] == ("my-app" * 50)[:64]
 
 
 def test_a_throttled_login_and_a_line_for_each_failed_one(
