@@ -71,6 +71,12 @@ def confirm(session: Session, session_id: int, *, now_ms: Millis) -> None:
     session.execute(update(LoginSession).where(LoginSession.id == session_id).values(confirmed_ms=now_ms))
 
 
+def replace_token(session: Session, session_id: int, token_hash: str) -> LoginSession | None:
+    """Give a login another token and return it; None if it has ended."""
+    statement = update(LoginSession).where(LoginSession.id == session_id).values(token_hash=token_hash)
+    return session.get(LoginSession, session_id) if affected(session, statement) else None
+
+
 def delete_by_hash(session: Session, token_hashes: list[str]) -> int:
     """Delete the logins of these tokens; return how many there were."""
     return affected(session, delete(LoginSession).where(LoginSession.token_hash.in_(token_hashes)))

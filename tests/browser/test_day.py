@@ -43,16 +43,16 @@ class Labels:
 
 DAYS = [
     Labels(
-        "anna", "en-US", "en", "Login", "This is the first password", "The password was changed",
+        "anna", "en-US", "en", "Login", "only for the first login", "The password was changed",
         "Close unpaid orders", "The run is queued", "Running", "Kill the run?", "The run was killed.",
         "Failed", "Account and settings",
     ),
     Labels(
-        "lina", "zh-CN", "zh-Hans", "登录", "首次启动时生成的初始密码", "密码已修改", "关闭未支付订单",
+        "lina", "zh-CN", "zh-Hans", "登录", "仅用于首次登录", "密码已修改", "关闭未支付订单",
         "已加入执行队列", "进行中", "确定终止该执行？", "已终止该执行。", "失败", "账号与设置",
     ),
     Labels(
-        "meihua", "zh-TW", "zh-Hant", "登入", "首次啟動時生成的初始密碼", "密碼已修改", "關閉未付款訂單",
+        "meihua", "zh-TW", "zh-Hant", "登入", "僅用於首次登入", "密碼已修改", "關閉未付款訂單",
         "已加入執行佇列", "進行中", "確定終止該執行？", "已終止該執行。", "失敗", "帳號與設定",
     ),
 ]  # fmt: skip
@@ -108,7 +108,7 @@ def choose_password(page: Page, labels: Labels) -> None:
     expect(page.locator("main [role=alert]")).to_contain_text(labels.choose)
     page.goto("jobinfo")
     expect(page).to_have_url(re.compile("/account$"))
-    page.fill("#old_password", FIRST)
+    expect(page.locator("#new_password")).to_be_focused()
     page.fill("#new_password", OWN)
     page.fill("#repeated", OWN)
     page.locator("#password button").click()
@@ -177,9 +177,10 @@ def kill_run(page: Page, labels: Labels) -> None:
 )
 def test_the_day_of_a_user(cluster: Cluster, page: Page, labels: Labels) -> None:
     page.goto("toLogin")
+    log_in(page, labels, "a-typing-error")
+    expect(page.locator("#password")).to_be_focused()
     log_in(page, labels, FIRST)
     choose_password(page, labels)
-    log_in(page, labels, OWN)
     expect(page.locator(".tile").first).to_be_visible()
     add_job(page, labels)
     run_once(page, labels)

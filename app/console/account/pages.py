@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.account import sessions
 from app.console.account.forms import PasswordForm, SettingsForm
 from app.console.account.sign_on import provider_logout_url
-from app.console.account.start_page import start_choices
+from app.console.account.start_page import start_address, start_choices
 from app.console.ui.confirm import confirm_page
 from app.console.ui.notices import done, way_back
 from app.console.ui.preferences import (
@@ -32,6 +32,7 @@ from app.console.web.current import (
     current_actor,
     current_user,
     delete_cookie,
+    set_cookie,
     settings,
 )
 from app.console.web.language import _
@@ -41,7 +42,7 @@ from app.domain.list_filters import ListName
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.home import forget_first_password
-from app.services.accounts import login, login_list, saved_views, users
+from app.services.accounts import login, login_list, own_password, saved_views, users
 
 blueprint = Blueprint("account", __name__)
 POLICY = {
@@ -71,22 +72,23 @@ def show() -> ResponseReturnValue:
 
 @blueprint.post("/account/password")
 def change_password() -> ResponseReturnValue:
-    """Change the user's own password; ends every login of the account."""
+    """Change the user's own password; ends every login of the account but this one."""
     form = PasswordForm(request.form)
     user = _user()
+    old, new = form.old_password.data or "", form.new_password.data or ""
     try:
-        if form.new_password.data != form.repeated.data:
+        if new != form.repeated.data:
             raise InvalidInput("repeated", N_("The two new passwords differ"))
-        users.change_password(
-            form.old_password.data or "", form.new_password.data or "", actor=user.actor, now_ms=now_ms()
-        )
+        cookie = own_password.change_in_login(old, new, visitor=user.visitor, now_ms=now_ms())
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(password_form=form), 400
     if user.visitor.must_change and user.is_admin:
         forget_first_password(settings())
-    response = done("password", url_for("auth.login_page"))
-    delete_cookie(response)
+    response = done(
+        "password", start_address(user.actor) if user.must_change_password else url_for("account.show")
+    )
+    set_cookie(response, cookie.token, max_age_s=cookie.max_age_s)
     return response
 
 
@@ -206,6 +208,7 @@ def _page(*, password_form: PasswordForm | None = None, settings_form: SettingsF
         start=start,
         must_change=user.must_change_password,
         is_initial=user.visitor.must_change,
+        needs_old=own_password.needs_old_password(user.visitor, now_ms=now_ms()),
         by_provider=user.visitor.sign_on,
         home=context_path(),
     )

@@ -13,7 +13,7 @@ from app.db import read_scope, session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.home import forget_first_password
-from app.services.accounts import users
+from app.services.accounts import own_password, users
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.startup import ADMIN
 
@@ -80,7 +80,7 @@ def remove() -> Response:
 def update_password() -> Response:
     """Change the user's own password; the old one is required, as since 2.4.2."""
     actor = current_actor()
-    users.change_password(
+    own_password.change_password(
         text_or_empty("oldPassword"), text_or_empty("password"), actor=actor, now_ms=now_ms()
     )
     if actor.username == ADMIN:

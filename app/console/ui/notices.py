@@ -30,7 +30,7 @@ TEXTS = {
     "undrained": lazy_gettext("New runs are sent to this instance again."),
     "muted": lazy_gettext("The alarms are muted."),
     "unmuted": lazy_gettext("Alarms are on again. One message lists what is still failing."),
-    "password": lazy_gettext("The password was changed. Log in with the new one."),
+    "password": lazy_gettext("The password was changed. All other logins of this account have ended."),
     "ended": lazy_gettext("The login was ended. Its user has to log in again."),
     "grace_ended": lazy_gettext("Scripts can no longer log in with the common password."),
     "starred": lazy_gettext("Added to your favourites."),

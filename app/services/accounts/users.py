@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import session_scope
 from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
@@ -160,27 +159,6 @@ def remove_user(session: Session, user_id: int, *, actor: Actor, now_ms: Millis)
     audit.record(
         session, "user.remove", actor=actor, now_ms=now_ms, target=("user", user_id), changes=changes
     )
-
-
-def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Change the actor's password and end all of the actor's logins. Opens its own transactions.
-
-    The check of the old password counts as a login attempt.
-    """
-    check_new_password(new, username=actor.username, common=common_passwords())
-    if not old:
-        raise InvalidInput("oldPassword", N_("Enter the old password"))
-    login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
-    if new == old:
-        raise InvalidInput("password", N_("The new password is the same as the old one"))
-    stored = passwords.hash_password(new)
-    with session_scope() as session:
-        user = users.lock_user(session, actor.user_id)
-        if user is None:
-            raise NotFound(MISSING)
-        user.password, user.weak_password = stored, WeakPassword.NO
-        sessions.delete_of_user(session, user.id)
-        audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
 
 def change_preferences(session: Session, *, language: str, time_zone: str, actor: Actor) -> None:

@@ -1,5 +1,6 @@
 """Pages of users, the account, the login, the page frame and the error pages."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -7,6 +8,7 @@ from flask import Flask
 
 from app.clock import now_ms
 from app.config import Config
+from app.console.web.current import COOKIE
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.user import User
@@ -17,6 +19,12 @@ from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submi
 
 PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
 FORM = {"username": "nina", "password": PASSWORD, "role": "0"}
+
+
+def cookie_of(console: Console) -> str:
+    cookie = console.client.get_cookie(COOKIE)
+    assert cookie is not None
+    return cookie.value
 
 
 def user_named(username: str) -> User:
@@ -128,8 +136,10 @@ def test_the_change_history_shows_changes_and_hides_secrets(admin: Console) -> N
 
 
 def test_the_login_page_works_as_a_plain_form(console: Console) -> None:
-    assert 'name="userName"' in console.get("/toLogin").text
+    assert re.search(r'id="userName"[^>]* autofocus', console.get("/toLogin").text)
     wrong = console.post("/toLogin", {"userName": "admin", "password": "no"})
+    assert 'value="admin"' in wrong.text
+    assert re.findall(r'id="(\w+)"[^>]* aria-describedby="login-error" autofocus', wrong.text) == ["password"]
     assert wrong.status_code == 400
     assert "Wrong user name or password" in wrong.text
     assert path_after(console.post("/toLogin", {"userName": "admin", "password": ADMIN_PASSWORD})) == "/"
@@ -141,15 +151,21 @@ def test_a_logout_ends_the_login(admin: Console) -> None:
     assert is_at_login(admin.get("/"))
 
 
-def test_a_password_is_changed_and_every_login_ends(admin: Console) -> None:
+def test_a_changed_password_ends_every_login_but_this_one(admin: Console) -> None:
+    other = admin.another().log_in()
+    cookie = cookie_of(admin)
     fields = {
         "old_password": ADMIN_PASSWORD,
         "new_password": "another-good-one",
         "repeated": "another-good-one",
     }
-    assert path_after(submit(admin, "/account/password", **fields)) == "/toLogin?done=password"
+    assert path_after(submit(admin, "/account/password", **fields)) == "/account?done=password"
+    assert cookie_of(admin) != cookie
+    assert admin.get("/").status_code == 200
+    admin.client.set_cookie(COOKIE, cookie)
     assert is_at_login(admin.get("/"))
-    admin.log_in("admin", "another-good-one")
+    assert is_at_login(other.get("/"))
+    admin.another().log_in("admin", "another-good-one")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +200,12 @@ def test_a_first_password_allows_only_its_change(admin: Console) -> None:
     page = nina.get("/account").text
     assert "Choose your own" in page
     assert "Language and time zone" not in page
+    assert 'id="old_password"' not in page
+    form = {"new_password": PASSWORD, "repeated": PASSWORD, "csrf_token": TOKEN.findall(page)[0]}
+    assert "The new password is the same as the old one" in text_of(nina.post("/account/password", form))
+    form |= {"new_password": "another-good-one", "repeated": "another-good-one"}
+    assert path_after(nina.post("/account/password", form)) == "/?done=password"
+    assert nina.get("/").status_code == 200
 
 
 def test_the_stored_first_password_is_deleted_with_its_change(
@@ -196,12 +218,7 @@ def test_the_stored_first_password_is_deleted_with_its_change(
         users.set_password(session, draft, actor=ACTOR, now_ms=now_ms())
     admin = console.log_in()
     token = TOKEN.findall(admin.get("/account").text)[0]
-    fields = {
-        "old_password": ADMIN_PASSWORD,
-        "new_password": "another-good-one",
-        "repeated": "another-good-one",
-        "csrf_token": token,
-    }
+    fields = {"new_password": "another-good-one", "repeated": "another-good-one", "csrf_token": token}
     path_after(admin.post("/account/password", fields))
     assert not stored.exists()
 

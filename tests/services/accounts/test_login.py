@@ -4,16 +4,17 @@ import hashlib
 import threading
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope
+from app.domain.enums import WeakPassword
 from app.domain.permissions import Right, system_actor
-from app.errors import InvalidInput, TooManyAttempts
+from app.errors import Conflict, InvalidInput, TooManyAttempts
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
-from app.services.accounts import login, passwords, users
+from app.services.accounts import login, own_password, passwords, users
 from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
 from app.store import bulk, rights
@@ -338,10 +339,52 @@ def test_the_first_password_must_be_changed() -> None:
     found = visitor(made.token, NOW)
     assert found is not None
     assert found.must_change
-    users.change_password(PASSWORD, "new-secret-88", actor=found.actor, now_ms=NOW)
+    own_password.change_password(PASSWORD, "new-secret-88", actor=found.actor, now_ms=NOW)
     assert visitor(made.token, NOW) is None
     assert not log_in(password="new-secret-88").must_change
     assert stored(user_id).startswith("$argon2id$")
+
+
+@pytest.mark.parametrize("weak", [WeakPassword.NO, WeakPassword.GRACE])
+def test_a_forced_change_right_after_the_login_needs_no_old_password(weak: WeakPassword) -> None:
+    user_id = add_user(password=HASH if weak else "first:" + HASH)
+    with session_scope() as session:
+        session.execute(update(User).where(User.id == user_id).values(weak_password=weak))
+    made, other = log_in(remember=True), log_in()
+    if weak:  # a login marks it anew
+        with session_scope() as session:
+            session.execute(update(User).where(User.id == user_id).values(weak_password=weak))
+    found = visitor(made.token, NOW)
+    assert found is not None
+    with pytest.raises(InvalidInput, match="the same as the old one"):
+        own_password.change_in_login("", PASSWORD, visitor=found, now_ms=NOW)
+    cookie = own_password.change_in_login("", "new-secret-88", visitor=found, now_ms=NOW)
+    assert cookie.max_age_s == made.max_age_s
+    assert [visitor(token, NOW) is not None for token in (cookie.token, made.token, other.token)] == [
+        True,
+        False,
+        False,
+    ]
+    with pytest.raises(Conflict, match="has been changed already"):  # sent twice
+        own_password.change_in_login("", "new-secret-99", visitor=found, now_ms=NOW)
+    with pytest.raises(InvalidInput, match="Enter the old password"):
+        own_password.change_in_login(
+            "", "new-secret-99", visitor=found, now_ms=NOW + own_password.FRESH_MS + 1
+        )
+    log_in(password="new-secret-88")
+
+
+def test_a_change_by_choice_needs_the_old_password() -> None:
+    add_user()
+    found = visitor(log_in().token, NOW)
+    assert found is not None
+    for old, refusal in (("", "Enter the old password"), ("wrong", "Wrong password")):
+        with pytest.raises(InvalidInput, match=refusal):
+            own_password.change_in_login(old, "new-secret-88", visitor=found, now_ms=NOW)
+    token = own_password.change_in_login(PASSWORD, "new-secret-88", visitor=found, now_ms=NOW).token
+    renewed = visitor(token, NOW)
+    assert renewed is not None
+    assert not renewed.confirmed_ms
 
 
 def test_the_audit_has_every_login_and_refusal_but_no_password() -> None:

@@ -1,0 +1,107 @@
+"""Change of one's own password: with the old one, or without it right after the login if it is forced."""
+
+import secrets
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.db import read_scope, session_scope
+from app.domain.enums import WeakPassword
+from app.domain.passwords import check_new_password
+from app.domain.permissions import Actor
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models.user import User
+from app.services import audit
+from app.services.accounts import login, passwords
+from app.services.accounts.login import Visitor
+from app.services.accounts.password_list import common_passwords
+from app.store import sessions, users
+
+MISSING = N_("User id is invalid")
+UNCHANGED = N_("The new password is the same as the old one")
+#: how long a login stands for the old password
+FRESH_MS: Millis = 15 * MINUTE_MS
+
+
+class NewCookie(NamedTuple):
+    """New token of a login that goes on; ``max_age_s`` None: until the browser is closed."""
+
+    token: str
+    max_age_s: int | None
+
+
+def needs_old_password(visitor: Visitor, *, now_ms: Millis) -> bool:
+    """Whether the old password is required: not for a forced change by a login that has just used it."""
+    is_forced = visitor.must_change or visitor.weak_password != WeakPassword.NO
+    return not is_forced or visitor.sign_on or now_ms - visitor.created_ms > FRESH_MS
+
+
+def change_in_login(old: str, new: str, *, visitor: Visitor, now_ms: Millis) -> NewCookie:
+    """Change the user's password, give this login a new token and end the others.
+
+    ``old`` is ignored if it is not required. Opens its own transactions.
+    """
+    actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
+    stored = _checked(old, new, actor=actor, now_ms=now_ms) if with_old else _differing(new, actor=actor)
+    with session_scope() as session:
+        user = _locked(session, actor)
+        if not with_old and not (passwords.must_change(user.password) or user.weak_password):
+            raise Conflict(N_("The password has been changed already"))
+        _store(session, user, stored, actor=actor, now_ms=now_ms, but_id=visitor.session_id)
+        return _renewed(session, visitor, now_ms=now_ms)
+
+
+def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
+    """Change the actor's password and end all of the actor's logins. Opens its own transactions."""
+    stored = _checked(old, new, actor=actor, now_ms=now_ms)
+    with session_scope() as session:
+        _store(session, _locked(session, actor), stored, actor=actor, now_ms=now_ms)
+
+
+def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
+    """Check both passwords and return the new hash; the check of the old one counts as a login attempt."""
+    check_new_password(new, username=actor.username, common=common_passwords())
+    if not old:
+        raise InvalidInput("oldPassword", N_("Enter the old password"))
+    login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
+    if new == old:
+        raise InvalidInput("password", UNCHANGED)
+    return passwords.hash_password(new)
+
+
+def _differing(new: str, *, actor: Actor) -> str:
+    """Check a password chosen without the old one and return its hash."""
+    check_new_password(new, username=actor.username, common=common_passwords())
+    with read_scope() as session:
+        user = users.find_user(session, actor.user_id)
+    if user is None:
+        raise NotFound(MISSING)
+    if passwords.verify(user.password, new):
+        raise InvalidInput("password", UNCHANGED)
+    return passwords.hash_password(new)
+
+
+def _locked(session: Session, actor: Actor) -> User:
+    user = users.lock_user(session, actor.user_id)
+    if user is None:
+        raise NotFound(MISSING)
+    return user
+
+
+def _store(
+    session: Session, user: User, stored: str, *, actor: Actor, now_ms: Millis, but_id: int = 0
+) -> None:
+    user.password, user.weak_password = stored, WeakPassword.NO
+    sessions.delete_of_user(session, user.id, but_id=but_id)
+    audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
+
+
+def _renewed(session: Session, visitor: Visitor, *, now_ms: Millis) -> NewCookie:
+    """Give a login a new token, so that one known from before the change is worth nothing."""
+    token = secrets.token_hex(32)
+    row = sessions.replace_token(session, visitor.session_id, login.hash_token(token))
+    if row is None:
+        raise NotFound(N_("This login has ended already"))
+    return NewCookie(token, max(1, (row.expires_ms - now_ms) // SECOND_MS) if row.remember else None)
