@@ -47,10 +47,7 @@ NEWER_PYTHONS = ("python3.11", "python3.12", "python3.13")
 #: browser assets: folder under vendor/, and path in a wheel of requirements-assets.txt
 ASSETS = (
     ("bootstrap", "flask_bootstrap/static/bootstrap5/css/bootstrap.min.css"),
-    ("bootstrap", "flask_bootstrap/static/bootstrap5/js/bootstrap.min.js"),
-    ("bootstrap", "flask_bootstrap/static/bootstrap5/umd/popper.min.js"),
-    ("bootstrap-icons", "flask_bootstrap/static/bootstrap5/css/font/bootstrap-icons.min.css"),
-    ("bootstrap-icons/fonts", "flask_bootstrap/static/bootstrap5/css/font/fonts/*.woff2"),
+    ("bootstrap-icons", "flask_bootstrap/static/bootstrap5/icons/bootstrap-icons.svg"),
     ("htmx", "django_htmx/static/django_htmx/htmx-2.min.js"),
     ("codemirror", "nicegui/elements/codemirror/dist/*.js"),
     ("echarts", "nicegui/elements/echart/dist/*.js"),

@@ -6,7 +6,7 @@ from app.console import account, alarms, executors, help, jobs, report, runs, sc
 from app.console.account import sessions
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences
-from app.console.web import errors, guards, headers
+from app.console.web import compression, errors, guards, headers, static_files
 
 AREAS = (account, scripting, ui, report, jobs, runs, executors, alarms, users)
 MODULES = (*(module for area in AREAS for module in area.MODULES), help)
@@ -15,6 +15,8 @@ POLICY = guards.merged(MODULES)
 
 def register(app: Flask) -> None:
     """Add gate, error pages, headers and all areas to an application."""
+    compression.init_app(app)
+    static_files.init_app(app)
     guards.init_app(app, POLICY)
     errors.init_app(app)
     headers.init_app(app)

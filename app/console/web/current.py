@@ -23,6 +23,8 @@ COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 #: the value may come back with the attributes behind it, or without the name
 #: (docs/reference/clients.md, section B1)
 _COOKIE_VALUE = re.compile(rf'(?:^|[;,])\s*(?:{COOKIE}=)?"?([0-9a-f]{{64}})"?\s*(?=$|[;,])')
+#: length of the token of a login, SHA-256
+TOKEN_BYTES = 32
 #: cookie values checked per request
 COOKIES_MAX = 4
 #: set in the WSGI environment of requests outside the context path
@@ -118,9 +120,38 @@ def current_actor() -> Actor:
 
 
 def csrf_token() -> str:
-    """Return the token for the forms of this login; empty without a login."""
+    """Return the token of this login, for signatures; empty without a login. Forms: ``form_token``."""
     user = current_user()
     return user.csrf_token if user is not None else ""
+
+
+def form_token() -> str:
+    """Return the token for the forms of this response; empty without a login.
+
+    It is ``csrf_token`` masked at random, so that the size of a compressed page reveals nothing of it.
+    """
+    if "form_token" not in g:
+        user = current_user()
+        g.form_token = masked(user.csrf_token, secrets.token_bytes(TOKEN_BYTES)) if user is not None else ""
+    return str(g.form_token)
+
+
+def masked(token: str, mask: bytes) -> str:
+    """Return mask and masked token as hexadecimal digits."""
+    return mask.hex() + _xor(bytes.fromhex(token), mask).hex()
+
+
+def unmasked(given: str) -> str:
+    """Return the token of a form; empty if it is no masked token."""
+    try:
+        raw = bytes.fromhex(given)
+    except ValueError:
+        return ""
+    return _xor(raw[:TOKEN_BYTES], raw[TOKEN_BYTES:]).hex() if len(raw) == 2 * TOKEN_BYTES else ""
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(left, right, strict=True))
 
 
 def csp_nonce() -> str:

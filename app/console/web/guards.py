@@ -5,7 +5,7 @@ without an entry is refused, and a test checks the whole URL map. A right's name
 at least one group; the services check the object itself when they load it.
 
 A state-changing request of a page carries ``csrf_token`` (a form field, or the header ``X-CSRF-Token``), see
-``csrf_token()``. The original's JSON endpoints and the login carry none, because scripts have none: for all
+``form_token()``. The original's JSON endpoints and the login carry none, because scripts have none: for all
 of them ``Sec-Fetch-Site`` or ``Origin`` decides, one of which a browser always sends.
 """
 
@@ -30,12 +30,13 @@ from app.console.web.current import (
     context_path,
     cookie_tokens,
     csp_nonce,
-    csrf_token,
     current_user,
     delete_cookie,
+    form_token,
     is_scripting,
     remote_address,
     settings,
+    unmasked,
 )
 from app.database_faults import fault_log
 from app.db import read_scope, session_scope
@@ -75,7 +76,7 @@ def init_app(app: Flask, policy: Mapping[str, Access]) -> None:
     manager.request_loader(_load_user)
     manager.init_app(app)
     app.before_request(_gate)
-    app.jinja_env.globals.update(csrf_token=csrf_token, csp_nonce=csp_nonce)
+    app.jinja_env.globals.update(csrf_token=form_token, csp_nonce=csp_nonce)
 
 
 def _load_user(incoming: Request) -> LoggedIn | None:
@@ -249,7 +250,7 @@ def _check_token(user: LoggedIn) -> None:
     if request.method in SAFE_METHODS or is_scripting() or request.endpoint in WITHOUT_TOKEN:
         return
     given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
-    if not hmac.compare_digest(given.encode(), user.csrf_token.encode()):
+    if not hmac.compare_digest(unmasked(given), user.csrf_token):
         refused.note("refused.form")
         abort(403, description="This form has expired. Reload the page and try again.")
 

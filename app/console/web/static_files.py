@@ -1,0 +1,107 @@
+"""Static files: addresses with a hash of the content, kept by browsers for a year, packed once.
+
+``url_for('static', filename='js/app.js')`` gives ``…/js/app.0a1b2c3d4e5f.js``. The name without a hash, and
+with the hash of another version, works too; the browser then checks its copy each time. Scripts import each
+other by plain names, and during an upgrade pages of one version ask for files of the other.
+"""
+
+import gzip
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from hashlib import sha256
+from mimetypes import guess_type
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+from flask import Flask, Response, abort, current_app, request
+from werkzeug.security import safe_join
+
+from app.console.web import icons
+
+#: kept files; the console has 150, most of them languages of the editor
+KEPT = 400
+#: characters of the hash in a name
+HASH_LENGTH = 12
+#: files that are made, not read
+MADE: dict[str, Callable[[], bytes]] = {"css/icons.css": icons.style_sheet}
+FOR_EVER = "public, max-age=31536000, immutable"
+PACKED_TYPES = re.compile(r"text/.*|application/(?:json|javascript|xml)|image/svg\+xml")
+_NAME = re.compile(rf"(.+)\.([0-9a-f]{{{HASH_LENGTH}}})(\.\w+)")
+#: a name of which the vendor made the hash
+_VENDORS_HASH = re.compile(r"vendor/.*-[\w-]{8}\.js")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """Content of a file; ``packed`` is None where packing saves nothing."""
+
+    digest: str
+    content: bytes
+    packed: bytes | None
+    mimetype: str
+
+
+def init_app(app: Flask) -> None:
+    """Serve the static files, and put hashes into their addresses."""
+    app.view_functions["static"] = _serve
+    app.url_defaults(_add_hash)
+
+
+def _add_hash(endpoint: str, values: dict[str, Any]) -> None:
+    if endpoint == "static" and (found := _find(values["filename"])):
+        stem, _dot, suffix = values["filename"].rpartition(".")
+        values["filename"] = f"{stem}.{found.digest}.{suffix}"
+
+
+def _serve(filename: str) -> Response:
+    found, digest = _find(filename), ""
+    if found is None and (parts := _NAME.fullmatch(filename)):
+        found, digest = _find(parts[1] + parts[3]), parts[2]
+    if found is None:
+        abort(404)
+    packed = found.packed if request.accept_encodings.quality("gzip") else None
+    response = Response(found.content if packed is None else packed, mimetype=found.mimetype)
+    if packed is not None:
+        response.content_encoding = "gzip"
+    if found.packed is not None:
+        response.vary.add("Accept-Encoding")
+    is_fixed = digest == found.digest or _VENDORS_HASH.fullmatch(filename)
+    response.headers["Cache-Control"] = FOR_EVER if is_fixed else "no-cache"
+    response.set_etag(found.digest if packed is None else f"{found.digest}-gzip")
+    response.make_conditional(request)
+    return response
+
+
+def _find(filename: str) -> StaticFile | None:
+    """Return a file of the static folder, as it is now; None without it."""
+    if filename in MADE:
+        return _made(filename)
+    path = safe_join(str(current_app.static_folder), filename)
+    try:
+        found = Path(path).stat() if path else None
+    except (OSError, ValueError):
+        return None
+    if path is None or found is None or not S_ISREG(found.st_mode):
+        return None
+    return _read(path, found.st_mtime_ns, found.st_size)
+
+
+@cache
+def _made(filename: str) -> StaticFile:
+    return _static_file(filename, MADE[filename]())
+
+
+@lru_cache(KEPT)
+def _read(path: str, _mtime_ns: int, _size: int) -> StaticFile:
+    return _static_file(path, Path(path).read_bytes())
+
+
+def _static_file(name: str, content: bytes) -> StaticFile:
+    mimetype = guess_type(name)[0] or "application/octet-stream"
+    packed = gzip.compress(content, 9, mtime=0) if PACKED_TYPES.fullmatch(mimetype) else None
+    if packed is not None and len(packed) >= len(content):
+        packed = None
+    return StaticFile(sha256(content).hexdigest()[:HASH_LENGTH], content, packed, mimetype)
