@@ -42,3 +42,8 @@ def path_after(response: TestResponse) -> str:
     """Return the target of a redirect, without the context path."""
     assert response.status_code == 303, text_of(response)
     return response.headers["Location"].removeprefix("/xxl-job-admin")
+
+
+def unnamed_path_after(response: TestResponse) -> str:
+    """Return the target of a redirect without the parameters that name what a notice is about."""
+    return re.sub(r"&(?:at|of|named|mark)=[^&#]*", "", path_after(response))

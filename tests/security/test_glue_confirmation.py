@@ -58,7 +58,7 @@ def test_the_editor_saves_nothing_without_the_password_and_keeps_what_was_typed(
         assert "rm -rf &lt;all&gt;" in refused.text
         assert 'value="an attack"' in refused.text
         assert password == "" or password not in refused.text
-    assert path_after(submit(admin, path, password=ADMIN_PASSWORD, **code)).endswith("done=saved")
+    assert "done=saved" in path_after(submit(admin, path, password=ADMIN_PASSWORD, **code))
     assert source_of(job_id) == "rm -rf <all>"
     assert only_row(AuditEntry, action="login.confirm").username == "admin"
     assert "Your password" not in text_of(admin.get(path)), "once in this login"
@@ -92,7 +92,7 @@ def test_a_version_is_restored_only_with_the_password(admin: Console, job_id: in
     assert refused.status_code == 400
     assert 'type="password"' in refused.text
     answer = submit(other, path, glue_remark="restored by another", password=ADMIN_PASSWORD)
-    assert path_after(answer).endswith("done=restored")
+    assert "done=restored" in path_after(answer)
 
 
 @pytest.mark.parametrize("headers", [BROWSER, PLAIN_BROWSER], ids=["fetch metadata", "origin"])

@@ -12,7 +12,7 @@ from app.console.alarms.forms import MuteForm
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import MUTE_SPANS, choices
 from app.console.ui.listing import here
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.db import read_scope, session_scope, transact
@@ -42,7 +42,11 @@ def mute_job(job_id: int) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_job(session, job_id, now_ms=now_ms())
     shown = {"subject": f"{job.id} · {job.job_desc}", "back": back, "mute": mute, "is_group": False}
-    return _answer(shown, partial(mutes.mute_job, job_id=job_id), partial(done, "muted", back, at=job_id))
+    return _answer(
+        shown,
+        partial(mutes.mute_job, job_id=job_id),
+        partial(done, "muted", back, of=Thing("job", job_id, job.job_desc)),
+    )
 
 
 @blueprint.post("/jobinfo/<int(max=2147483647):job_id>/unmute")
@@ -50,7 +54,7 @@ def unmute_job(job_id: int) -> ResponseReturnValue:
     """End the mute of a job."""
     with session_scope() as session:
         mutes.unmute_job(session, job_id, actor=current_actor(), now_ms=now_ms())
-    return done("unmuted", way_back("jobs.show", job_id=job_id))
+    return done("unmuted", way_back("jobs.show", job_id=job_id), at=job_id)
 
 
 @blueprint.route("/jobgroup/<int(max=2147483647):group_id>/mute", methods=["GET", "POST"])
@@ -61,7 +65,11 @@ def mute_group(group_id: int) -> ResponseReturnValue:
         group = groups.get_group(session, group_id, actor=current_actor(), right=Right.OPERATE)
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
     shown = {"subject": f"{group.title} ({group.app_name})", "back": back, "mute": mute, "is_group": True}
-    return _answer(shown, partial(mutes.mute_group, group_id=group_id), partial(done, "muted", back))
+    return _answer(
+        shown,
+        partial(mutes.mute_group, group_id=group_id),
+        partial(done, "muted", back, of=Thing("group", group_id, group.title)),
+    )
 
 
 @blueprint.post("/jobgroup/<int(max=2147483647):group_id>/unmute")

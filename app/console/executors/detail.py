@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.notices import done
+from app.console.ui.notices import Thing, done
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
@@ -69,7 +69,9 @@ def drain(group_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             drains.drain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
-        return done("drained", url_for("group_page.show", group_id=group_id))
+        return done(
+            "drained", url_for("group_page.show", group_id=group_id), of=Thing("instance", group_id, address)
+        )
     instance = next(
         (each for each in instances.rows if bare_address(each.address) == bare_address(address)), None
     )
@@ -90,11 +92,12 @@ def drain(group_id: int) -> ResponseReturnValue:
 @blueprint.post("/undrain")
 def undrain(group_id: int) -> ResponseReturnValue:
     """Send new runs to an instance again; one that is neither registered nor listed disappears."""
+    address = request.form.get("address", "")
     with session_scope() as session:
-        drains.undrain(
-            session, group_id, request.form.get("address", ""), actor=current_actor(), now_ms=now_ms()
-        )
-    return done("undrained", url_for("group_page.show", group_id=group_id))
+        drains.undrain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
+    return done(
+        "undrained", url_for("group_page.show", group_id=group_id), of=Thing("instance", group_id, address)
+    )
 
 
 def _found(group_id: int, right: Right) -> tuple[Group, Instances]:

@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import chips, paging, requested_length, requested_start
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
@@ -72,13 +72,13 @@ def add() -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                groups.add_group(
+                group_id = groups.add_group(
                     session,
                     _draft(form),
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return done("added", url_for("groups.index"))
+            return done("added", url_for("groups.index"), of=Thing("group", group_id, form.title.data or ""))
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, None)
@@ -101,7 +101,7 @@ def edit(group_id: int) -> ResponseReturnValue:
             draft = _draft(form, of=group)
             with session_scope() as session:
                 groups.update_group(session, group_id, draft, actor=current_actor(), now_ms=now_ms())
-            return done("saved", url_for("groups.index"))
+            return done("saved", url_for("groups.index"), of=Thing("group", group_id, form.title.data or ""))
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, group)
@@ -114,7 +114,7 @@ def remove(group_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             groups.remove_group(session, group_id, actor=current_actor(), now_ms=now_ms())
-        return done("removed", url_for("groups.index"))
+        return done("removed", url_for("groups.index"), of=Thing("group", group_id, group.title))
     with read_scope() as session:
         used_by = job_lists.count_of_group(session, group_id)
     consequences = [
@@ -145,7 +145,11 @@ def end_changeover(group_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             groups.end_changeover(session, group_id, actor=current_actor(), now_ms=now_ms())
-        return done("changed_over", url_for("group_page.show", group_id=group_id))
+        return done(
+            "changed_over",
+            url_for("group_page.show", group_id=group_id),
+            of=Thing("group", group_id, group.title),
+        )
     question = Question(
         _("End the token changeover?"),
         f"{group.title} ({group.app_name})",

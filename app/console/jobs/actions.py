@@ -10,7 +10,7 @@ from app.console.jobs.forms import RunForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, settings, translate
 from app.console.web.language import _
@@ -48,7 +48,7 @@ def start(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             jobs.start_job(session, job_id, actor=current_actor(), clock=now_ms)
-        return done("started", way_back("jobs.index"), at=job_id)
+        return done("started", way_back("jobs.index"), of=_thing(job))
     consequences = [_first_run(job)]
     question = Question(
         _("Switch the schedule on?"), _name(job), consequences, _("Switch on"), glyph="toggle-on"
@@ -63,7 +63,7 @@ def stop(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
-        return done("stopped", way_back("jobs.index"), at=job_id)
+        return done("stopped", way_back("jobs.index"), of=_thing(job))
     consequences = [
         _("The schedule starts no further runs. Runs in progress continue; you can still run the job once.")
     ]
@@ -86,7 +86,8 @@ def remove(job_id: int) -> ResponseReturnValue:
         jobs.clear_before_removal(job_id, actor=current_actor(), clock=now_ms)
         transact(partial(jobs.remove_job, job_id=job_id, actor=current_actor(), now_ms=now_ms()))
         back = way_back("jobs.index")
-        return done("removed", back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index"))
+        back = back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index")
+        return done("removed", back, of=_thing(job))
     with read_scope() as session:
         running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
@@ -121,7 +122,7 @@ def run(job_id: int) -> ResponseReturnValue:
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return done("triggered", way_back("jobs.index"), at=job_id)
+            return done("triggered", way_back("jobs.index"), of=_thing(job))
         except InvalidInput as exc:
             form.refuse(exc)
     with read_scope() as session:
@@ -150,7 +151,7 @@ def kill(job_id: int) -> ResponseReturnValue:
         with executor_caller().permit() as caller:
             for log in running:
                 logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
-        return done("killed", way_back("jobs.index"), at=job_id)
+        return done("runs_killed", way_back("jobs.index"), of=_thing(job))
     consequences = [
         _(
             "The executor ends all runs of this job on its instance, including queued ones."
@@ -180,6 +181,10 @@ def _job(job_id: int, right: Right) -> Job:
 
 def _name(job: Job) -> str:
     return f"{job.id} · {job.job_desc}"
+
+
+def _thing(job: Job) -> Thing:
+    return Thing("job", job.id, job.job_desc)
 
 
 def _first_run(job: Job) -> str:

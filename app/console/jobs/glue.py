@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.jobs import editor_phrases
 from app.console.jobs.forms import GlueForm
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import done
+from app.console.ui.notices import Thing, done
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
@@ -52,7 +52,7 @@ def edit() -> ResponseReturnValue:
                     actor=actor,
                     now_ms=now_ms(),
                 )
-            return done("saved", url_for("glue.edit", jobId=job_id))
+            return done("saved", url_for("glue.edit", jobId=job_id), of=Thing("job", job_id, job.job_desc))
         except InvalidInput as exc:
             form.refuse(exc)
             status = 400

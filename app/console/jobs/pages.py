@@ -22,7 +22,7 @@ from app.console.jobs.forms import ADVANCED, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
-from app.console.ui.notices import done
+from app.console.ui.notices import Thing, done
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
@@ -114,7 +114,9 @@ def add() -> ResponseReturnValue:
         else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
     )
     if _is_saving() and (job_id := _save_new(form)):
-        return done("added", url_for("jobs.show", job_id=job_id), at=job_id)
+        return done(
+            "added", url_for("jobs.show", job_id=job_id), of=Thing("job", job_id, form["job_desc"].data or "")
+        )
     return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))
 
 
@@ -126,7 +128,9 @@ def copy(job_id: int) -> ResponseReturnValue:
         tags = tags_of(session, job_id)
     form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
     if _is_saving() and (new_id := _save_new(form)):
-        return done("added", url_for("jobs.show", job_id=new_id), at=new_id)
+        return done(
+            "added", url_for("jobs.show", job_id=new_id), of=Thing("job", new_id, form["job_desc"].data or "")
+        )
     return _edit_page(form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id))
 
 
@@ -144,7 +148,11 @@ def edit(job_id: int) -> ResponseReturnValue:
             transact(
                 partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms)
             )
-            return done("saved", url_for("jobs.show", job_id=job_id), at=job_id)
+            return done(
+                "saved",
+                url_for("jobs.show", job_id=job_id),
+                of=Thing("job", job_id, form["job_desc"].data or ""),
+            )
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, job, _("Edit the job"), url_for("jobs.edit", job_id=job_id))

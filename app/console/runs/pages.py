@@ -13,7 +13,7 @@ from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
 from app.console.ui.listing import chips, here, paging, requested_length, requested_start, whole_number
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import LOGS, Sorting
 from app.console.ui.waiting import waiting_fires
@@ -156,7 +156,7 @@ def kill(log_id: int) -> ResponseReturnValue:
     row = _row(log_id, Right.OPERATE)
     if request.method == "POST":
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-        return done("killed", url_for("logs.show", log_id=log_id))
+        return done("killed", url_for("logs.show", log_id=log_id), of=Thing("run", log_id))
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(

@@ -16,6 +16,8 @@ NEIGHBOURS = 2
 MAX_PAGE = 100_000
 #: highest id a table of the original can hold
 MAX_ID = 2**31 - 1
+#: query parameters of a notice (notices.py), dropped from links
+PASSING = frozenset({"done", "at", "of", "named", "mark"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def address_with(**changes: Any) -> str:
             query[name] = value
     # endpoint, _scheme and others are parameters of url_for
     reserved = ("endpoint", *(name for name in request.args if name.startswith("_")))
-    for name in ("done", "at", "mark", *reserved):
+    for name in (*PASSING, *reserved):
         query.poplist(name)
     values: dict[str, Any] = {**query.to_dict(flat=False), **(request.view_args or {})}
     return url_for(request.endpoint or "dashboard.index", **values)

@@ -1,17 +1,18 @@
 """Notices after a change: a code in the URL of the next page, so that no state is stored.
 
-The texts are fixed; a forged code shows nothing else.
+The texts are fixed. What was changed is named by the URL too, signed for this login: a forged link shows
+neither a name nor an undo.
 """
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from flask import Response, make_response, redirect, request, url_for
 
-from app.console.ui.listing import whole_number
+from app.console.ui.listing import PASSING, whole_number
 from app.console.web.current import csrf_token
 from app.console.web.language import _, lazy_gettext
 
@@ -25,6 +26,7 @@ TEXTS = {
     "stopped": lazy_gettext("The schedule is off."),
     "triggered": lazy_gettext("The run is queued and appears in the log."),
     "killed": lazy_gettext("The run was killed."),
+    "runs_killed": lazy_gettext("The runs were killed."),
     "restored": lazy_gettext("The version was restored."),
     "drained": lazy_gettext("No new runs are sent to this instance. Current runs continue until they end."),
     "undrained": lazy_gettext("New runs are sent to this instance again."),
@@ -39,10 +41,62 @@ TEXTS = {
     "out": lazy_gettext("You are logged out."),
 }
 
+#: code -> text that names what was changed
+NAMED = {
+    "saved": lazy_gettext("%(thing)s saved"),
+    "added": lazy_gettext("%(thing)s added"),
+    "removed": lazy_gettext("%(thing)s deleted"),
+    "changed_over": lazy_gettext("%(thing)s: only the new access token is valid from now on"),
+    "started": lazy_gettext("%(thing)s switched on"),
+    "stopped": lazy_gettext("%(thing)s switched off"),
+    "triggered": lazy_gettext("%(thing)s: the run is queued"),
+    "killed": lazy_gettext("%(thing)s killed"),
+    "runs_killed": lazy_gettext("%(thing)s: its runs were killed"),
+    "restored": lazy_gettext("%(thing)s: the version was restored"),
+    "drained": lazy_gettext("%(thing)s gets no new runs; current runs continue until they end"),
+    "undrained": lazy_gettext("%(thing)s gets new runs again"),
+    "muted": lazy_gettext("%(thing)s: alarms are muted"),
+    "unmuted": lazy_gettext("%(thing)s: alarms are on again; one message lists what is still failing"),
+    "view_saved": lazy_gettext("%(thing)s saved and shown above the filters"),
+}
+#: kind of thing -> its title, and the endpoint and the parameter of its page
+KINDS = {
+    "job": (lazy_gettext("Job"), "jobs.show", "job_id"),
+    "run": (lazy_gettext("Run"), "logs.show", "log_id"),
+    "group": (lazy_gettext("Executor"), "group_page.show", "group_id"),
+    "instance": (lazy_gettext("Instance"), "group_page.show", "group_id"),
+    "user": (lazy_gettext("User"), "users.edit", "user_id"),
+    "view": (lazy_gettext("View"), "", ""),
+    "channel": (lazy_gettext("Alarm channel"), "", ""),
+}
+#: kinds that people know by their id, too
+NUMBERED = frozenset({"job", "run"})
+#: longest name in a notice, in characters
+NAME_MAX = 60
 #: code -> endpoint that undoes the change of a job
 UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start", "muted": "alarm_mutes.unmute_job"}
-#: query parameters dropped from links
-PASSING = frozenset({"done", "at", "mark"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What a notice is about: a kind of KINDS, its id (of an instance: of its group) and its name."""
+
+    kind: str
+    id: int
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """``Job 12 nightly report`` or ``Executor my-app``, in the reader's language."""
+        number = str(self.id) if self.kind in NUMBERED else ""
+        return " ".join(part for part in (str(KINDS[self.kind][0]), number, self.name) if part)
+
+    @property
+    def href(self) -> str:
+        """URL of its page; empty without one."""
+        _title, endpoint, parameter = KINDS[self.kind]
+        values: dict[str, Any] = {parameter: self.id}
+        return url_for(endpoint, **values) if endpoint else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +111,19 @@ class Notice:
     undo: str = ""
 
 
-def done(code: str, address: str, *, at: int | None = None) -> Response:
-    """Redirect to a page of this console with a notice; ``at`` is the id of the changed job."""
+def done(code: str, address: str, *, at: int | None = None, of: Thing | None = None) -> Response:
+    """Redirect to a page of this console with a notice about ``of``; ``at`` is short for a job of that id."""
+    if of is None and at is not None:
+        of = Thing("job", at)
     parts = urlsplit(address)
     query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
-    query += [("done", code), *([("at", str(at))] if at is not None else [])]
-    query += [("mark", _mark(code, at))] if at is not None and code in UNDONE_BY else []
+    query.append(("done", code))
+    if of is not None:
+        of = replace(of, name=of.name if len(of.name) <= NAME_MAX else of.name[: NAME_MAX - 1] + "…")
+        query.append(("at", str(of.id)))
+        query += [("of", of.kind)] if of.kind != "job" else []
+        query += [("named", of.name)] if of.name else []
+        query.append(("mark", _mark(code, of)))
     return make_response(redirect(urlunsplit(("", "", parts.path, urlencode(query), parts.fragment)), 303))
 
 
@@ -87,22 +148,31 @@ def way_back(endpoint: str, **values: Any) -> str:
 def requested_notice() -> Notice | None:
     """Return the notice of the URL, or None."""
     code = request.args.get("done", "")
-    if code not in TEXTS:
-        return None
-    job_id = whole_number("at", 0)
-    if job_id <= 0:
-        return Notice(str(TEXTS[code]))
+    thing = _marked_thing(code)
+    if thing is None or code not in NAMED:
+        return Notice(str(TEXTS[code])) if code in TEXTS else None
+    href, link = thing.href, _("Open")
     if code == "triggered":
-        return Notice(str(TEXTS[code]), href=url_for("logs.index", jobId=job_id), link=_("Show the log"))
-    is_ours = code in UNDONE_BY and hmac.compare_digest(
-        request.args.get("mark", "").encode(), _mark(code, job_id).encode()
-    )
-    undo = url_for(UNDONE_BY[code], job_id=job_id) if is_ours else ""
+        href, link = url_for("logs.index", jobId=thing.id), _("Show the log")
+    is_elsewhere = href and code != "removed" and urlsplit(href).path != request.script_root + request.path
+    can_undo = code in UNDONE_BY and thing.kind == "job"
     return Notice(
-        str(TEXTS[code]), href=url_for("jobs.show", job_id=job_id), link=_("Job %(id)s", id=job_id), undo=undo
+        str(NAMED[code] % {"thing": thing.title}),
+        href=href if is_elsewhere else "",
+        link=link,
+        undo=url_for(UNDONE_BY[code], job_id=thing.id) if can_undo else "",
     )
 
 
-def _mark(code: str, job_id: int) -> str:
-    """Return a signature of this login, so that a foreign link cannot offer an undo."""
-    return hmac.new(csrf_token().encode(), f"{code}:{job_id}".encode(), sha256).hexdigest()[:16]
+def _marked_thing(code: str) -> Thing | None:
+    """Return what the URL names, if this login signed it."""
+    thing = Thing(request.args.get("of", "job"), whole_number("at", 0), request.args.get("named", ""))
+    mark = request.args.get("mark", "")
+    is_ours = thing.kind in KINDS and hmac.compare_digest(mark.encode(), _mark(code, thing).encode())
+    return thing if is_ours else None
+
+
+def _mark(code: str, thing: Thing) -> str:
+    """Return a signature of this login, so that a foreign link can neither name a thing nor offer an undo."""
+    signed = f"{code}:{thing.kind}:{thing.id}:{thing.name}"
+    return hmac.new(csrf_token().encode(), signed.encode("utf-8", "replace"), sha256).hexdigest()[:16]

@@ -12,7 +12,7 @@ from wtforms import StringField
 from app.console.ui.base_form import ConsoleForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import here
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_gettext
@@ -80,14 +80,17 @@ class ListViews:
 def add(list_name: str) -> ResponseReturnValue:
     """Save the filters of this URL under a name."""
     name, form = ListName(list_name), ViewForm(request.form)
+    back = list_href(name, kept_filters(name, request.args))
     if request.method == "POST":
         try:
             with session_scope() as session:
-                saved_views.add_view(session, name, form.name.data or "", request.args, actor=current_actor())
-            return done("view_saved", list_href(name, kept_filters(name, request.args)))
+                view_id = saved_views.add_view(
+                    session, name, form.name.data or "", request.args, actor=current_actor()
+                )
+            return done("view_saved", back, of=Thing("view", view_id, form.name.data or ""))
         except InvalidInput as exc:
             form.refuse(exc)
-    return _form_page(form, _("Save filters as a view"), list_href(name, kept_filters(name, request.args)))
+    return _form_page(form, _("Save filters as a view"), back)
 
 
 @blueprint.route("/<int(max=2147483647):view_id>/edit", methods=["GET", "POST"])
@@ -100,7 +103,11 @@ def rename(view_id: int) -> ResponseReturnValue:
         try:
             with session_scope() as session:
                 saved_views.rename_view(session, view_id, form.name.data or "", actor=current_actor())
-            return done("saved", url_for("account.show", _anchor="views"))
+            return done(
+                "saved",
+                url_for("account.show", _anchor="views"),
+                of=Thing("view", view_id, form.name.data or ""),
+            )
         except InvalidInput as exc:
             form.refuse(exc)
     return _form_page(form, _("Rename the view"), url_for("account.show", _anchor="views"))
@@ -114,7 +121,7 @@ def remove(view_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             saved_views.remove_view(session, view_id, actor=current_actor())
-        return done("removed", url_for("account.show", _anchor="views"))
+        return done("removed", url_for("account.show", _anchor="views"), of=Thing("view", view_id, view.name))
     consequences = [_("Jobs and runs are not affected. If it is your start page, the dashboard replaces it.")]
     question = Question(
         _("Delete the view?"), view.name, consequences, _("Delete"), kind="danger", glyph="trash"

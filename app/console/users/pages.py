@@ -10,7 +10,7 @@ from app.console.account import sessions
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.labels import RIGHTS, choices
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
@@ -84,10 +84,10 @@ def add() -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                users.add_user(
+                user_id = users.add_user(
                     session, _draft(form, form.username.data or ""), actor=current_actor(), now_ms=now_ms()
                 )
-            return done("added", url_for("users.index"))
+            return done("added", url_for("users.index"), of=Thing("user", user_id, form.username.data or ""))
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, None)
@@ -105,7 +105,7 @@ def edit(user_id: int) -> ResponseReturnValue:
                 users.update_user(
                     session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms()
                 )
-            return done("saved", url_for("users.index"))
+            return done("saved", url_for("users.index"), of=Thing("user", user_id, user.username))
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, user)
@@ -118,7 +118,7 @@ def remove(user_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             users.remove_user(session, user_id, actor=current_actor(), now_ms=now_ms())
-        return done("removed", url_for("users.index"))
+        return done("removed", url_for("users.index"), of=Thing("user", user_id, user.username))
     consequences = [_("The logins of the user end at once. Jobs stay as they are.")]
     question = Question(
         _("Delete the user?"), user.username, consequences, _("Delete"), kind="danger", glyph="trash"

@@ -5,7 +5,7 @@
   const root = document.documentElement;
   const DAYS_7 = 604800;
   const YEAR = 31536000;
-  const TOAST_MS = 6000;
+  const TOAST_MS = 8000;
   const SCROLLED_PX = 150;
   const LEAVING_MS = 10000;
 
@@ -173,13 +173,21 @@
     const place = toast.parentElement;
     toast.remove();
     window.requestAnimationFrame(() => place.append(toast));
-    window.setTimeout(() => {
-      if (!toast.matches(":hover, :focus-within")) toast.remove();
-    }, TOAST_MS);
+    /* leaves after a while without pointer and focus */
+    let timer = 0;
+    const hold = () => window.clearTimeout(timer);
+    const release = () => {
+      hold();
+      timer = window.setTimeout(() => {
+        if (toast.matches(":hover, :focus-within")) release();
+        else toast.remove();
+      }, TOAST_MS);
+    };
+    for (const name of ["pointerenter", "focusin"]) toast.addEventListener(name, hold);
+    for (const name of ["pointerleave", "focusout"]) toast.addEventListener(name, release);
+    release();
     const address = new URL(window.location.href);
-    address.searchParams.delete("done");
-    address.searchParams.delete("at");
-    address.searchParams.delete("mark");
+    for (const name of ["done", "at", "of", "named", "mark"]) address.searchParams.delete(name);
     window.history.replaceState(null, "", address);
   }
 

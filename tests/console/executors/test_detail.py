@@ -16,7 +16,7 @@ from app.models.group import Group
 from app.models.registry import Registration
 from app.services.executors import drains, groups
 from tests.console.conftest import ACTOR, Console, add_group, add_job
-from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
 from tests.factories import all_rows, make_fire, make_job, save
 from tests.plan import every_database
 
@@ -96,14 +96,14 @@ def test_viewers_see_the_instances_and_operators_drain_them(
     assert submit(viewer, f"/jobgroup/{own_group}/drain", address=FIRST).status_code == 403
     assert all_rows(Drain) == []
     assert (
-        path_after(submit(operator, f"/jobgroup/{own_group}/drain", address=FIRST))
+        unnamed_path_after(submit(operator, f"/jobgroup/{own_group}/drain", address=FIRST))
         == f"/jobgroup/{own_group}?done=drained"
     )
     assert [row.username for row in all_rows(Drain)] == ["otto"]
     assert submit(viewer, f"/jobgroup/{own_group}/undrain", address=FIRST).status_code == 403
     assert len(all_rows(Drain)) == 1
     assert (
-        path_after(submit(operator, f"/jobgroup/{own_group}/undrain", address=FIRST))
+        unnamed_path_after(submit(operator, f"/jobgroup/{own_group}/undrain", address=FIRST))
         == f"/jobgroup/{own_group}?done=undrained"
     )
     assert all_rows(Drain) == []
@@ -178,7 +178,7 @@ def test_undraining_an_address_that_cannot_be_stored_changes_nothing(admin: Cons
     group_id = add_group(addresses=FIRST)
     drain(group_id, FIRST)
     assert (
-        path_after(submit(admin, f"/jobgroup/{group_id}/undrain", address=f"{FIRST}\x00"))
+        unnamed_path_after(submit(admin, f"/jobgroup/{group_id}/undrain", address=f"{FIRST}\x00"))
         == f"/jobgroup/{group_id}?done=undrained"
     )
     assert len(all_rows(Drain)) == 1

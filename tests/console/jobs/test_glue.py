@@ -10,7 +10,7 @@ from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services.jobs import glue
 from tests.console.conftest import ACTOR, Console, add_group, add_job
-from tests.console.pages import is_at_login, path_after, submit, text_of
+from tests.console.pages import is_at_login, submit, text_of, unnamed_path_after
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -81,7 +81,8 @@ def test_a_restored_version_is_a_new_one(admin: Console) -> None:
     assert 'value="Restored: version 0"' in admin.get(path).text
     assert submit(admin, path, glue_remark="no").status_code == 400
     assert (
-        path_after(submit(admin, path, glue_remark="back again")) == f"/jobcode?jobId={job_id}&done=restored"
+        unnamed_path_after(submit(admin, path, glue_remark="back again"))
+        == f"/jobcode?jobId={job_id}&done=restored"
     )
     with read_scope() as session:
         job = session.get(Job, job_id)

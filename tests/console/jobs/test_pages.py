@@ -136,7 +136,7 @@ def test_a_job_is_added_shown_and_listed_as_text(admin: Console) -> None:
     for page in (admin.get(path), admin.get("/jobinfo")):
         assert "Nightly &lt;b&gt;report&lt;/b&gt;" in page.text
         assert "<b>report" not in page.text
-    assert "Added." in text_of(admin.get(path))
+    assert f"Job {job.id} Nightly <b>report</b> added" in text_of(admin.get(path))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_start_and_stop_ask_first_and_return(admin: Console) -> None:
     assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in confirmation.text
     assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in confirmation.text
     path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo?author=ann"))
-    assert path.startswith(f"/jobinfo?author=ann&done=started&at={job_id}&mark=")
+    assert path.startswith(f"/jobinfo?author=ann&done=started&at={job_id}&named=")
     assert job_of(job_id).trigger_status == 1
     assert "no longer" not in admin.get(f"/jobinfo/{job_id}/stop").text
     path_after(submit(admin, f"/jobinfo/{job_id}/stop"))

@@ -15,7 +15,7 @@ from app.models.user import User
 from app.services.accounts import users
 from app.store import rights
 from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
-from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submit, text_of
+from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submit, text_of, unnamed_path_after
 
 PAGES = ("/user", "/user/new", "/user/1/edit", "/user/1/delete", "/user/audit")
 FORM = {"username": "nina", "password": PASSWORD, "role": "0"}
@@ -45,7 +45,7 @@ def test_users_are_for_administrators(admin: Console, normal_user: Callable[...,
 
 def test_a_user_is_added_with_the_selected_rights(admin: Console) -> None:
     group_id, other = add_group(), add_group("other-app", "Other")
-    path = path_after(
+    path = unnamed_path_after(
         submit(
             admin,
             "/user/new",

@@ -1,0 +1,38 @@
+"""Notices after a change name and link what was changed, if this login made the URL."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import markup_of, path_after, submit, text_of
+
+#: independent of the database
+pytestmark = pytest.mark.databases("sqlite")
+
+
+def test_a_notice_names_and_links_what_was_changed(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    made = {"app_name": "billing-app", "title": "Billing & more", "address_type": "0"}
+    after = path_after(submit(admin, "/jobgroup/new", **made))
+    page = markup_of(admin.get(after))
+    assert "Executor Billing &amp; more added" in page
+    assert ">Open</a>" in page
+    for forged in (after[:-1], after.replace("Billing", "Evil"), after.replace("added", "removed")):
+        assert "Open</a>" not in admin.get(forged).text
+    other = normal_user(add_group())
+    assert "Billing" not in text_of(other.get(f"/jobinfo?{after.partition('?')[2]}"))
+
+
+def test_a_notice_links_no_page_that_is_open_or_gone(admin: Console) -> None:
+    job_id = add_job(add_group(), job_desc="n" * 200)
+    on_its_page = path_after(
+        submit(admin, f"/jobinfo/{job_id}/stop", next=f"/xxl-job-admin/jobinfo/{job_id}")
+    )
+    page = admin.get(on_its_page)
+    assert f"Job {job_id} {'n' * 59}… switched off" in text_of(page)
+    assert ">Open</a>" not in page.text
+    gone = admin.get(path_after(submit(admin, f"/jobinfo/{job_id}/delete")))
+    assert "deleted" in text_of(gone)
+    assert ">Open</a>" not in gone.text
