@@ -27,17 +27,27 @@ DELETE_BATCH = 1_000
 ROWS_AT_ONCE = 1_000
 #: the only other order that is fast on a log of any length
 OLDEST_FIRST = Order("time")
+#: newest failures that are searched for those of one kind
+KIND_MAX = 5_000
 #: newest runs of a job that are searched
 RECENT_RUNS_MAX = 1_000
 
 
 class LogStatus(IntEnum):
-    """Run states to filter by; any other number means all."""
+    """Run states to filter by; any other number means all. The first three are the original's."""
 
     ALL = -1
     SUCCESS = 1
+    #: of all kinds: all ended runs but successes, and those of one kind below
     FAILED = 2
     RUNNING = 3
+    #: the handler reported a failure
+    ONLY_FAILED = 4
+    TIMED_OUT = 5
+    KILLED = 6
+    NOT_STARTED = 7
+    WAITING = 8
+    UNRESOLVED = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,8 @@ def list_logs(
     rows: list[JobLog] = []
     for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts request long pages
         rows += logs.find_logs(session, ids.rows[first : first + ROWS_AT_ONCE])
-    return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
+    capped = ids.capped or not _searches_all(session, wanted, group_ids)
+    return Page(_in_order(ids.rows, rows), ids.total, capped)
 
 
 def list_ids(
@@ -237,7 +248,26 @@ def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
 
 
 def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
-    """Return the query of a list, for ids only: an index may contain them, so an offset reads no rows."""
+    """Return the query of a list, for ids only: an index may contain them, so an offset reads no rows.
+
+    Failures of one kind are searched for among the KIND_MAX newest (or oldest) failures that match.
+    """
+    found = _matching_ids(wanted, group_ids)
+    if wanted.status not in _KINDS:
+        return found
+    searched = found.limit(KIND_MAX).subquery()
+    kind = select(JobLog.id).join(searched, searched.c.id == JobLog.id).where(*_KINDS[wanted.status])
+    return kind.order_by(*_order(wanted, JobLog.trigger_time))
+
+
+def _searches_all(session: Session, wanted: LogFilter, group_ids: Collection[int] | None) -> bool:
+    """Whether no failure of one kind can be beyond those that are searched."""
+    if wanted.status not in _KINDS:
+        return True
+    return session.scalar(_matching_ids(wanted, group_ids).offset(KIND_MAX).limit(1)) is None
+
+
+def _matching_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:
     group, job, time = _filter_columns(wanted.status)
     conditions = _has_status(wanted.status)
     if wanted.job_id > 0:
@@ -250,17 +280,20 @@ def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select
         conditions.append(time >= wanted.from_ms)
     if wanted.to_ms is not None:
         conditions.append(time <= wanted.to_ms)
+    return select(JobLog.id).where(*conditions).order_by(*_order(wanted, time))
+
+
+def _order(wanted: LogFilter, time: Expression) -> list[Expression]:
     columns: list[Expression] = [time, JobLog.id]
-    order = columns if wanted.order == OLDEST_FIRST else [column.desc() for column in columns]
-    return select(JobLog.id).where(*conditions).order_by(*order)
+    return columns if wanted.order == OLDEST_FIRST else [column.desc() for column in columns]
 
 
 def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
     """Return the columns group, job and time to filter by.
 
-    Running runs are few: all of them are read through the index on their result.
+    Running and waiting runs are few: all of them are read through the index on their result.
     """
-    if status != LogStatus.RUNNING:
+    if status not in _OPEN:
         return JobLog.job_group, JobLog.job_id, JobLog.trigger_time
     return (
         unindexed_on_sqlite(JobLog.job_group),
@@ -269,15 +302,35 @@ def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
     )
 
 
+_OPEN: dict[int, TriggerCode] = {LogStatus.RUNNING: TriggerCode.ACCEPTED, LogStatus.WAITING: TriggerCode.NONE}
+#: searched among few rows: not through the index on the result
+_RESULT = unindexed_on_mysql(JobLog.handle_code)
+_HANDLER_FAILED = _RESULT.not_in((HandleCode.NONE, HandleCode.SUCCESS, HandleCode.TIMEOUT))
+#: kind of failure -> its condition, as app.domain.run_outcome has it
+_KINDS: dict[int, tuple[ColumnElement[bool], ...]] = {
+    LogStatus.ONLY_FAILED: (_HANDLER_FAILED, JobLog.killed == 0),
+    LogStatus.TIMED_OUT: (_RESULT == HandleCode.TIMEOUT,),
+    LogStatus.KILLED: (_HANDLER_FAILED, JobLog.killed != 0),
+    LogStatus.NOT_STARTED: (
+        _RESULT == HandleCode.NONE,
+        JobLog.trigger_code != TriggerCode.UNRESOLVED,
+    ),
+    LogStatus.UNRESOLVED: (
+        _RESULT == HandleCode.NONE,
+        JobLog.trigger_code == TriggerCode.UNRESOLVED,
+    ),
+}
+
+
 def _has_status(status: int) -> list[ColumnElement[bool]]:
-    """Return the condition for a status.
+    """Return the condition for a status, and for a kind of failure that of all failures.
 
     Source: docs/reference/scheduling.md, section 6.2, the console's own classification.
     """
     if status == LogStatus.SUCCESS:
         return [unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS]
-    if status == LogStatus.FAILED:
+    if status == LogStatus.FAILED or status in _KINDS:
         return [logs.is_failed()]
-    if status == LogStatus.RUNNING:
-        return [JobLog.trigger_code == TriggerCode.ACCEPTED, JobLog.handle_code == HandleCode.NONE]
+    if status in _OPEN:
+        return [JobLog.trigger_code == _OPEN[status], JobLog.handle_code == HandleCode.NONE]
     return []

@@ -16,27 +16,56 @@ def found(status: int, **more: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("trigger_code", "handle_code", "status"),
+    ("codes", "status", "kind"),
     [
-        (0, 0, None),
-        (200, 0, LogStatus.RUNNING),
-        (200, 200, LogStatus.SUCCESS),
-        (200, 500, LogStatus.FAILED),
-        (200, 502, LogStatus.FAILED),
-        (500, 0, LogStatus.FAILED),
-        (504, 0, LogStatus.FAILED),
-        (0, 500, LogStatus.FAILED),
-        (504, 200, LogStatus.FAILED),
+        ((0, 0, 0), LogStatus.WAITING, None),
+        ((200, 0, 0), LogStatus.RUNNING, None),
+        ((200, 200, 0), LogStatus.SUCCESS, None),
+        ((200, 200, 1), LogStatus.SUCCESS, None),
+        ((200, 500, 0), LogStatus.FAILED, LogStatus.ONLY_FAILED),
+        ((0, 500, 0), LogStatus.FAILED, LogStatus.ONLY_FAILED),
+        ((200, 502, 0), LogStatus.FAILED, LogStatus.TIMED_OUT),
+        ((200, 502, 1), LogStatus.FAILED, LogStatus.TIMED_OUT),
+        ((200, 500, 1), LogStatus.FAILED, LogStatus.KILLED),
+        ((500, 0, 0), LogStatus.FAILED, LogStatus.NOT_STARTED),
+        ((504, 0, 0), LogStatus.FAILED, LogStatus.UNRESOLVED),
     ],
 )
 def test_runs_are_found_by_status(
-    database: str, trigger_code: int, handle_code: int, status: LogStatus | None
+    database: str, codes: tuple[int, int, int], status: LogStatus, kind: LogStatus | None
 ) -> None:
-    log = make_log(make_job(), trigger_code=trigger_code, handle_code=handle_code)
-    found_by = [named for named in (LogStatus.RUNNING, LogStatus.FAILED) if found(named)]
-    assert found_by == ([status] if status in (LogStatus.RUNNING, LogStatus.FAILED) else [])
-    assert found(LogStatus.SUCCESS) == ([log.id] if handle_code == 200 else [])
+    trigger_code, handle_code, killed = codes
+    log = make_log(make_job(), trigger_code=trigger_code, handle_code=handle_code, killed=killed)
+    expected = {LogStatus.ALL, status} | ({kind} if kind else set())
+    assert {named for named in LogStatus if found(named)} == expected
     assert found(LogStatus.ALL) == [log.id]
+
+
+def test_a_success_of_a_run_that_was_unresolved_is_found_under_both_filters(database: str) -> None:
+    """As in the original, where filters read the codes one by one."""
+    log = make_log(make_job(), trigger_code=504, handle_code=200)
+    assert found(LogStatus.SUCCESS) == found(LogStatus.FAILED) == [log.id]
+    assert found(LogStatus.UNRESOLVED) == []
+
+
+def test_failures_of_one_kind_are_searched_for_among_the_newest(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job()
+    ids = [
+        make_log(job, trigger_time=T0 + number * 1_000, handle_code=code).id
+        for number, code in enumerate((502, 500, 502, 500))
+    ]
+    wanted = LogFilter(status=LogStatus.TIMED_OUT)
+
+    def page() -> tuple[list[int], bool]:
+        with read_scope() as session:
+            listed = list_logs(session, wanted, group_ids=None, start=0, length=10)
+            return [log.id for log in listed.rows], listed.capped
+
+    assert page() == ([ids[2], ids[0]], False)
+    monkeypatch.setattr(log_lists, "KIND_MAX", 3)
+    assert page() == ([ids[2]], True)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from app.db import read_scope
 from app.services.jobs import jobs
 from app.services.report import dashboard
 from app.services.runs import logs
-from app.services.runs.logs import LogFilter
+from app.services.runs.logs import LogFilter, LogStatus
 
 blueprint = Blueprint("scripting_logs", __name__)
 POLICY = {
@@ -33,6 +33,8 @@ POLICY = {
 }
 
 RANGE_SEPARATOR = " - "
+#: any other status means all
+ORIGINAL_STATUSES = (LogStatus.SUCCESS, LogStatus.FAILED, LogStatus.RUNNING)
 #: default days of the chart
 CHART_DAYS = 7
 
@@ -41,10 +43,11 @@ CHART_DAYS = 7
 def page_list() -> Response:
     """List runs with an exact total, because exporters read it."""
     from_ms, to_ms = _range(text_or_empty("filterTime"))
+    status = int_parameter("logStatus")
     log_filter = LogFilter(
         group_id=int_parameter("jobGroup"),
         job_id=int_parameter("jobId"),
-        status=int_parameter("logStatus"),
+        status=status if status in ORIGINAL_STATUSES else LogStatus.ALL,
         from_ms=from_ms,
         to_ms=to_ms,
     )

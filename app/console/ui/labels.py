@@ -20,6 +20,7 @@ from app.domain.enums import (
 from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
+from app.store.log_lists import LogStatus
 
 SCHEDULE_TYPES = {
     ScheduleType.NONE: _l("none"),
@@ -111,8 +112,18 @@ CLEAN_KINDS = {
     8: _l("All but the newest 100,000"),
     9: _l("Everything"),
 }
-#: the original's numbers of the states of a run
-LOG_STATUSES = {1: _l("Succeeded"), 2: _l("Failed"), 3: _l("Running")}
+#: states of a run to filter by; the first three have the original's numbers
+LOG_STATUSES: dict[int, str] = {
+    LogStatus.SUCCESS: _l("Succeeded"),
+    LogStatus.RUNNING: _l("Running"),
+    LogStatus.FAILED: _l("Failed (all kinds)"),
+    LogStatus.ONLY_FAILED: _l("Failed"),
+    LogStatus.TIMED_OUT: _l("Timed out"),
+    LogStatus.KILLED: _l("Killed"),
+    LogStatus.NOT_STARTED: _l("Not started"),
+    LogStatus.UNRESOLVED: _l("Unresolved"),
+    LogStatus.WAITING: _l("Waiting"),
+}
 #: time ranges, by their names in addresses
 RANGES = {
     "hour": _l("Last hour"),

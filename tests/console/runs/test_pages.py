@@ -419,3 +419,18 @@ def test_a_list_says_why_runs_failed_in_the_readers_language(
     add_log(job_id, group_id, handle_code=500, handle_msg="KeyError: 1")
     page = admin.get("/joblog").text
     assert [reason for reason in reasons if f'title="{reason}"' not in page] == []
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 6])
+def test_a_search_keeps_the_status_of_the_address(
+    admin: Console, group_id: int, job_id: int, status: int
+) -> None:
+    codes = {1: (200, 200, 0), 2: (500, 0, 0), 3: (200, 0, 0), 6: (200, 500, 1)}
+    ids = {
+        number: add_log(job_id, group_id, trigger_code=code, handle_code=result, killed=killed)
+        for number, (code, result, killed) in codes.items()
+    }
+    page = admin.get(f"/joblog?logStatus={status}&range=day").text
+    assert f'<option value="{status}" selected>' in page
+    shown = {number for number, log_id in ids.items() if f'/joblog/{log_id}"' in page}
+    assert shown == ({2, 6} if status == 2 else {status})
