@@ -144,9 +144,8 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
         session.flush()
         starred = session.scalars(select(Job.id).order_by(Job.id).limit(STARRED))
         session.add_all(Favourite(user_id=user.id, job_id=job_id) for job_id in starred)
-        made = login.open_session(
-            session, user, remember=False, address="127.0.0.1", agent="bench", now_ms=now_ms()
-        )
+        attempt = login.Attempt(name, "", remember=False, address="127.0.0.1", agent="bench")
+        made = login.open_session(session, user, attempt, now_ms=now_ms())
     client: FlaskClient = app.test_client()  # type: ignore[attr-defined]
     client.set_cookie(COOKIE, made.token)
     return client
