@@ -121,7 +121,6 @@ LISTS: dict[str, list[Call]] = {
         "/joblog?range=all&jobGroup={group}",
         "/joblog?range=all&jobId={job}",
     ),
-    "job_bulk.running": listed(VIEW, "/jobinfo/running?id={job}&id={code}"),
     "log_export.export": listed(VIEW, "/joblog/runs.csv?range=all&jobGroup={group}&jobId={job}"),
     "logs.detail_page": listed(VIEW, "/joblog/logDetailPage?id={log}"),
     "scripting_jobs.page_list": listed(

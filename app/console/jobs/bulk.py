@@ -1,6 +1,6 @@
 """Bulk changes of the ticked jobs, or of all that match the filters: confirmed first, then done by a task."""
 
-from flask import Blueprint, jsonify, redirect, render_template, request
+from flask import Blueprint, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.console.jobs.list_filter import requested_filter
@@ -27,7 +27,6 @@ from app.store.paging import to_id
 blueprint = Blueprint("job_bulk", __name__, url_prefix="/jobinfo")
 POLICY = {
     "bulk": Access.VIEW,
-    "running": Access.VIEW,
 }
 
 #: jobs the question names
@@ -53,18 +52,6 @@ def bulk(act: str) -> ResponseReturnValue:
         # the key is in the address, so that a browser that goes back shows the same form
         return redirect(address_with(**{tasks.FORM_KEY: tasks.new_form_key()}), 303)
     return _question(action, found, left_out)
-
-
-@blueprint.get("/running")
-def running() -> ResponseReturnValue:
-    """Return the number of runs in progress of each ticked job as JSON, without jobs the user may not see."""
-    actor = current_actor()
-    ids = ticked_ids(job_bulk.JOBS_MAX)
-    with read_scope() as session:
-        found = job_store.find_jobs(session, ids).values()
-        visible = [job.id for job in found if actor.may(job.job_group, Right.VIEW)]
-        out = overview.count_out(session, visible)
-    return jsonify({str(job_id): out.get(job_id, 0) for job_id in visible})
 
 
 def _requested_jobs(action: BulkAction) -> tuple[list[Job], int]:

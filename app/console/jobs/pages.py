@@ -20,6 +20,7 @@ from app.console.jobs.draft import (
 )
 from app.console.jobs.forms import ADVANCED, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
+from app.console.jobs.schedule_words import schedule_words
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import Thing, done
@@ -46,6 +47,7 @@ from app.store import groups as group_store
 from app.store.paging import to_id
 
 blueprint = Blueprint("jobs", __name__)
+blueprint.add_app_template_filter(schedule_words)
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,

@@ -16,7 +16,7 @@ from app.console.web.language import _
 from app.store.recent_runs import Run
 
 #: pixels; a run that did not succeed has a mark below its bar
-STEP, BAR_WIDTH, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 4, 18, 24, 3, 2, 4
+STEP, BAR_WIDTH, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 4, 12, 16, 2, 1, 3
 #: cached bars, without their links
 SHAPES_KEPT = 4_096
 

@@ -18,7 +18,7 @@ from app.store import jobs as job_store
 from app.store.recent_runs import Run
 
 #: most runs in a strip, bars in all strips of a page, and least runs in a strip
-STRIP_MAX, BARS_MAX, STRIP_MIN = 30, 1_000, 10
+STRIP_MAX, BARS_MAX, STRIP_MIN = 20, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class JobRow:
     group: Group | None
     #: the newest runs, newest first
     runs: list[Run]
+    #: why the newest run failed or waits, in English; empty: it succeeded, is running or there is none
+    reason: str
     #: runs sent without a result
     out: int
     #: fires that are due and not sent
@@ -83,6 +85,7 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
     runs = recent_runs.find_newest_of_jobs(
         session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW)
     )
+    why = reasons.find_reasons(session, [newest[0] for newest in runs.values()])
     out = overview.count_out(session, ids)
     waiting = overview.count_waiting(session, ids, now_ms=now_ms)
     tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
@@ -91,7 +94,8 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
         JobRow(
             job=job,
             group=groups.get(job.job_group),
-            runs=runs.get(job.id, []),
+            runs=(newest := runs.get(job.id, [])),
+            reason=why.get(newest[0].id, "") if newest else "",
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
             tags=tags.get(job.id, ()),

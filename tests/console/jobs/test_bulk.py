@@ -81,7 +81,6 @@ def running_log(group_id: int, job_id: int, address: str) -> int:
 def test_without_a_login_nothing_is_asked(console: Console) -> None:
     for act in ACTS:
         assert is_at_login(console.get(f"/jobinfo/bulk/{act}?id=1"))
-    assert is_at_login(console.get("/jobinfo/running?id=1"))
 
 
 def test_the_list_has_a_tick_a_row_and_works_without_scripts(admin: Console) -> None:
@@ -184,17 +183,6 @@ def test_no_tick_and_no_token_are_refused(admin: Console) -> None:
     assert admin.get("/jobinfo/bulk/start").status_code == 400
     assert admin.get(f"/jobinfo/bulk/explode{ticked(job_id)}").status_code == 404
     assert admin.post(f"/jobinfo/bulk/start{ticked(job_id)}").status_code == 403
-
-
-def test_runs_under_way_are_counted_for_jobs_one_may_see(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
-    own, foreign = add_group(), add_group("other-app", "Other")
-    mine, theirs = add_job(own), add_job(foreign)
-    running_log(own, mine, "http://127.0.0.1:1")
-    running_log(foreign, theirs, "http://127.0.0.1:1")
-    assert normal_user(own).get(f"/jobinfo/running{ticked(mine, theirs)}").get_json() == {str(mine): 1}
-    assert "1 running now" in text_of(admin.get("/jobinfo"))
 
 
 def test_the_run_under_way_is_killed_from_the_job(admin: Console, executor: str) -> None:

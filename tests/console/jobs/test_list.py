@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from app.console.ui.list_columns import JOBS
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.group import Group
@@ -26,7 +27,7 @@ def job_of(job_id: int) -> Job:
 
 def rows_of(page: str) -> dict[int, str]:
     """Return job id -> the HTML of its row."""
-    rows = re.findall(r"<tr>.*?</tr>", page.partition("<tbody>")[2], re.DOTALL)
+    rows = re.findall(r'<tr data-part="job-.*?</tr>', page, re.DOTALL)
     return {int(re.findall(r'name="id" value="(\d+)"', row)[0]): row for row in rows}
 
 
@@ -34,6 +35,14 @@ def menu_of(row: str) -> set[str]:
     """Return the links of a row's menu, without the id."""
     menu = row.partition('popover aria-label="')[2]
     return {re.sub(r"\d+", "#", path) for path in re.findall(r'href="/xxl-job-admin/([^"]+)"', menu)}
+
+
+def test_cells_and_heads_are_in_the_order_of_the_columns(admin: Console) -> None:
+    job_id = add_job(add_group())
+    page = admin.get("/jobinfo").text
+    names = [column.name for column in JOBS.cells]
+    assert re.findall(r'<td class="(?:col-)?([a-z]+)', rows_of(page)[job_id]) == names
+    assert re.findall(r'<th\b[^>]*class="(?:col-)?([a-z]+)', page) == names
 
 
 def test_user_text_is_escaped_in_every_row(admin: Console) -> None:
@@ -67,7 +76,7 @@ def test_each_row_has_its_own_id_in_all_links(admin: Console) -> None:
     assert sorted(rows) == ids
     for job_id, row in rows.items():
         named = re.findall(
-            r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-running=\"(\d+)\"", row
+            r"/jobinfo/(\d+)|jobId=(\d+)|job-menu-(\d+)|job (\d+)\"|data-switch=\"(\d+)\"", row
         )
         assert len(named) > 15
         assert {"".join(matches) for matches in named} == {str(job_id)}
@@ -93,9 +102,9 @@ def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
     change = {f"jobinfo/#/{act}" for act in ("run", "mute", "edit", "delete", "copy")}
     times = {"jobinfo/#/next-times"}
     assert menus == {
-        "on": view_links | change | times | {"jobinfo/#/stop"},
-        "off": view_links | change | times | {"jobinfo/#/start"},
+        "on": view_links | change | times,
+        "off": view_links | change | times,
         "by hand": view_links | change | {"jobcode?jobId=#"},
-        "running": view_links | change | times | {"jobinfo/#/start", "jobinfo/#/kill"},
+        "running": view_links | change | times | {"jobinfo/#/kill"},
         "read only": view_links | times,
     }
