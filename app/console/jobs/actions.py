@@ -1,8 +1,8 @@
-"""Job actions: switch on and off, run once, delete, kill. Each page names the consequences before it acts."""
+"""Job actions: switch on and off, run once, delete, kill. All but the switch first name the consequences."""
 
 from functools import partial
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
@@ -10,14 +10,13 @@ from app.console.jobs.forms import RunForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Thing, done, toast_of, way_back
 from app.console.web.access import Access
-from app.console.web.current import current_actor, executor_caller, settings, translate
+from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
 from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
 from app.domain.permissions import Right
-from app.domain.schedule import next_after_ms
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
@@ -41,41 +40,16 @@ KILLED_MAX = 20
 USED_SHOWN = 5
 
 
-@blueprint.route("/start", methods=["GET", "POST"])
+@blueprint.post("/start")
 def start(job_id: int) -> ResponseReturnValue:
     """Switch the schedule on."""
-    job = _job(job_id, Right.OPERATE)
-    if request.method == "POST":
-        with session_scope() as session:
-            jobs.start_job(session, job_id, actor=current_actor(), clock=now_ms)
-        return done("started", way_back("jobs.index"), of=_thing(job))
-    consequences = [_first_run(job)]
-    question = Question(
-        _("Switch the schedule on?"), _name(job), consequences, _("Switch on"), glyph="toggle-on"
-    )
-    return confirm_page(question, back=way_back("jobs.index"))
+    return _switch(job_id, on=True)
 
 
-@blueprint.route("/stop", methods=["GET", "POST"])
+@blueprint.post("/stop")
 def stop(job_id: int) -> ResponseReturnValue:
-    """Switch the schedule off."""
-    job = _job(job_id, Right.OPERATE)
-    if request.method == "POST":
-        with session_scope() as session:
-            jobs.stop_job(session, job_id, actor=current_actor(), clock=now_ms)
-        return done("stopped", way_back("jobs.index"), of=_thing(job))
-    consequences = [
-        _("The schedule starts no further runs. Runs in progress continue; you can still run the job once.")
-    ]
-    question = Question(
-        _("Switch the schedule off?"),
-        _name(job),
-        consequences,
-        _("Switch off"),
-        kind="warning",
-        glyph="toggle-off",
-    )
-    return confirm_page(question, back=way_back("jobs.index"))
+    """Switch the schedule off; runs in progress continue."""
+    return _switch(job_id, on=False)
 
 
 @blueprint.route("/delete", methods=["GET", "POST"])
@@ -174,6 +148,17 @@ def kill(job_id: int) -> ResponseReturnValue:
     return confirm_page(question, back=way_back("jobs.index"))
 
 
+def _switch(job_id: int, *, on: bool) -> ResponseReturnValue:
+    """Switch the schedule and return to the page; js/switch.js gets the toast instead."""
+    job, change = _job(job_id, Right.OPERATE), jobs.start_job if on else jobs.stop_job
+    with session_scope() as session:
+        change(session, job_id, actor=current_actor(), clock=now_ms)
+    code, back = "started" if on else "stopped", way_back("jobs.index")
+    if request.accept_mimetypes.best == "application/json":
+        return jsonify(on=on, toast=toast_of(code, _thing(job), back))
+    return done(code, back, of=_thing(job))
+
+
 def _job(job_id: int, right: Right) -> Job:
     with read_scope() as session:
         return jobs.get_job(session, job_id, actor=current_actor(), right=right)
@@ -185,17 +170,6 @@ def _name(job: Job) -> str:
 
 def _thing(job: Job) -> Thing:
     return Thing("job", job.id, job.job_desc)
-
-
-def _first_run(job: Job) -> str:
-    """Return the sentence about the first run that the schedule will start."""
-    try:
-        next_ms = next_after_ms(jobs.schedule_of(job, settings().time_zone), now_ms())
-    except (InvalidInput, ValueError) as exc:
-        return _("The schedule is invalid: %(reason)s", reason=translate(getattr(exc, "message", str(exc))))
-    if next_ms is None:
-        return _("The schedule never fires again: it cannot be switched on.")
-    return _("The first run starts at %(time)s.", time=absolute(next_ms))
 
 
 def _run_to_repeat(job: Job) -> tuple[str, str]:

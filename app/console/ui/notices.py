@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from flask import Response, make_response, redirect, request, url_for
+from flask import Response, get_template_attribute, make_response, redirect, request, url_for
 
 from app.console.ui.listing import PASSING, whole_number
 from app.console.web.current import csrf_token
@@ -151,6 +151,15 @@ def requested_notice() -> Notice | None:
     thing = _marked_thing(code)
     if thing is None or code not in NAMED:
         return Notice(str(TEXTS[code])) if code in TEXTS else None
+    return _notice_of(code, thing)
+
+
+def toast_of(code: str, thing: Thing, here: str) -> str:
+    """Return the toast about a thing as HTML, for a page that stays; Undo returns to ``here``."""
+    return str(get_template_attribute("macros/frame.html", "toast")(_notice_of(code, thing), here))
+
+
+def _notice_of(code: str, thing: Thing) -> Notice:
     href, link = thing.href, _("Open")
     if code == "triggered":
         href, link = url_for("logs.index", jobId=thing.id), _("Show the log")

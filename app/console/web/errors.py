@@ -1,9 +1,9 @@
 """Error responses: pages for browsers, the original's JSON for scripts. Internals are never disclosed.
 
 XxlJobError -> HTTP: NotFound 404, InvalidInput 400, Conflict 409, PermissionDenied 403, TooManyAttempts 429,
-TooManyCalls 503, ExecutorUnreachable 502. The JSON endpoints answer HTTP 200 with code 500 and the text; only
-too many login attempts give HTTP 429. A database that is busy, full, read-only or away -> 503, and one line
-in the log.
+TooManyCalls 503, ExecutorUnreachable 502; the console's own scripts get the text as JSON. The JSON endpoints
+answer HTTP 200 with code 500 and the text; only too many login attempts give HTTP 429. A database that is
+busy, full, read-only or away -> 503, and one line in the log.
 """
 
 import logging
@@ -71,6 +71,9 @@ def _on_own_error(error: XxlJobError) -> Response:
         response = envelope(code=FAIL, msg=text)
         if isinstance(error, TooManyAttempts):
             response.status_code = 429
+    elif request.accept_mimetypes.best == "application/json":
+        response = envelope(code=FAIL, msg=text)
+        response.status_code = _status_of(error)
     else:
         response = _page(_status_of(error), text)
     if isinstance(error, RetryLater):

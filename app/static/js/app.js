@@ -191,6 +191,16 @@
     window.history.replaceState(null, "", address);
   }
 
+  /* the event "toast": detail.html as the server wrote it, or detail.text, a warning */
+  function addToast({ detail }) {
+    const holder = document.createElement("template");
+    holder.innerHTML = detail.html || '<div class="toast-note warning" data-toast><i class="bi bi-exclamation-triangle-fill" aria-hidden="true"></i><span></span></div>';
+    const toast = holder.content.firstElementChild;
+    if (detail.text) toast.querySelector("span").textContent = detail.text;
+    document.querySelector("[data-toasts]").replaceChildren(toast);
+    startToast(toast);
+  }
+
   function submitOnChange(event) {
     const field = event.target;
     if (field instanceof HTMLElement && field.matches("[data-submit-on-change]") && field.value !== field.dataset.submitNotOn) field.form.requestSubmit();
@@ -211,6 +221,7 @@
   document.addEventListener("keydown", onMenuKey);
   document.addEventListener("click", onClick);
   document.addEventListener("change", submitOnChange);
+  document.addEventListener("toast", addToast);
   document.addEventListener("submit", dropEmpty);
   window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
   window.addEventListener("beforeunload", () => {

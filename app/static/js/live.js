@@ -229,6 +229,7 @@
     if (!isPaused) refresh({});
     show();
   });
+  document.addEventListener("live-wanted", () => refresh({}));
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && !isPaused && seconds >= 1) refresh({ "X-Refresh": "auto" });
   });

@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
-from app.db import db, read_scope
+from app.db import db, read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
@@ -66,7 +66,7 @@ def only_job() -> Job:
 
 
 def job_paths(job_id: int) -> list[str]:
-    below = ("", "/edit", "/copy", "/start", "/stop", "/run", "/delete", "/next-times", "/nodes")
+    below = ("", "/edit", "/copy", "/run", "/delete", "/next-times", "/nodes")
     return [f"/jobinfo/{job_id}{path}" for path in below]
 
 
@@ -94,8 +94,7 @@ def test_a_job_of_an_invisible_group_does_not_exist(
     assert {norman.get(path).status_code for path in job_paths(foreign_job)} == {404}
     assert {
         submit(norman, path).status_code
-        for path in job_paths(foreign_job)
-        if path.endswith(("start", "stop", "run", "delete", "edit"))
+        for path in (f"/jobinfo/{foreign_job}/{act}" for act in ("start", "stop", "run", "delete", "edit"))
     } == {404}
     assert {norman.get(path).status_code for path in job_paths(own_job)} == {200}
     assert "secret job" not in norman.get("/jobinfo").text
@@ -108,10 +107,12 @@ def test_the_view_right_alone_changes_nothing(admin: Console, normal_user: Calla
     assert reader.get("/jobinfo").status_code == reader.get(f"/jobinfo/{job_id}").status_code == 200
     for path in (
         "/jobinfo/new",
-        *(f"/jobinfo/{job_id}/{act}" for act in ("edit", "copy", "start", "stop", "run", "delete")),
+        *(f"/jobinfo/{job_id}/{act}" for act in ("edit", "copy", "run", "delete")),
     ):
         assert reader.get(path).status_code == 403, path
         assert submit(reader, path).status_code == 403, path
+    for act in ("start", "stop"):
+        assert submit(reader, f"/jobinfo/{job_id}/{act}").status_code == 403
 
 
 def test_a_form_without_a_token_is_refused(admin: Console) -> None:
@@ -217,20 +218,44 @@ def test_a_new_glue_job_gets_a_first_source(admin: Console) -> None:
     assert (only_job().glue_source or "").startswith("#!/bin/bash")
 
 
-def test_start_and_stop_ask_first_and_return(admin: Console) -> None:
-    job_id = add_job(add_group())
-    confirmation = admin.get(
-        f"/jobinfo/{job_id}/start", headers={"Referer": "http://localhost/xxl-job-admin/jobinfo?author=ann"}
-    )
-    assert "The first run starts at" in text_of(confirmation)
-    assert 'name="next" value="/xxl-job-admin/jobinfo?author=ann"' in confirmation.text
-    assert f'action="/xxl-job-admin/jobinfo/{job_id}/start"' in confirmation.text
-    path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next="/xxl-job-admin/jobinfo?author=ann"))
-    assert path.startswith(f"/jobinfo?author=ann&done=started&at={job_id}&named=")
+def test_the_switch_returns_to_the_list_it_was_on(admin: Console) -> None:
+    job_id = add_job(add_group(), job_desc="nightly & more")
+    here = "/xxl-job-admin/jobinfo?author=ann&page=2&length=50"
+    path = path_after(submit(admin, f"/jobinfo/{job_id}/start", next=here))
+    assert path.startswith("/jobinfo?author=ann&page=2&length=50&done=started")
     assert job_of(job_id).trigger_status == 1
-    assert "no longer" not in admin.get(f"/jobinfo/{job_id}/stop").text
-    path_after(submit(admin, f"/jobinfo/{job_id}/stop"))
+    page = admin.get(path)
+    assert f"Job {job_id} nightly & more switched on" in text_of(page)
+    assert f'action="/xxl-job-admin/jobinfo/{job_id}/stop"' in page.text  # Undo
+    path_after(submit(admin, f"/jobinfo/{job_id}/stop", next=here))
     assert job_of(job_id).trigger_status == 0
+
+
+def test_a_script_gets_the_toast_of_a_switch_or_why_it_was_refused(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id, headers = add_group(), {"Accept": "application/json"}
+    job_id, idle = add_job(group_id), add_job(group_id, schedule_type="NONE", schedule_conf="")
+    wrong = add_job(group_id)
+    with session_scope() as session:
+        session.get_one(Job, wrong).schedule_conf = "0 61 * * * ?"
+    reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
+
+    def switch(console: Console, job_id: int) -> tuple[int, dict[str, str]]:
+        fields = {"csrf_token": token_of(console), "next": "/xxl-job-admin/jobinfo?page=3"}
+        answer = console.post(f"/jobinfo/{job_id}/start", fields, headers=headers)
+        return answer.status_code, answer.get_json()
+
+    status, body = switch(admin, job_id)
+    assert (status, body["on"]) == (200, True)
+    assert f"/jobinfo/{job_id}/stop" in body["toast"]
+    assert 'value="/xxl-job-admin/jobinfo?page=3"' in body["toast"]
+    refused = {each: switch(admin, each) for each in (idle, wrong)}
+    assert {status for status, _body in refused.values()} == {400}
+    assert "without a schedule cannot be switched on" in refused[idle][1]["msg"]
+    assert "61" in refused[wrong][1]["msg"]
+    assert switch(reader, wrong)[0] == 403
+    assert switch(reader, wrong)[1]["msg"]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +277,9 @@ def test_a_form_never_redirects_to_another_site(admin: Console, evil: str) -> No
 
 def test_a_job_that_never_fires_cannot_be_started(admin: Console) -> None:
     job_id = add_job(add_group(), schedule_type="NONE", schedule_conf="")
-    assert submit(admin, f"/jobinfo/{job_id}/start").status_code == 400
+    page = submit(admin, f"/jobinfo/{job_id}/start")
+    assert page.status_code == 400
+    assert "without a schedule cannot be switched on" in text_of(page)
     assert job_of(job_id).trigger_status == 0
 
 

@@ -27,7 +27,7 @@ def test_a_switched_schedule_can_be_switched_back_at_once(admin: Console) -> Non
 
 
 def test_a_page_with_an_invalid_referrer_returns_to_the_list(admin: Console) -> None:
-    page = admin.get(f"/jobinfo/{add_job(add_group())}/start", headers={"Referer": "http://["})
+    page = admin.get(f"/jobinfo/{add_job(add_group())}/delete", headers={"Referer": "http://["})
     assert 'name="next" value="/xxl-job-admin/jobinfo"' in page.text
 
 
@@ -102,7 +102,7 @@ def test_columns_and_row_height_are_stored_in_the_browser(admin: Console) -> Non
     columns = ["schedule", "mode", "status", "next", "last", "nonsense"]
     submit(admin, "/preferences", table="jobs", column=columns, rows="dense", next="/xxl-job-admin/jobinfo")
     page = admin.get("/jobinfo").text
-    assert "grid cards without-6" in page
+    assert "grid cards jobs without-6" in page
     assert ' class=" dense"' in page
     submit(admin, "/preferences", table="nonsense", column=[], rows="nonsense", next="/xxl-job-admin/jobinfo")
     assert "without-6" in admin.get("/jobinfo").text

@@ -1,0 +1,45 @@
+/* Switches of schedules: act at once, in place. Without scripts the button submits its form.
+   The answer is {"on": …, "toast": HTML}, or {"msg": why it was refused}. */
+"use strict";
+
+(function () {
+  const words = document.getElementById("switch");
+  const jobOf = (address) => /\/jobinfo\/(\d+)\/(start|stop)$/.exec(new URL(address).pathname);
+
+  function show(button, isOn) {
+    button.setAttribute("aria-checked", String(isOn));
+    button.formAction = button.formAction.replace(/(start|stop)$/, isOn ? "stop" : "start");
+    button.title = isOn ? words.dataset.switchOff : words.dataset.switchOn;
+    button.firstElementChild.textContent = isOn ? words.dataset.on : words.dataset.off;
+  }
+
+  function showAll(jobId, isOn) {
+    for (const button of document.querySelectorAll(`[data-switch="${jobId}"]`)) show(button, isOn);
+  }
+
+  function notify(detail) {
+    document.dispatchEvent(new CustomEvent("toast", { detail }));
+  }
+
+  async function send(event) {
+    const address = event.submitter && event.submitter.hasAttribute("formaction") ? event.submitter.formAction : event.target.action;
+    const job = event.target.matches("#switch, [data-toast] form") && jobOf(address);
+    if (!job) return;
+    event.preventDefault();
+    const [, jobId, act] = job;
+    showAll(jobId, act === "start");
+    const answer = await fetch(address, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } }).catch(() => null);
+    if (!answer || answer.redirected || !(answer.headers.get("Content-Type") || "").startsWith("application/json")) {
+      window.location.reload();
+      return;
+    }
+    const { on, toast, msg } = await answer.json();
+    showAll(jobId, answer.ok ? on : act !== "start");
+    const old = event.target.closest("[data-toast]");
+    if (old) old.remove();
+    notify(answer.ok ? { html: toast } : { text: msg });
+    document.dispatchEvent(new Event("live-wanted"));
+  }
+
+  if (words) document.addEventListener("submit", send);
+})();
